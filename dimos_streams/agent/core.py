@@ -20,9 +20,10 @@ from dimos_streams.agent.context.results import ResultStore
 from dimos_streams.agent.control.console_watch import ConsoleWatch
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.dialogue import Foreground
+from dimos_streams.agent.control.others_calls import OthersCalls
 from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.control.stop_words import StopWords
-from dimos_streams.agent.hold_reasons import on_given_up, why_held
+from dimos_streams.agent.hold_reasons import HoldReasons, hold_for_given_up
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.reviews import Reviews
@@ -68,10 +69,12 @@ class AgentCore:
         robot: Callable[[], RobotState] = RobotState,
         directory: ModuleDirectory | None = None,
         resumption: Resumption | None = None,
+        on_warnings: Callable[[], None] = lambda: None,
     ) -> None:
         """``record_dir`` is where missions are recorded, or None for nowhere; ``run_dir`` has pictures. ``directory``
         knows the velocity gates; it is None where there are none. ``resumption`` is what the record says of an agent
-        of that name that was here before, or None if there was none.
+        of that name that was here before, or None if there was none. ``on_warnings`` is called when what may be wrong
+        with the agent's skills has changed.
 
         Raises ``UserError`` for a bad config.
         """
@@ -87,14 +90,14 @@ class AgentCore:
         self._make_control(directory)
         self._make_means(rng, run_dir)
         self._listen()
-        self._make_loop_and_missions()
+        self._make_loop_and_missions(on_warnings)
 
     def _make_control(self, directory: ModuleDirectory | None) -> None:
         """Make the parts that decide: the operator's hand, permissions, the hold on the robot."""
         config, emit = self.config, self.events.emit
         self.stop_words = StopWords(config.stop_words)
         self.control = Control(emit, self._on_control)
-        self.offers = Offers(self.gateway, module=self.name)
+        self.offers = Offers(self.gateway, module=self.name, on_refresh=lambda: self.skill_watch.look())
         self.books = GateBooks(
             config,
             emit,
@@ -106,16 +109,17 @@ class AgentCore:
         self.console = ConsoleWatch(self.books.approvals, self.control, emit, self._abort_unwatched)
         self.queue = MessageQueue(config.queue_capacity, self._wake)
         self.foreground = Foreground(emit, self.queue.put_nowait, self._on_control)
+        self.hold_reasons = HoldReasons(
+            self.control, state=lambda: self.loop.state, on_change=lambda: self.robot_hold.changed()
+        )
         self.robot_hold = RobotHold(
             self.name,
-            why=lambda: why_held(self),
+            why=self.hold_reasons.why,
             emit=emit,
             on_change=self.changed,
             directory=directory,
             bound_s=config.limits.hold_bound_s,
         )
-        self.stops = 0
-        """The number of stops that are being carried out."""
 
     def _make_means(self, rng: random.Random, run_dir: Path | None) -> None:
         """Make what it works with: calls, results, models, sub-agents."""
@@ -123,9 +127,13 @@ class AgentCore:
         # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
         key_prefix = f"{self.name}/{clock.utime():x}"
         self.calls = CallManager(
-            self.gateway, self.name, self.queue.put, key_prefix=key_prefix, on_given_up=partial(on_given_up, self)
+            self.gateway,
+            self.name,
+            self.queue.put,
+            key_prefix=key_prefix,
+            on_given_up=partial(hold_for_given_up, self.control, self.offers, self.robot_hold, self.events.emit),
+            on_end=self.books.approvals.call_ended,
         )
-        self.calls.on_end = self.books.approvals.call_ended
         self.results = ResultStore(config.results.store_bytes)
         self.pictures = Pictures(run_dir)
         self.retry_watch = RetryWatch()
@@ -148,13 +156,17 @@ class AgentCore:
         self._replaced: list[Model] = []
         """Models that were asked before and are still to be closed."""
 
-    def _make_loop_and_missions(self) -> None:
+    def _make_loop_and_missions(self, on_warnings: Callable[[], None]) -> None:
         self.loop = AgentLoop(loop_parts(self), self.memory.undo_log, name=self.name, on_state=self._on_state)
-        self.skill_watch = SkillWatch(self)
-        self.offers.on_refresh = self.skill_watch.look
+        parts, name = self.loop.parts, self.name
+        self.others = OthersCalls(
+            name, self.gateway, self.offers, self.control, lambda: parts.budget.limits.abort_bound_s
+        )
+        self.skill_watch = SkillWatch(
+            self.config, name, parts, model_name=lambda: self.model_name, on_change=on_warnings
+        )
         self.reviews = Reviews(self.calls, self.events, self._parts_of, self.books.approvals.call_begun)
-        self.watchers: set[asyncio.Event] = set()
-        """Events that are set when something that operators see may have changed."""
+        self._watchers: set[asyncio.Event] = set()
         self.spent = Usage()
         """The usage of this process."""
         self.reader: EventReader | None = None
@@ -163,7 +175,7 @@ class AgentCore:
     @property
     def holding(self) -> bool:
         """True if the robot has to be still."""
-        return bool(why_held(self))
+        return bool(self.hold_reasons.why())
 
     @property
     def withheld(self) -> tuple[str, ...]:
@@ -285,9 +297,14 @@ class AgentCore:
             self.spent += spent_of(event)
         self.changed()
 
+    def watch(self, changed: asyncio.Event) -> Callable[[], None]:
+        """Set an event whenever something that operators see may have changed. Return a function that ends that."""
+        self._watchers.add(changed)
+        return partial(self._watchers.discard, changed)
+
     def changed(self) -> None:
         """Tell watchers that something that operators see may have changed."""
-        for changed in self.watchers:
+        for changed in self._watchers:
             changed.set()
 
     def _on_control(self) -> None:

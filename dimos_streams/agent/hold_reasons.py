@@ -2,34 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 
 from dimos_streams.agent.calls.open_call import OpenCall, listed
+from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.control.control import Control
+from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.record.agent_events import EventKind
 
-if TYPE_CHECKING:
-    from dimos_streams.agent.core import AgentCore
+
+class HoldReasons:
+    """Knows why the robot has to be still: an abort, a stop or a pause."""
+
+    def __init__(self, control: Control, *, state: Callable[[], LoopState], on_change: Callable[[], None]) -> None:
+        """``state`` returns that of the agent's loop; ``on_change`` is called when a stop begins or ends."""
+        self._control = control
+        self._state = state
+        self._on_change = on_change
+        self._stops = 0
+        """The number of stops that are being carried out."""
+
+    def why(self) -> str:
+        """The reason the robot has to be still; empty if it does not have to."""
+        if self._state() is LoopState.SETTLING:
+            return "an abort is under way"
+        if self._stops:
+            return "the operator has said stop"
+        return "the agent is paused" if self._control.paused else ""
+
+    @contextlib.contextmanager
+    def stopping(self) -> Iterator[None]:
+        """Count a stop as being carried out during the block."""
+        self._stops += 1
+        self._on_change()
+        try:
+            yield
+        finally:
+            self._stops -= 1
+            self._on_change()
 
 
-def why_held(core: AgentCore) -> str:
-    """The reason the robot has to be still; empty if it does not have to."""
-    if core.loop.state is LoopState.SETTLING:
-        return "an abort is under way"
-    if core.stops:
-        return "the operator has said stop"
-    return "the agent is paused" if core.control.paused else ""
-
-
-async def on_given_up(core: AgentCore, calls: Sequence[OpenCall]) -> str:
+async def hold_for_given_up(
+    control: Control, offers: Offers, robot_hold: RobotHold, emit: Emit, calls: Sequence[OpenCall]
+) -> str:
     """Hold the robot if calls that were to end and have not may still move it; return what to say of that."""
-    moving = [call for call in calls if core.offers.may_move(call.skill)]
+    moving = [call for call in calls if offers.may_move(call.skill)]
     if not moving:
         return ""
-    core.control.pause(f"{listed(moving)} may still run")
-    held = f"the robot is {await core.robot_hold.confirmed()}"
+    control.pause(f"{listed(moving)} may still run")
+    held = f"the robot is {await robot_hold.confirmed()}"
     missions = tuple({mission.id: None for call in moving for mission in call.missions})
     text = f"{listed(moving)} did not end when cancelled and may still run; {held}"
-    core.events.emit(EventKind.NOTE, missions, text=f"{text}; the agent is paused until an operator resumes it")
+    emit(EventKind.NOTE, missions, text=f"{text}; the agent is paused until an operator resumes it")
     return held

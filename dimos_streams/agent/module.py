@@ -118,8 +118,8 @@ class Agent(OperatorSkills):
             robot=self._robot,
             directory=self.context.services.get(ModuleDirectory),
             resumption=read_resumption(record_dir, self.name) if record_dir else None,
+            on_warnings=self._on_warnings,
         )
-        self.core.skill_watch.on_change = self._on_warnings
         self._show_state()
         self.core.record.open()
         self.health = "waits for the bridge"
@@ -197,7 +197,7 @@ class Agent(OperatorSkills):
     async def _keep_showing(self) -> None:
         """Show what waits for an operator, whenever that is something else. Most events change nothing of it."""
         changed, shown = asyncio.Event(), None
-        self.core.watchers.add(changed)
+        self.core.watch(changed)
         while True:
             if (waiting := self._waiting()) != shown:
                 shown = waiting

@@ -16,7 +16,6 @@ from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.loop.intake import close
 from dimos_streams.agent.missions.message_queue import Notice, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
-from dimos_streams.agent.operators.stop_order import end_others
 from dimos_streams.agent.policies.gates.base import AGENTS, Reviewer
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.begun_calls import begun_call
@@ -246,7 +245,7 @@ def _go_on_aborting(core: AgentCore, abort: UnfinishedAbort) -> None:
     if abort.rollback:
         text = "The agent was restarted while it aborted: what was to be taken back and was not is left as it is"
         core.events.emit(EventKind.NOTE, (), text=text)
-    core.loop.begin_abort(abort.reason, others=partial(end_others, core, abort.reason) if abort.others else None)
+    core.loop.begin_abort(abort.reason, others=partial(core.others.end, abort.reason) if abort.others else None)
 
 
 def let_go(mission: Mission) -> None:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
 
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
+from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.agent.policies.skill_selection import ALL, SkillSelection, is_meant
 from dimos_streams.agent.record.agent_events import EventKind
@@ -16,9 +16,6 @@ from dimos_streams.common.text import cut_to
 from dimos_streams.errors import suggest
 from dimos_streams.module import ConfigFault
 from dimos_streams.skill import SkillInfo, public_names
-
-if TYPE_CHECKING:
-    from dimos_streams.agent.core import AgentCore
 
 GRACE_S = 5.0
 """The time in s for modules to come that offer what a config names."""
@@ -79,20 +76,32 @@ def too_many(config: AgentConfig, model: str, skills: int, own: int) -> str:
 class SkillWatch:
     """Looks at each list of skills: reports once each thing that may be wrong, and shows it while it is so."""
 
-    def __init__(self, core: AgentCore) -> None:
-        self._core = core
+    def __init__(
+        self,
+        config: AgentConfig,
+        name: str,
+        parts: LoopParts,
+        *,
+        model_name: Callable[[], str],
+        on_change: Callable[[], None],
+    ) -> None:
+        """``parts`` are those of the agent's own loop; ``model_name`` returns the model that it asks. ``on_change``
+        is called when the warnings have changed."""
+        self._config = config
+        self._name = name
+        self._parts = parts
+        self._model_name = model_name
+        self._on_change = on_change
         self._since: float | None = None
         self._warned: set[str] = set()
         self.warnings: tuple[str, ...] = ()
         """Texts of what may be wrong now; the last may say how many more there are."""
-        self.on_change: Callable[[], None] = lambda: None
-        """Called when the warnings have changed."""
 
     async def run(self) -> None:
         """Look when the modules have had time to come, also while nobody says anything to the agent."""
         self.look()
         await asyncio.sleep(GRACE_S)
-        await self._core.offers.refresh(at_once=True)
+        await self._parts.view.offers.refresh(at_once=True)
 
     def look(self) -> None:
         """Look at the newest list of skills."""
@@ -100,8 +109,8 @@ class SkillWatch:
         for text in found:
             if text not in self._warned and len(self._warned) < 2 * _MAX_WARNINGS:
                 self._warned.add(text)
-                _logger.warning("%s: %s", self._core.name, text)
-                self._core.events.emit(EventKind.NOTE, (), text=text)
+                _logger.warning("%s: %s", self._name, text)
+                self._parts.events.emit(EventKind.NOTE, (), text=text)
         left = len(found) - _MAX_WARNINGS
         shown = (
             *(cut_to(text, _MAX_BYTES) for text in found[:_MAX_WARNINGS]),
@@ -109,16 +118,15 @@ class SkillWatch:
         )
         if shown != self.warnings:
             self.warnings = shown
-            self.on_change()
+            self._on_change()
 
     def _found(self) -> Iterator[str]:
-        core, view = self._core, self._core.loop.parts.view
-        now = clock.monotonic()
+        view, now = self._parts.view, clock.monotonic()
         self._since = now if self._since is None else self._since
         own = len(view.tools.schemas())
-        offered = len(view.offered_tools(core.loop.parts.permissions.reviewer)) - own
-        if text := too_many(core.config, core.model_name, offered, own):
+        offered = len(view.offered_tools(self._parts.permissions.reviewer)) - own
+        if text := too_many(self._config, self._model_name(), offered, own):
             yield text
         if now - self._since >= GRACE_S:
-            for fault in unmatched(core.config, core.name, core.offers.offered.values()):
+            for fault in unmatched(self._config, self._name, view.offers.offered.values()):
                 yield fault.text

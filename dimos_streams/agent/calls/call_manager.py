@@ -44,10 +44,12 @@ class CallManager:
         *,
         key_prefix: str,
         on_given_up: OnGivenUp = nothing_to_do,
+        on_end: Callable[[ToolEvent], None] = lambda close: None,
     ) -> None:
         """``key_prefix`` makes idempotency keys; it must differ from one start of the agent to the next.
 
-        ``on_given_up`` gets calls before they are given up, and returns what it has done about that.
+        ``on_given_up`` gets calls before they are given up, and returns what it has done about that. ``on_end``
+        is called with the close of each call.
         """
         self._gateway = gateway
         self.caller = caller
@@ -58,8 +60,7 @@ class CallManager:
         self._starts = CallStarts(gateway, caller, self._memory, key_prefix)
         self.on_adopt: Callable[[OpenCall], None] = lambda call: None
         """Called with each call that somebody else has begun on this agent's behalf, before its updates."""
-        self.on_end: Callable[[ToolEvent], None] = lambda close: None
-        """Called with the close of each call."""
+        self._on_end = on_end
         self._open: dict[str, OpenCall] = {}
         self._answers: dict[str, int] = {}
 
@@ -289,7 +290,7 @@ class CallManager:
             return
         call.close = close
         call.closed.set()
-        self.on_end(close)
+        self._on_end(close)
         if call.timer is not None:
             call.timer.cancel()
         self._memory.remember_closed(call)

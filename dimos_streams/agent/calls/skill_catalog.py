@@ -19,17 +19,24 @@ class Offers:
     While the bridge can't answer, the last list counts.
     """
 
-    def __init__(self, gateway: SkillGateway, *, module: str = "", fresh_s: float = 0.5) -> None:
+    def __init__(
+        self,
+        gateway: SkillGateway,
+        *,
+        module: str = "",
+        fresh_s: float = 0.5,
+        on_refresh: Callable[[], None] = lambda: None,
+    ) -> None:
         """``module`` is the agent's own, whose skills are for operators and never offered. If it is in a namespace,
-        only skills of modules in that namespace, or in none, are offered."""
+        only skills of modules in that namespace, or in none, are offered. ``on_refresh`` is called when there is a
+        newer list."""
         self._gateway = gateway
         self._module = module
         self._fresh_s = fresh_s
         self._asked_at: float | None = None
         self._all: dict[str, OfferedSkill] = {}
         self._offerings: dict[str, list[OfferedSkill]] = {}
-        self.on_refresh: Callable[[], None] = lambda: None
-        """Called when there is a newer list."""
+        self._on_refresh = on_refresh
         self._offered: dict[str, OfferedSkill] = {}
 
     @property
@@ -63,7 +70,7 @@ class Offers:
         for skill in skills:
             self._offerings.setdefault(skill.name, []).append(skill)
         self._offered = {skill.name: skill for skill in offered_to(self._module, skills)}
-        self.on_refresh()
+        self._on_refresh()
 
     def concerns(self, skill: str) -> bool:
         """Return whether a skill of the last list is this agent's to stop: it is offered to it, or it moves the same

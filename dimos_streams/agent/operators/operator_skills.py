@@ -49,8 +49,7 @@ class OperatorSkills(Module):
 
         with core.console.watching(), contextlib.ExitStack() as stack:
             stack.callback(core.events.listen(hear))
-            core.watchers.add(changed)
-            stack.callback(core.watchers.discard, changed)
+            stack.callback(core.watch(changed))
             await call.update("reporting")
             call.progress("", **snapshot_data(snapshot(core, watched=True)))
             due = clock.monotonic() + SNAPSHOT_PERIOD_S

@@ -59,7 +59,7 @@ async def say(core: AgentCore, call: Call, text: str, *, now: bool) -> Said:
     """See ``Agent.say``."""
     if core.is_stop(text):
         return await _stop_all(core, call, text)
-    waits = waits_behind(core, now=now)
+    waits = waits_behind(core.loop, core.foreground, core.books.approvals, now=now)
     mission = core.begin(call.id, text, on_over=core.conversation.notify)
     seen = core.conversation.last_number
     await call.update(text[:_LINE], entry={"role": "operator", "text": text[:_LINE]})
