@@ -24,12 +24,14 @@ MEANINGS = {
 
 def code_of(event: ToolEvent) -> int:
     """Return the code for an event that was waited for: an answer or a completed close is done, any other close is
-    not, and one for arguments that don't fit has been called wrongly."""
+    not, nor is an order that has not come true in full, and one for arguments that don't fit has been called
+    wrongly."""
+    from dimos_streams.operator.order_results import is_done
     from dimos_streams.tool_stream.event import BAD_ARGUMENTS
 
     if event.outcome == "rejected" and event.data.get("error") == BAD_ARGUMENTS:
         return MISUSED
-    return DONE if event.outcome in (None, "completed") else FAILED
+    return DONE if event.outcome is None or is_done(event) else FAILED
 
 
 def code_of_error(error: DimosStreamsError) -> int:

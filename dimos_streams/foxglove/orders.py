@@ -14,9 +14,8 @@ from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import ApprovalView
-from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.operator.messages.kept import unkept_of
 from dimos_streams.operator.messages.message import OptionalName, Text
+from dimos_streams.operator.order_results import has_come_true
 from dimos_streams.tool_stream.gateway import CallView
 
 _WAIT_S = 10.0
@@ -105,12 +104,11 @@ class Operator:
 
     async def pause(self, request: AgentRequest) -> OrderAnswer:
         """Have an agent begin nothing new, and hold its robot still."""
-        view = await self._ask("pause", {"reason": request.reason}, request.agent)
-        return _answer(view, done=HoldView.of_result(view.result).confirmed)
+        return await self._order("pause", {"reason": request.reason}, request.agent)
 
     async def resume(self, request: AgentRequest) -> OrderAnswer:
         """Have a paused agent go on."""
-        return _answer(await self._ask("resume", {"reason": request.reason}, request.agent))
+        return await self._order("resume", {"reason": request.reason}, request.agent)
 
     async def stop(self, request: RobotRequest) -> OrderAnswer:
         """Have a robot stand still until it is released, whatever its agent does."""
@@ -134,7 +132,7 @@ class Operator:
     async def _decide(self, decision: str, request: DecisionRequest) -> OrderAnswer:
         meant = await self._meant(request)
         arguments = {"approval": meant.id, "decision": decision, "reason": request.reason, "revision": meant.revision}
-        return _answer(await self._ask("decide", arguments, request.agent))
+        return await self._order("decide", arguments, request.agent)
 
     async def _meant(self, request: DecisionRequest) -> ApprovalReference:
         """Return the approval at the revision that the viewer names, or else at the one that it has now."""
@@ -150,6 +148,11 @@ class Operator:
         waiting = "; ".join(f"{each.reference}: {each.skill}({_short(each.arguments)})" for each in listed)
         raise SkillError(f"say which `approval` is meant: {waiting}" if listed else "no call waits for approval")
 
+    async def _order(self, name: str, arguments: dict[str, Any], agent: str) -> OrderAnswer:
+        """Have an agent carry out an order. Raises ``SkillError`` if it was not done."""
+        view = await self._ask(name, arguments, agent)
+        return OrderAnswer(done=has_come_true(name, view.result), text=view.text)
+
     async def _ask(self, skill: str, arguments: dict[str, Any], agent: str) -> CallView:
         """Call an operator's skill of an agent, to its end. Raises ``SkillError`` if it was not done."""
         view = await self._gateway.call_to_close(skill, arguments, caller=self._caller, agent=agent, wait_s=_WAIT_S)
@@ -160,11 +163,6 @@ class Operator:
         if view.outcome != "completed":
             raise SkillError(f"agent {view.module!r}: {view.text}")
         return view
-
-
-def _answer(view: CallView, *, done: bool = True) -> OrderAnswer:
-    """The answer to an order that an agent has carried out; it is not done if its successor would not know of it."""
-    return OrderAnswer(done=done and not unkept_of(view.result), text=view.text)
 
 
 def _short(arguments: dict[str, Any]) -> str:

@@ -6,12 +6,14 @@ import json
 import re
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
-from dimos_streams.cli.exit_codes import MEANINGS
+from dimos_streams.cli.exit_codes import MEANINGS, code_of
 from dimos_streams.testing.model_reply import Reply
 from dimos_streams.testing.model_server import ModelServer, RecordedRequest
+from dimos_streams.tool_stream.event import ToolEvent
 from tests.cli.machine import REPOSITORY, ROVER, Machine
 
 KEY = "key-of-a-test"
@@ -108,6 +110,51 @@ def test_what_was_typed_wrong_is_2_in_each_command(talking: Machine) -> None:
     ):
         result = talking(*wrong)
         assert (result.code, result.out) == (2, ""), (wrong, result)
+
+
+GATE = {"gate": "gate", "problem": "silent", "text": "it says nothing"}
+
+
+@pytest.mark.feature("B10", "F5")
+@pytest.mark.parametrize(
+    ("skill", "result", "code"),
+    [
+        ("set_skill", "look is disabled", 0),
+        ("set_skill", {"text": "look is disabled", "unkept": "the disk is full"}, 1),
+        ("r1_set_model", {"text": "asks offline", "unkept": "the disk is full"}, 1),
+        ("pause", {"changed": True, "held": ["gate"], "not_held": []}, 0),
+        ("abort", {"held": ["gate"], "not_held": [GATE]}, 1),
+        ("pause", {"changed": True, "held": [], "not_held": []}, 1),
+        ("undo", {"asked": 1, "found": 1, "undone": [{"how": "undone"}]}, 0),
+        ("undo", {"asked": 1, "found": 1, "undone": [{"how": "impossible"}]}, 1),
+        ("undo", {"of": "a module of one's own"}, 0),
+        ("pause", None, 0),
+        ("look", {"unkept": "a photo"}, 0),
+    ],
+)
+def test_an_order_that_is_called_as_a_skill_counts_as_its_command_does(skill: str, result: Any, code: int) -> None:
+    module = "r1/agent" if skill.startswith("r1_") else "agent"
+    fields = {"utime": 1, "call_id": "c1", "seq": 2, "type": "close", "caller": "cli", "text": ""}
+    closed = {**fields, "module": module, "skill": skill, "data": {"outcome": "completed", "result": result}}
+    assert code_of(ToolEvent.from_dict(closed)) == code
+
+
+@pytest.mark.live
+def test_a_pause_that_nothing_confirms_is_1_whichever_way_it_is_given(talking: Machine) -> None:
+    for way in (["pause"], ["call", "pause"]):
+        paused = talking(*way)
+        assert (paused.code, "NOT held: no velocity gate was heard" in paused.out) == (1, True), paused
+    assert talking("call", "resume").code == 0
+
+
+@pytest.mark.live
+def test_a_model_that_cant_be_made_is_named_with_what_is_valid(talking: Machine) -> None:
+    refused = talking("call", "set_model", "-a", "model=scipted:x.yaml")
+    assert refused.code == 1
+    wrong = (
+        "there is no model 'scipted:x.yaml'; did you mean 'scripted:x.yaml'? (valid: 'offline', 'scripted:FILE', 'op"
+    )
+    assert wrong in refused.out, refused
 
 
 @pytest.mark.live

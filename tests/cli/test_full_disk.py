@@ -91,6 +91,8 @@ def test_a_run_outlives_its_disk_and_the_death_of_each_process(small_disk: Path)
         forgotten = machine("forget", "--json")
         assert (forgotten.code, "NOT KEPT" in forgotten.json["text"]) == (1, True), forgotten
         assert "the record in" in forgotten.json["result"]["unkept"]
+        forbidden = machine("call", "set_skill", "--arg", "skill=observe", "--arg", "enabled=false")
+        assert (forbidden.code, "observe is disabled; NOT KEPT" in forbidden.out) == (1, True), forbidden
 
         ballast.unlink()
         until(lambda: "messages are missing" in get("/healthz")["unwell"].get("recorder", ""))

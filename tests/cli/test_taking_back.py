@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.cli.bridge_client.operator_commands import CommandResult, chat_command, take_back
+from dimos_streams.cli.bridge_client.operator_commands import CommandResult, chat_command, order
 from dimos_streams.client.local_gateway import LocalGateway
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import agents_among, choose_agent
@@ -44,7 +44,7 @@ async def test_a_call_that_cant_be_taken_back_is_named() -> None:
             await chat_command(gateway, "", "undo", ["2"])
         none = {"asked": 3, "found": 0, "undone": []}
         text = "0 of 3 undone; there is nothing of the agent's to take back"
-        assert await take_back(gateway, 3) == CommandResult(text, none)
+        assert await order(gateway, "undo", {"count": 3}) == CommandResult(text, none)
         for words in (["all"], ["0"], ["1", "2"]):
             with pytest.raises(UserError):
                 await chat_command(gateway, "", "undo", words)

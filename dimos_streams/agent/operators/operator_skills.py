@@ -17,7 +17,7 @@ from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.operators.snapshots import snapshot
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.standing_events import MODE, Setting
-from dimos_streams.errors import SkillError, suggest
+from dimos_streams.errors import SkillError, UserError, suggest
 from dimos_streams.module import Module
 from dimos_streams.operator.messages.agent import AgentEvent, ApprovalView
 from dimos_streams.operator.messages.hold import PauseReport
@@ -242,7 +242,10 @@ class OperatorSkills(Module):
             model: As in the agent's config, ``"openai:MODEL"``.
         """
         core = self._core()
-        core.use_model(model)
+        try:
+            core.use_model(model)
+        except UserError as error:
+            raise SkillError(str(error)) from error
         await core.close_replaced()
         return self._set((EventKind.MODEL_SWITCH,), f"asks {model} from now on")
 

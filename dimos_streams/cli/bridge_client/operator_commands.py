@@ -15,8 +15,8 @@ from dimos_streams.errors import SkillArgumentError, SkillError, UserError
 from dimos_streams.operator.agents import choose_agent
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import DECIDED, ApprovalView
-from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.operator.messages.kept import KeptReport, unkept_of
+from dimos_streams.operator.order_results import has_come_true
 from dimos_streams.operator.reporting import CLI
 from dimos_streams.tool_stream.gateway import SkillGateway
 
@@ -67,28 +67,13 @@ class CommandResult:
 
 
 async def order(gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str = "") -> CommandResult:
-    """Have an agent carry out an order. Raises as ``command`` does."""
+    """Have an agent carry out an order. It is done if all of it has come true: of ``pause`` and ``abort`` if all
+    velocity gates confirm it, of ``undo`` if all calls are undone that there were.
+
+    Raises as ``command`` does.
+    """
     view = await command(gateway, name, arguments, agent)
-    return CommandResult(view.text, view.result, not unkept_of(view.result))
-
-
-async def hold(gateway: CommandGateway, name: str, arguments: Mapping[str, Any], agent: str = "") -> CommandResult:
-    """Have an agent hold its robot still, by ``pause`` or ``abort``. It is done if all gates confirm it, too.
-
-    An agent that says nothing of gates confirms nothing. Raises as ``command`` does.
-    """
-    done = await order(gateway, name, arguments, agent)
-    return replace(done, done=done.done and HoldView.of_result(done.result).confirmed)
-
-
-async def take_back(gateway: CommandGateway, count: int, agent: str = "") -> CommandResult:
-    """Have an agent take back its newest calls. The result has a line for each, and how many of ``count`` are undone;
-    it is done if all are undone that there were.
-
-    Raises as ``command`` does if it did not try.
-    """
-    done = await order(gateway, "undo", {"count": count}, agent)
-    return replace(done, done=done.done and all(call["how"] == "undone" for call in done.result["undone"]))
+    return CommandResult(view.text, view.result, has_come_true(name, view.result))
 
 
 def _count_of(word: str) -> int:
@@ -213,16 +198,14 @@ async def chat_command(gateway: CommandGateway, agent: str, name: str, arguments
 
 async def _chat_order(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> CommandResult:
     match name, list(arguments):
-        case "pause", []:
-            return await hold(gateway, name, {}, agent)
-        case "resume" | "forget", []:
+        case "pause" | "resume" | "forget", []:
             return await order(gateway, name, {}, agent)
         case "step", [] | ["on"] | ["off"] | ["once"]:
             return await order(gateway, "step", {"mode": arguments[0] if arguments else "once"}, agent)
         case "abort", [] | ["rollback"]:
-            return await hold(gateway, name, {"rollback": bool(arguments)}, agent)
+            return await order(gateway, name, {"rollback": bool(arguments)}, agent)
         case "undo", [] | [_]:
-            return await take_back(gateway, _count_of(arguments[0] if arguments else "1"), agent)
+            return await order(gateway, name, {"count": _count_of(arguments[0] if arguments else "1")}, agent)
         case "approve", [id, *changes]:
             return await decide(gateway, id, "approve", changes=changes, agent=agent)
         case "reject", [id, *reason]:

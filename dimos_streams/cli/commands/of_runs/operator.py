@@ -117,7 +117,7 @@ def pause(
     as_json: options.Json = False,
 ) -> None:
     """Hold the robot still and begin nothing new. Exit code 1 unless every velocity gate says that it holds."""
-    _hold("pause", {"reason": reason}, agent, run, url, port, token, as_json=as_json)
+    _command("pause", {"reason": reason}, agent, run, url, port, token, as_json=as_json)
 
 
 def resume(
@@ -162,7 +162,7 @@ def abort(
     as_json: options.Json = False,
 ) -> None:
     """End the agent's missions and their calls. Exit code 1 unless every velocity gate has held the robot still."""
-    _hold("abort", {"rollback": rollback, "reason": reason}, agent, run, url, port, token, as_json=as_json)
+    _command("abort", {"rollback": rollback, "reason": reason}, agent, run, url, port, token, as_json=as_json)
 
 
 def undo(
@@ -175,26 +175,7 @@ def undo(
     as_json: options.Json = False,
 ) -> None:
     """Take back the newest calls of the agent, newest first. Exit code 1 if one of them could not be."""
-    from dimos_streams.cli.bridge_client.operator_commands import take_back
-
-    done = _at_agent(lambda gateway: take_back(gateway, count, agent), run, url, port, token)
-    _show(done, as_json)
-
-
-def _hold(
-    name: str,
-    arguments: dict[str, Any],
-    agent: str,
-    run: str | None,
-    url: str | None,
-    port: int | None,
-    token: str | None,
-    *,
-    as_json: bool,
-) -> None:
-    from dimos_streams.cli.bridge_client.operator_commands import hold
-
-    _show(_at_agent(lambda gateway: hold(gateway, name, arguments, agent), run, url, port, token), as_json)
+    _command("undo", {"count": count}, agent, run, url, port, token, as_json=as_json)
 
 
 def forget(
