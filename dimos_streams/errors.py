@@ -7,6 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _MAX_SUGGESTED = 3
+_MAX_LISTED = 12
+"""The largest number of names that are listed though one is near."""
 
 
 class DimosStreamsError(Exception):
@@ -71,9 +73,12 @@ class UnknownSkillError(SkillError):
         """``absent`` are the machines of the run that are not there and may have the skill."""
         self.skill = skill
         names = sorted(known)
-        offered = ", ".join(names) if names else "none"
+        near = suggest(skill, names)
+        # A robot with an agent has dozens, among which the near ones would be lost.
+        many = f"{len(names)} are offered" if near and len(names) > _MAX_LISTED else ""
+        offered = many or f"offered: {', '.join(names) or 'none'}"
         missing = "".join(f"; machine {machine!r}, which may have it, is not there" for machine in absent)
-        super().__init__(f"no skill is called {skill!r}{suggest(skill, names)} (offered: {offered}){missing}")
+        super().__init__(f"no skill is called {skill!r}{near} ({offered}){missing}")
 
 
 class UnknownAgentError(UserError, SkillError):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from typing import Any
+from typing import Any, cast
 
 import typer
 
@@ -19,6 +19,7 @@ from dimos_streams.common.secrets import know_environment
 from dimos_streams.errors import DimosStreamsError
 
 _ClickException = typer.BadParameter.__mro__[2]  # newer typers have a click of their own
+_REASON = "--reason"
 _EXTRA = "Got unexpected extra argument"
 PROGRAM = "dimos-streams"
 
@@ -49,7 +50,7 @@ def run_command(arguments: list[str]) -> int:
     except Exception as error:
         if not isinstance(error, _ClickException):
             raise
-        return _usage_error(error)
+        return _usage_error(error, arguments)
 
 
 def _working_directory() -> str | None:
@@ -60,16 +61,29 @@ def _working_directory() -> str | None:
         return None
 
 
-def _usage_error(error: Exception) -> int:
+def _usage_error(error: Exception, arguments: list[str]) -> int:
     if (wrong := _unfit_value(error.__cause__)) is not None:
         error.message = wrong  # type: ignore[attr-defined]
     text = error.format_message()  # type: ignore[attr-defined]
     context = getattr(error, "ctx", None)
     if not text:  # no command was given: typer has printed the help
         return MISUSED
-    path = context.command_path if context is not None else PROGRAM
+    path = context.command_path if context is not None else _path_of(arguments)
     _say(f"{text.rstrip('.')}{_forgotten_option(text, context)} (`{path} --help` says what it takes)")
     return MISUSED
+
+
+def _path_of(arguments: list[str]) -> str:
+    """The words with which the command begins that arguments name. An option without its value has no context that
+    would have them."""
+    path, command = PROGRAM, cast("Any", typer.main.get_command(create_app(arguments)))
+    for word in arguments:
+        if word.startswith("-"):
+            continue
+        if (command := getattr(command, "commands", {}).get(word)) is None:
+            break
+        path += f" {word}"
+    return path
 
 
 def _unfit_value(cause: BaseException | None) -> str | None:
@@ -90,12 +104,15 @@ def _unfit_value(cause: BaseException | None) -> str | None:
 
 
 def _forgotten_option(text: str, context: Any) -> str:
-    """A hint at the option of a command that takes what stands there without one, ``x=1`` for ``--arg x=1``."""
-    if context is None or not text.startswith(_EXTRA) or "=" not in text:
+    """A hint at the option of a command that takes what stands there without one, ``x=1`` for ``--arg x=1``, or a
+    reason."""
+    if context is None or not text.startswith(_EXTRA):
         return ""
-    options = (each for each in context.command.params if str(each.metavar).endswith("=VALUE"))
-    option = next((each.opts[0] for each in options if each.opts[0].startswith("-")), None)
-    return "" if option is None else f"; put {option} before it"
+    options = [each for each in context.command.params if each.opts[0].startswith("-")]
+    takes_values = (each.opts[0] for each in options if str(each.metavar).endswith("=VALUE"))
+    if "=" in text and (option := next(takes_values, None)) is not None:
+        return f"; put {option} before it"
+    return f"; a reason stands behind {_REASON}" if any(_REASON in each.opts for each in options) else ""
 
 
 def _say(text: str) -> None:

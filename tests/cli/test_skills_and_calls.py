@@ -80,7 +80,10 @@ def test_a_skill_is_described(rover: Machine) -> None:
     assert {"moves the robot  yes", "approval         ask: an operator is asked if a model calls it"} <= set(trip)
     unknown = rover("skills", "lfit")
     assert (unknown.code, unknown.out) == (2, "")
-    assert "no skill is called 'lfit'; did you mean 'lift'? (offered: " in unknown.err
+    near = r"error: no skill is called 'lfit'; did you mean 'lift'\? \(\d+ are offered\)"
+    assert re.fullmatch(rf"{near}\n", unknown.err)
+    assert re.fullmatch(rf"{near}; `dimos-streams skills` lists them\n", rover("call", "lfit").err)
+    assert "(offered: abort, " in rover("call", "no-such").err
 
 
 def test_a_call_shows_its_stream_and_succeeds(rover: Machine) -> None:

@@ -12,7 +12,7 @@ from dimos_streams.cli.commands.of_runs import call_options
 from dimos_streams.cli.exit_codes import code_of
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
-from dimos_streams.errors import CallRejectedError, RobotNeededError, SkillError, UserError
+from dimos_streams.errors import CallRejectedError, RobotNeededError, SkillError, UnknownSkillError, UserError
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
@@ -105,6 +105,9 @@ async def _called(
         return await follow_new_call(gateway, skill, given, chosen, only=True)
     except CallRejectedError as error:
         error.args = (f"{error}{ways_on(error, chosen.waits_s)}",)
+        raise
+    except UnknownSkillError as error:
+        error.args = (f"{error}; `dimos-streams skills` lists them",)
         raise
     except RobotNeededError as error:
         names = [name for name, each in offered.items() if name == f"{each.robot}_{skill}"]
