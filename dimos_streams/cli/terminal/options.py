@@ -81,7 +81,7 @@ BusUrl = Annotated[
         show_default=False,
     ),
 ]
-Run = Annotated[
+RunArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="[RUN]",
@@ -97,6 +97,25 @@ RunOption = Annotated[
         metavar="RUN",
         help="A run's id, blueprint or process id. Without it: the newest.",
         autocompletion=completion.living_runs,
+        show_default=False,
+    ),
+]
+_ONLY = "Only this one: a run's id, blueprint or process id."
+OnlyRunArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[RUN]", help=_ONLY, autocompletion=completion.living_runs, show_default=False),
+]
+OnlyRunOption = Annotated[
+    str | None,
+    typer.Option("--run", metavar="RUN", help=_ONLY, autocompletion=completion.living_runs, show_default=False),
+]
+KeptRunOption = Annotated[
+    str | None,
+    typer.Option(
+        "--run",
+        metavar="RUN",
+        help="A run's id or blueprint, also of one that has ended. Without it: the newest, a living one first.",
+        autocompletion=completion.kept_runs,
         show_default=False,
     ),
 ]
@@ -128,6 +147,14 @@ FleetRobot = Annotated[
         show_default=False,
     ),
 ]
+
+
+def named_run(argument: str | None, option: str | None) -> str | None:
+    """Return the run that a command names, which may stand behind ``--run``, as for all others, or without it. Raises
+    ``UserError`` if both are given."""
+    if argument is not None and option is not None:
+        raise UserError(f"--run {option!r} and RUN {argument!r} name the same thing; give one of them")
+    return option if argument is None else argument
 
 
 def checked_seed(value: int | None) -> int | None:

@@ -27,6 +27,7 @@ def logs(
         str | None, typer.Option("--process", metavar="NAME", help="Only this process's log.", show_default=False)
     ] = None,
     machine: options.Machine = None,
+    run: options.KeptRunOption = None,
     as_json: options.JsonLines = False,
 ) -> None:
     """Show what the processes of a run have logged; of the part on another machine its newest lines."""
@@ -34,6 +35,7 @@ def logs(
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.cli.terminal.log_files import RunLogs, find_run_dir
 
+    selector = options.named_run(selector, run)
     if machine is not None and machine not in own_machines():
         run_async(_write_logs_of(machine, process, follow=follow, as_json=as_json))
         return

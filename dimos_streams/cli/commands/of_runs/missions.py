@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dimos_streams.cli.system import completion
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import local_time, note, write, write_json, write_table
 from dimos_streams.common.readable.shortening import beginning
@@ -25,15 +24,7 @@ def missions(
         str | None,
         typer.Argument(metavar="ID", help="Show this one, by its id or its beginning.", show_default=False),
     ] = None,
-    run: Annotated[
-        str | None,
-        typer.Option(
-            "--run",
-            help="The run's id or blueprint; if left out the newest, a living one first.",
-            autocompletion=completion.kept_runs,
-            show_default=False,
-        ),
-    ] = None,
+    run: options.KeptRunOption = None,
     as_json: options.Json = False,
 ) -> None:
     """List the missions of a run, oldest first, with their usage and cost, or show what happened in one."""

@@ -10,14 +10,14 @@ import typer
 
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import local_time, note, write, write_json, write_table
-from dimos_streams.errors import DimosStreamsError, NoRunError
+from dimos_streams.errors import DimosStreamsError, NoRunError, UserError
 
 if TYPE_CHECKING:
     from dimos_streams.runtime.ended_runs import EndedRun
 
 
 def status(
-    as_json: options.Json = False,
+    selector: options.OnlyRunArgument = None,
     ready: Annotated[
         bool,
         typer.Option(
@@ -30,8 +30,11 @@ def status(
         bool,
         typer.Option("--all", help="Before them those that have ended and are kept, newest last: when, how, logs."),
     ] = False,
+    run: options.OnlyRunOption = None,
+    as_json: options.Json = False,
 ) -> None:
-    """Show the living runs: processes, modules' health, the bridge."""
+    """Show the living runs, or one of them: processes, modules' health, the bridge."""
+    from dimos_streams.cli.bridge_client.connection import find_run
     from dimos_streams.cli.bridge_client.ended import last_ended
     from dimos_streams.cli.bridge_client.readiness import unready
     from dimos_streams.cli.bridge_client.run_state import states_of
@@ -39,7 +42,10 @@ def status(
     from dimos_streams.runtime.ended_runs import ended_runs
     from dimos_streams.runtime.registry import runs
 
-    states = run_async(states_of(runs()))
+    selector = options.named_run(selector, run)
+    if every and selector is not None:
+        raise UserError(f"--all is every run, and {selector!r} names one; give one of them")
+    states = run_async(states_of(runs() if selector is None else [find_run(selector)]))
     ended = ended_runs() if every else []
     if every and as_json:
         write_json({"ended": [_end(run) for run in ended], "living": states}, indent=2)

@@ -20,13 +20,14 @@ _STOP_BOUND_S = 15.0
 
 
 def stop(
-    selector: options.Run = None,
+    selector: options.RunArgument = None,
     machine: options.Machine = None,
     everywhere: Annotated[
         bool,
         typer.Option("--everywhere", help="First the parts of the run on all other machines, through the bridge."),
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="All living runs of this machine.")] = False,
+    run: options.RunOption = None,
     as_json: options.Json = False,
 ) -> None:
     """Stop a run, and wait until all its processes have gone; of one on several machines, the part on this one."""
@@ -34,6 +35,7 @@ def stop(
     from dimos_streams.cli.bridge_client.machine_parts import own_machines, stop_part
     from dimos_streams.cli.system.async_runner import run_async
 
+    selector = options.named_run(selector, run)
     if machine is not None and everywhere:
         raise UserError("--machine names one part and --everywhere means all; give one of them")
     if every and (selector or machine) is not None:
@@ -44,9 +46,9 @@ def stop(
         _say_stopped({"machine": machine}, f"the part on {machine} has stopped", as_json=as_json)
         return
     problems: list[str] = []
-    for run in living_runs() if every else [find_run(machine or selector)]:
+    for each in living_runs() if every else [find_run(machine or selector)]:
         try:
-            _stop_run(run, everywhere=everywhere, as_json=as_json)
+            _stop_run(each, everywhere=everywhere, as_json=as_json)
         except DimosStreamsError as error:  # whatever became of one: the others are stopped all the same
             if not every:
                 raise
