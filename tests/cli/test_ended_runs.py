@@ -73,6 +73,15 @@ def test_whoever_waits_for_a_run_that_dies_is_told_and_its_calls_are_listed_afte
     assert machine("calls", "--run", "rover", "--json").json[:2] == while_it_lived
     assert machine("calls", "--run", "rover", "--open").out == ""
     assert machine("calls", "--run", "rover", "--port", "9").code == 2
+    stumble, move = (call["call_id"] for call in while_it_lived)
+    followed = machine("follow", move[:8], "--run", run["run_id"])
+    assert (followed.code, followed.err) == (0, "")
+    began, *_, done = followed.out.splitlines()
+    assert (f"began (distance_m=0.1)  [{move}]" in began, "completed: Moved 0.1 m" in done) == (True, True)
+    assert [event["seq"] for event in machine("follow", move, "--run", "rover", "--json").json_lines] == [1, 2, 3, 4]
+    assert machine("follow", stumble, "--run", "rover").code == 1
+    unknown = machine("follow", "nope", "--run", "rover")
+    assert (unknown.code, f"`dimos-streams calls --run {run['run_id']}` lists them" in unknown.err) == (2, True)
     assert machine("status", "--all", "--json").json["ended"] == ended, "reading its journal changes nothing of it"
 
     last = rf"the last run here, {run['run_id']}, {KILLED} \(`dimos-streams logs {run['run_id']}` .* --all` .*"
@@ -100,6 +109,10 @@ def test_whoever_waits_hears_of_the_end_of_a_run_whose_bridge_can_say_nothing(ma
     assert listed.err.endswith("; 1 call open then\n")
     assert machine("status", "--all", "--json").json["ended"] == ended, "also where its log is still beside it"
     assert shown(listed) == {"wander": "open"}
+    (wander,) = machine("calls", "--run", "rover", "--json").json
+    left = machine("follow", wander["call_id"], "--run", "rover")
+    assert (left.code, "Wandering" in left.out) == (1, True)
+    assert re.search(rf"error: call {wander['call_id']} was open when run {run['run_id']} {KILLED}\n", left.err)
 
     path = Path(run["run_dir"]) / "journal.sqlite"
     path.write_bytes(b"not a database, but long enough for one" * 100)

@@ -42,16 +42,16 @@ def test_commands_mean_the_run_that_they_name_and_stop_all_means_each(machine: M
     assert (unknown.code, unknown.err) == (2, f"error: no living run is called 'nobody' (living: {new}, {old})\n")
 
     for named in ([], ["--run"]):
-        for command in ("stop", "status"):
-            both = machine(command, "--all", *named, old)
+        for one in ("stop", "status"):
+            both = machine(one, "--all", *named, old)
             refusal = f"error: --all is every run, and {old!r} names one; give one of them\n"
             assert (both.code, both.err) == (2, refusal)
         (only,) = machine("status", *named, old, "--json").json
         assert only["run_id"] == old
         logged = machine("logs", *named, old)
         assert (logged.code, logged.err) == (0, machine("logs", old).err)
-    for command in ("stop", "status", "logs"):
-        twice = machine(command, old, "--run", new)
+    for one in ("stop", "status", "logs"):
+        twice = machine(one, old, "--run", new)
         assert (twice.code, f"--run {new!r} and RUN {old!r} name the same thing" in twice.err) == (2, True)
     assert machine("stop", "--run", old).out == f"{old} has stopped\n"
     old = started(machine)

@@ -232,6 +232,11 @@ def newest_of_open_calls(db: sqlite3.Connection) -> list[bytes]:
     return [body for (body,) in rows]
 
 
+def events_of_call(db: sqlite3.Connection, call_id: str) -> list[bytes]:
+    """The events of a call that are kept, as JSON, in the order of their offsets."""
+    return [body for (body,) in db.execute("SELECT body FROM events WHERE call_id = ? ORDER BY offset", (call_id,))]
+
+
 def last_between(db: sqlite3.Connection, begin: int, end: int, upto: int) -> int:
     """The newest offset, not beyond ``upto``, whose event came between two times in µs; 0 for none."""
     query = "SELECT max(offset) FROM events WHERE offset <= ? AND utime >= ? AND utime < ?"

@@ -1,10 +1,11 @@
-"""The calls in the journal of a run that has ended, read without changing anything of it."""
+"""The calls and events in the journal of a run that has ended, read without changing anything of it."""
 
 from __future__ import annotations
 
 import contextlib
 import sqlite3
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -22,25 +23,44 @@ from dimos_streams.tool_stream.gateway import CallView
 def kept_calls(path: Path) -> list[CallView]:
     """Return the calls of a journal's file that nobody writes, oldest first; those that were open when its bridge
     ended are open. Raises ``DimosStreamsError`` for a file that is damaged, no journal, or can't be read."""
-    try:
-        with contextlib.closing(tables.open_read_only(path)) as db:
-            calls = {row.call_id: CallState.from_row(row) for row in tables.call_rows(db, sys.maxsize)}
-            events = _newest(db, path)
-    except ValidationError as error:
-        raise DimosStreamsError(f"the journal {path} is damaged: {first_problem(error, 'a call')}") from error
-    except (sqlite3.Error, OSError, ValueError, TypeError) as error:
-        raise DimosStreamsError(f"the journal {path} can't be read: {error}") from error
+    with _reading(path) as db:
+        calls = {row.call_id: CallState.from_row(row) for row in tables.call_rows(db, sys.maxsize)}
+        # The row of a call is not kept with each of its events.
+        events = _events([*tables.newest_of_open_calls(db), *_left(db, path)])
     for event in events:
         if (call := calls.get(event.call_id)) is not None and event.seq >= call.last_seq:
             call.apply(event)
     return sorted((call.view() for call in calls.values()), key=lambda view: view.requested_utime)
 
 
-def _newest(db: sqlite3.Connection, path: Path) -> list[ToolEvent]:
-    """The newest event of each call that is open, then those that only the tail has: the row of a call is not kept
-    with each of its events. Raises ``sqlite3.Error``, and ``ValueError`` or ``TypeError`` for what is no event."""
-    bodies = tables.newest_of_open_calls(db)
+def kept_events(path: Path, call_id: str) -> list[ToolEvent]:
+    """Return the events of a call that are left in a journal's file that nobody writes, in their order. Raises
+    ``DimosStreamsError`` as ``kept_calls`` does."""
+    with _reading(path) as db:
+        events = _events([*tables.events_of_call(db, call_id), *_left(db, path)])
+    return [event for event in events if event.call_id == call_id]
+
+
+@contextlib.contextmanager
+def _reading(path: Path) -> Iterator[sqlite3.Connection]:
+    """Yield a journal to read. What is wrong with what is read of it becomes a ``DimosStreamsError``."""
+    try:
+        with contextlib.closing(tables.open_read_only(path)) as db:
+            yield db
+    except ValidationError as error:
+        raise DimosStreamsError(f"the journal {path} is damaged: {first_problem(error, 'a call')}") from error
+    except (sqlite3.Error, OSError, ValueError, TypeError) as error:
+        raise DimosStreamsError(f"the journal {path} can't be read: {error}") from error
+
+
+def _left(db: sqlite3.Connection, path: Path) -> list[bytes]:
+    """The events, as JSON, that only the tail has."""
     identity, ends = tables.identity(db), tables.offsets(db)
-    if identity is not None and ends is not None:
-        bodies += [row[-1] for row in left_in_tail(path, identity.journal_id, ends[1])]
+    if identity is None or ends is None:
+        return []
+    return [row[-1] for row in left_in_tail(path, identity.journal_id, ends[1])]
+
+
+def _events(bodies: Iterable[bytes]) -> list[ToolEvent]:
+    """Events of their JSON. Raises ``ValueError`` or ``TypeError`` for what is no event."""
     return [ToolEvent.from_dict(parse_json(body)) for body in bodies]

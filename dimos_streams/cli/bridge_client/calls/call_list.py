@@ -1,4 +1,4 @@
-"""Calls as they are listed: which of them, in which order, in which columns."""
+"""Calls as they are listed: which of them, in which order, in which columns; and one among them."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from dimos_streams import clock
 from dimos_streams.cli.terminal.output import duration
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.errors import UserError
 from dimos_streams.operator.agents import is_look
 from dimos_streams.tool_stream.family import ancestors_of
 
@@ -17,6 +18,26 @@ if TYPE_CHECKING:
 CALL_COLUMNS = ("CALL", "SKILL", "STATE", "BEGAN", "TOOK", "CALLER", "LAST WORD")
 _LAST_WORD = 80
 """Maximum length of what is shown of a call's newest text, in characters."""
+
+
+def call_among(calls: Iterable[CallView], start: str, robot: str | None = None, *, run: str = "") -> CallView:
+    """Return the call whose id begins so, of one ``robot`` of a fleet if that is given; an open one rather than a
+    closed one. ``run`` is the one that has to be named for them. Raises ``UserError``, also for an empty text, as
+    that of a script's variable that was not set: every id begins so."""
+    lists = f"`dimos-streams calls{f' --run {run}' if run else ''}` lists them"
+    if not start:
+        raise UserError(f"the id of a call is empty; {lists}")
+    views = [view for view in calls if robot in (None, view.robot) and view.call_id.startswith(start)]
+    exact = [view for view in views if view.call_id == start]
+    candidates = exact or [view for view in views if view.state != "closed"] or views
+    if len(candidates) == 1:
+        return candidates[0]
+    if not candidates:
+        whose = "" if robot is None else f" of robot {robot!r}"
+        raise UserError(f"no call{whose} has an id that begins with {start!r}; {lists}")
+    names = ", ".join(f"{view.call_id} of {view.robot}" if view.robot else view.call_id for view in candidates)
+    remedy = "; --robot says whose" if len({view.robot for view in candidates}) > 1 else ""
+    raise UserError(f"several calls have ids that begin with {start!r}: {names}{remedy}")
 
 
 def shown_calls(views: Iterable[CallView]) -> list[CallView]:

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Sequence
 from dataclasses import replace
 
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Show
 from dimos_streams.cli.terminal.approval_text import awaited
 from dimos_streams.cli.terminal.output import note
-from dimos_streams.cli.terminal.reporter import Reporter
+from dimos_streams.cli.terminal.reporter import Reporter, create_reporter
 from dimos_streams.operator.agents import is_conversation
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
@@ -70,8 +72,29 @@ async def show_end(watch: EventWatch, closed: CallView) -> None:
         async with asyncio.timeout(_KEPT_S):
             await watch.wait(closed.call_id, "close")
     except TimeoutError:
-        note(f"the last events of call {closed.call_id} are not kept any more; this is how it ended")
-        watch.receive(_close_of(closed))
+        watch.receive(_remembered_close(closed))
+
+
+def show_kept(call: CallView, events: Sequence[ToolEvent], *, as_json: bool) -> ToolEvent | None:
+    """Show what is kept of a call of a run that has ended. Return its close, or what is remembered of it; None if the
+    call was open then."""
+    with contextlib.closing(create_reporter(as_json=as_json, with_data=True)) as reporter:
+        if not events or events[0].seq > 1:
+            note(f"the first events of call {call.call_id} are not kept any more")
+        for event in events:
+            reporter.tool_event(event)
+        if call.state != "closed":
+            return None
+        if events and events[-1].type == "close":
+            return events[-1]
+        close = _remembered_close(call)
+        reporter.tool_event(close)
+        return close
+
+
+def _remembered_close(view: CallView) -> ToolEvent:
+    note(f"the last events of call {view.call_id} are not kept any more; this is how it ended")
+    return _close_of(view)
 
 
 def _close_of(view: CallView) -> ToolEvent:

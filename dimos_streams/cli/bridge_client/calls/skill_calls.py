@@ -11,13 +11,14 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.agents import addressed, begin_at_agent
 from dimos_streams.cli.bridge_client.calls.beginning import begin_in_turn
+from dimos_streams.cli.bridge_client.calls.call_list import call_among
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Milestone, watching
 from dimos_streams.cli.bridge_client.calls.showing import show_end, show_with, without_needless_gaps
 from dimos_streams.cli.system.async_runner import finish
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.reporter import create_reporter
 from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
-from dimos_streams.errors import SkillError, UserError
+from dimos_streams.errors import SkillError
 from dimos_streams.operator.agents import is_conversation
 from dimos_streams.operator.reporting import CLI, SAY
 from dimos_streams.tool_stream.gateway import CallTerms
@@ -199,22 +200,8 @@ async def cancel_call(gateway: HttpGateway, start: str, reason: str, robot: str 
 
 
 async def find_call(gateway: SkillGateway, start: str, robot: str | None = None) -> CallView:
-    """Return the call whose id begins so, an open one rather than a closed one. Raises ``UserError``, also for an
-    empty text, as that of a script's variable that was not set: every id begins so."""
-    if not start:
-        raise UserError("the id of a call is empty; `dimos-streams calls` lists them")
-    calls = [view for view in await gateway.calls() if robot in (None, view.robot)]
-    views = [view for view in calls if view.call_id.startswith(start)]
-    exact = [view for view in views if view.call_id == start]
-    candidates = exact or [view for view in views if view.state != "closed"] or views
-    if len(candidates) == 1:
-        return candidates[0]
-    if not candidates:
-        whose = "" if robot is None else f" of robot {robot!r}"
-        raise UserError(f"no call{whose} has an id that begins with {start!r}; `dimos-streams calls` lists them")
-    names = ", ".join(f"{view.call_id} of {view.robot}" if view.robot else view.call_id for view in candidates)
-    remedy = "; --robot says whose" if len({view.robot for view in candidates}) > 1 else ""
-    raise UserError(f"several calls have ids that begin with {start!r}: {names}{remedy}")
+    """Return the call whose id begins so, see ``call_among``."""
+    return call_among(await gateway.calls() if start else [], start, robot)
 
 
 async def _end(gateway: HttpGateway, watch: EventWatch, call_id: str, reason: str, robot: str | None = None) -> None:

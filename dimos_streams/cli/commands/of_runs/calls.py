@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
     from dimos_streams.cli.bridge_client.connection import BridgeAddress
     from dimos_streams.client.http_gateway import HttpGateway
+    from dimos_streams.runtime.ended_runs import EndedRun
     from dimos_streams.tool_stream.event import ToolEvent
 
 T = TypeVar("T")
@@ -128,7 +129,7 @@ def follow(
     robot: options.FleetRobot = None,
     wait: call_options.Wait = "close",
     timeout: call_options.FollowTimeout = None,
-    run: options.RunOption = None,
+    run: call_options.KeptRun = None,
     url: options.Url = None,
     port: options.Port = None,
     token: options.Token = None,
@@ -137,10 +138,16 @@ def follow(
     """Show what a call that runs has said, and says until it is over; exits with 0 only if it completed.
 
     Ctrl-C and `--timeout` only end this command: the call goes on. With `--wait answer` its first answer, which may
-    have come already, counts as success. One that is over is shown as far as the bridge still has it.
+    have come already, counts as success. One that is over is shown as far as the bridge still has it, and one of a
+    run that has ended as far as its journal has it.
     """
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_call
+    from dimos_streams.cli.bridge_client.ended import show_call
+    from dimos_streams.cli.system.async_runner import run_async
 
+    if (ended := _ended(run, url, port)) is not None:
+        _exit_by(run_async(show_call(ended, call_id, robot, as_json=as_json)))
+        return
     chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, robot=robot)
     _exit_by(at_bridge(lambda gateway: follow_call(gateway, call_id, chosen), run, url, port, token))
 
@@ -159,14 +166,11 @@ def calls(
     """List the calls that the bridge remembers, oldest first; what a skill runs stands below its call. Those by which
     programs only look at agents are left out. Of a run that has ended they are read from its journal."""
     from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families, shown_calls
-    from dimos_streams.cli.bridge_client.connection import refuse_two_bridges
-    from dimos_streams.cli.bridge_client.ended import calls_of, end_of, find_ended
+    from dimos_streams.cli.bridge_client.ended import calls_of, end_of
 
-    ended = None if run is None else find_ended(run)
-    if ended is None:
+    if (ended := _ended(run, url, port)) is None:
         found = at_bridge(lambda gateway: gateway.calls(open_only=open_only), run, url, port, token)
     else:
-        refuse_two_bridges(run, url, port)
         found = [view for view in calls_of(ended) if not (open_only and view.state == "closed")]
         left = sum(view.state != "closed" for view in found)
         note(f"run {ended.run_id} {end_of(ended)}" + (f"; {plural(left, 'call')} open then" if left else ""))
@@ -279,6 +283,15 @@ def at_bridge(
     from dimos_streams.cli.bridge_client.connection import find_bridge_of
 
     return _at(find_bridge_of(run, url, port, token), work)
+
+
+def _ended(run: str | None, url: str | None, port: int | None) -> EndedRun | None:
+    """Return the run that the options name, if it has ended. Raises ``UserError``."""
+    from dimos_streams.cli.bridge_client.connection import refuse_two_bridges
+    from dimos_streams.cli.bridge_client.ended import find_ended
+
+    refuse_two_bridges(run, url, port)
+    return None if run is None else find_ended(run)
 
 
 def _at(address: BridgeAddress, work: Callable[[HttpGateway], Awaitable[T]]) -> T:
