@@ -13,6 +13,7 @@ from dimos_streams.cli.bridge_client.agents import addressed, begin_at_agent
 from dimos_streams.cli.bridge_client.calls.beginning import begin_in_turn
 from dimos_streams.cli.bridge_client.calls.call_list import call_among
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Milestone, watching
+from dimos_streams.cli.bridge_client.calls.mission_show import MissionShow
 from dimos_streams.cli.bridge_client.calls.showing import show_end, show_with, without_needless_gaps
 from dimos_streams.cli.system.async_runner import finish
 from dimos_streams.cli.terminal.output import note
@@ -61,7 +62,8 @@ class CallOptions:
 async def follow_new_call(
     gateway: HttpGateway, skill: str, arguments: Mapping[str, Any], options: CallOptions, *, only: bool
 ) -> ToolEvent:
-    """Begin a call and show its events, or with ``only`` False those of all calls; return the event waited for.
+    """Begin a call and show its events, or with ``only`` False those of the mission that it begins; return the event
+    waited for.
 
     When time is up or we are cancelled, the call is cancelled and its close still shown, also that of a call which
     had begun already with the same key: both commands have asked for this one. A decision that is waited for is said
@@ -75,6 +77,7 @@ async def follow_new_call(
     with contextlib.closing(reporter):
         one = call_id if only else None
         show = show_with(reporter, call_id, as_json=options.as_json)
+        show = show if only else MissionShow(show, call_id)
         async with watching(gateway, show, after=offset, call_id=one, robot=options.robot) as watch:
             try:
                 keyed = options.terms.get("idempotency_key") is not None

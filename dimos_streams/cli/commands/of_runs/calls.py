@@ -247,7 +247,8 @@ def say(
     """Tell the agent something and show its reply. Of several agents it goes to the one whose name it begins with,
     'robot1: …', if there is no `--agent`.
 
-    A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other input waits.
+    A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other input waits. It shows
+    what the input leads to, and `follow` any other call.
 
     With `--wait close` it goes on until all that the input began is over, and exits with 0 only if that completed;
     otherwise the last line, and `data.result.reason` of the last event with `--json`, says why. Without it, an end

@@ -1,0 +1,55 @@
+"""What is shown of one mission, where the events of all calls come in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from dimos_streams.cli.terminal.output import note
+from dimos_streams.operator.agents import is_conversation, is_look
+from dimos_streams.tool_stream.family import asked_by
+
+if TYPE_CHECKING:
+    from dimos_streams.cli.bridge_client.calls.event_watch import Show
+    from dimos_streams.tool_stream.event import ToolEvent
+
+
+class MissionShow:
+    """Shows what belongs to one mission: what its agent says of it, the calls that the agent has begun since, with
+    those that they lead to, those that the agent names, and the ends of the agent's earlier calls.
+
+    No event of a call says whose mission it belongs to: of missions that one agent has at the same time, each has the
+    calls of all. Where a call of somebody else says something meanwhile, standard error says once how that is seen.
+    """
+
+    def __init__(self, show: Show, mission: str) -> None:
+        self._show = show
+        self._mission = mission
+        self._calls = {mission}
+        self._agent = ("", "")
+        """The robot and the module of the agent, as far as the mission has said anything."""
+        self._is_told = False
+
+    def __call__(self, event: ToolEvent) -> None:
+        """Show an event if it belongs to the mission; a gap may."""
+        if event.type == "gap" or self._belongs(event):
+            self._show(event)
+        elif event.type in ("update", "progress") and not (self._is_told or is_look(event) or is_conversation(event)):
+            self._is_told = True
+            note(
+                f"{event.skill} of {event.caller!r} goes on beside it: `dimos-streams follow {event.call_id}` shows"
+                " it, `dimos-streams calls` lists all"
+            )
+
+    def _belongs(self, event: ToolEvent) -> bool:
+        if event.call_id == self._mission:
+            self._agent = (event.robot, event.module)
+            entry = event.data.get("entry")
+            named = entry.get("call_id") if isinstance(entry, Mapping) else None
+            if isinstance(named, str) and named:
+                self._calls.add(named)
+            return True
+        is_agents = (event.robot, event.caller) == self._agent
+        if event.type == "open" and (is_agents or asked_by(event.call_id) in self._calls):
+            self._calls.add(event.call_id)
+        return event.call_id in self._calls or (is_agents and event.type == "close")

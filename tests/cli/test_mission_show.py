@@ -1,0 +1,61 @@
+"""What `say` shows: what its mission leads to, and how one sees what goes on beside it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from dimos_streams.cli.bridge_client.calls.mission_show import MissionShow
+from dimos_streams.tool_stream.event import ToolEvent
+
+
+def event(call_id: str, type: str, skill: str, caller: str, robot: str = "", **data: Any) -> ToolEvent:
+    module = "agent" if skill == "say" else "drive"
+    fields = {"utime": 1, "call_id": call_id, "seq": 1, "type": type, "skill": skill, "caller": caller, "text": ""}
+    return ToolEvent.from_dict({**fields, "module": module, "robot": robot, "data": data})
+
+
+OURS = [
+    event("m1", "open", "say", "cli"),
+    event("c1", "open", "look", "agent"),
+    event("c1", "progress", "look", "agent"),
+    event("c1.1", "open", "follow", "agent"),
+    event("c1.1~1", "open", "turn", "follow"),
+    event("c1.1~1", "close", "turn", "follow", outcome="completed"),
+    event("c0", "close", "patrol", "agent", outcome="cancelled"),
+    event("m1", "update", "say", "cli", entry={"role": "tool", "text": "", "call_id": "c3"}),
+    event("c3", "update", "guard", "cron"),
+    event("", "gap", "", ""),
+    event("m1", "close", "say", "cli", outcome="completed"),
+]
+OTHERS = [
+    event("c9", "progress", "patrol", "agent"),
+    event("c8", "open", "move", "cli"),
+    event("c8~1", "open", "turn", "move"),
+    event("c8", "close", "move", "cli", outcome="completed"),
+    event("c7", "open", "move", "agent", robot="robot2"),
+    event("m2", "update", "say", "cli", entry={"role": "operator", "text": "hello"}),
+]
+
+
+def shown(*events: ToolEvent) -> list[ToolEvent]:
+    found: list[ToolEvent] = []
+    show = MissionShow(found.append, "m1")
+    for each in events:
+        show(each)
+    return found
+
+
+def test_a_mission_is_shown_without_what_goes_on_beside_it(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(*OURS) == OURS
+    assert capsys.readouterr().err == ""
+    assert shown(OURS[0], *OTHERS, *OURS[1:]) == OURS
+    assert capsys.readouterr().err == (
+        "patrol of 'agent' goes on beside it: `dimos-streams follow c9` shows it, `dimos-streams calls` lists all\n"
+    )
+
+
+def test_nothing_is_said_of_what_says_nothing_or_is_another_conversation(capsys: pytest.CaptureFixture[str]) -> None:
+    assert shown(OURS[0], OTHERS[1], OTHERS[3], OTHERS[5]) == OURS[:1]
+    assert capsys.readouterr().err == ""
