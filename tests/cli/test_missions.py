@@ -31,22 +31,34 @@ def test_missions_are_listed_with_what_they_cost_and_shown(machine: Machine) -> 
     folder = machine.state / "runs" / "20260101-patrol-aa" / FOLDER
     record = MissionRecord(folder, "agent")
     record.open()
-    for event in (*events("abc1", "go to the door", over=True), *events("abd2", "and back", over=False)):
+    undone = [
+        AgentEvent(number=n, utime=1_700_000_000_000_000, agent="agent", kind="undo", missions=("abc1",), data=data)
+        for n, data in enumerate(
+            (
+                {"phase": "start", "call_id": "c1", "skill": "go_to"},
+                {"phase": "end", "call_id": "c1", "skill": "go_to", "how": "undone", "text": "back"},
+                {"phase": "end", "call_id": "c0", "skill": "say_hello", "how": "impossible", "text": "no undo"},
+            ),
+            10,
+        )
+    ]
+    for event in (*events("abc1", "go to the door", over=True), *undone, *events("abd2", "and back", over=False)):
         record.write(event)
     record.close()
     listed = machine("missions")
     assert listed.code == 0
     first, second = (line.split() for line in listed.out.splitlines()[1:])
     assert first[:2] == ["abc1", "agent"]
-    assert first[4:] == ["completed", "240", "0.5000", "go", "to", "the", "door"]
+    assert first[4:] == ["completed,", "1", "call", "undone", "240", "0.5000", "go", "to", "the", "door"]
     assert second[4:6] == ["not", "over"]
     summary = machine("missions", "--json").json[0]
     assert (summary["requests"], summary["cost"], summary["reason"]) == (2, 0.5, "completed")
+    assert summary["undone"] == ["c1"]
     shown = machine("missions", "abc")
     assert "answer           I am there  finish=stop" in shown.out
-    assert shown.out.splitlines()[-1] == "completed: 2 requests, 200 + 40 tokens, cost 0.5000"
+    assert shown.out.splitlines()[-1] == "completed, 1 call undone: 2 requests, 200 + 40 tokens, cost 0.5000"
     whole = machine("missions", "abc1", "--json").json
-    assert [event["kind"] for event in whole["events"]][-1] == "done"
+    assert [event["kind"] for event in whole["events"]][-4] == "done"
     for wrong, said in (("ab", "several missions begin with 'ab'"), ("xyz", "no mission is called 'xyz'")):
         result = machine("missions", wrong)
         assert result.code == 2

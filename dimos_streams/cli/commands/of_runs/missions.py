@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import local_time, note, write, write_json, write_table
+from dimos_streams.cli.terminal.output import local_time, note, plural, write, write_json, write_table
 from dimos_streams.common.readable.shortening import beginning
 
 if TYPE_CHECKING:
@@ -75,12 +75,28 @@ def _summary(mission: RecordedMission) -> dict[str, Any]:
         "ended_utime": done.utime if done else None,
         "reason": done.data["reason"] if done else None,
         "text": done.data["text"] if done else "",
+        "undone": _undone(mission),
         "requests": len(usage),
         "input_tokens": sum(data["input_tokens"] for data in usage),
         "output_tokens": sum(data["output_tokens"] for data in usage),
         "cost": sum(costs) if costs else None,
         "file": str(mission.path),
     }
+
+
+def _undone(mission: RecordedMission) -> list[str]:
+    """Return the ids of the mission's calls that were taken back, in that order. The mission's reason stays what it
+    was."""
+    return [
+        event.data["call_id"]
+        for event in mission.events
+        if event.kind == "undo" and event.data.get("phase") == "end" and event.data.get("how") == "undone"
+    ]
+
+
+def _state(summary: dict[str, Any], open_state: str) -> str:
+    state: str = summary["reason"] or open_state
+    return f"{state}, {plural(len(summary['undone']), 'call')} undone" if summary["undone"] else state
 
 
 def _row(mission: RecordedMission, open_state: str) -> tuple[str, ...]:
@@ -90,7 +106,7 @@ def _row(mission: RecordedMission, open_state: str) -> tuple[str, ...]:
         summary["id"],
         summary["agent"],
         local_time(summary["began_utime"]),
-        summary["reason"] or open_state,
+        _state(summary, open_state),
         str(summary["input_tokens"] + summary["output_tokens"]),
         "-" if cost is None else f"{cost:.4f}",
         beginning(text, _SHOWN),
@@ -107,7 +123,7 @@ def _show(mission: RecordedMission, open_state: str, as_json: bool) -> None:
     summary = _summary(mission)
     cost = "" if summary["cost"] is None else f", cost {summary['cost']:.4f}"
     tokens = f"{summary['input_tokens']} + {summary['output_tokens']} tokens"
-    write(f"{summary['reason'] or open_state}: {summary['requests']} requests, {tokens}{cost}")
+    write(f"{_state(summary, open_state)}: {summary['requests']} requests, {tokens}{cost}")
 
 
 def _text(event: AgentEvent) -> str:
