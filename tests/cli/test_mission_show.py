@@ -36,6 +36,7 @@ OTHERS = [
     event("c8", "close", "move", "cli", outcome="completed"),
     event("c7", "open", "move", "agent", robot="robot2"),
     event("m2", "update", "say", "cli", entry={"role": "operator", "text": "hello"}),
+    event("c6", "update", "guard", "cron"),
 ]
 
 
