@@ -14,9 +14,11 @@ __all__ = ["machine", "opened", "rover"]
 
 
 @pytest.fixture
-def machine(tmp_path: Path) -> Machine:
-    """A machine on which nothing runs."""
-    return Machine(tmp_path / "state")
+def machine(tmp_path: Path) -> Iterator[Machine]:
+    """A machine on which nothing runs, nor after the test."""
+    made = Machine(tmp_path / "state")
+    yield made
+    made.end_all()
 
 
 @pytest.fixture(scope="module")

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -118,19 +120,31 @@ class Machine:
             threading.Event().wait(0.05)
         raise AssertionError(f"still there: {self.processes()}")
 
+    def end_all(self) -> None:
+        """Kill what a test that has failed has left."""
+        if self.state.exists():  # to look at all processes takes milliseconds
+            for pid in self._left():
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGKILL)
+
     def processes(self) -> list[str]:
         """The command lines of all processes that commands of this machine have left."""
         found = []
+        for pid in self._left():
+            with contextlib.suppress(OSError):  # it has ended since
+                found.append(Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " "))
+        return found
+
+    def _left(self) -> Iterator[int]:
         for folder in Path("/proc").iterdir():
             if not folder.name.isdigit():
                 continue
             try:
                 own = self.mark.encode() in (folder / "environ").read_bytes()
                 if own or (folder / "comm").read_text().strip() == self._name:
-                    found.append((folder / "cmdline").read_text().replace("\0", " "))
+                    yield int(folder.name)
             except OSError:  # it ended while we looked, or is somebody else's
                 continue
-        return found
 
 
 def free_bus() -> str:

@@ -26,6 +26,7 @@ class MissionShow:
         self._show = show
         self._mission = mission
         self._calls = {mission}
+        """The mission's call, and the open ones of those that belong to it."""
         self._agent = ("", "")
         """The robot and the module of the agent, as far as the mission has said anything."""
         self._is_told = False
@@ -52,4 +53,7 @@ class MissionShow:
         is_agents = (event.robot, event.caller) == self._agent
         if event.type == "open" and (is_agents or asked_by(event.call_id) in self._calls):
             self._calls.add(event.call_id)
-        return event.call_id in self._calls or (is_agents and event.type == "close")
+        belongs = event.call_id in self._calls or (is_agents and event.type == "close")
+        if event.type == "close":
+            self._calls.discard(event.call_id)
+        return belongs
