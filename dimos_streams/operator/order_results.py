@@ -2,32 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dimos_streams.operator.agents import public_name
-from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.operator.messages.kept import unkept_of
+from dimos_streams.operator.messages.agent import ApprovalView
+from dimos_streams.operator.messages.hold import HoldView, PauseReport
+from dimos_streams.operator.messages.kept import UnkeptOrder, unkept_of
 
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent
 
-_KEPT = ("resume", "step", "forget", "decide", "set_skill", "set_model")
-_REPORTED = {"pause": "held", "abort": "held", "undo": "undone"}
-"""The orders that come true in part, too, with the key of their results that says so."""
+T = TypeVar("T", bound=BaseModel)
+
+
+class _Hold(HoldView):
+    """What counts of the report of an order by which an agent holds its robot."""
+
+    model_config = ConfigDict(extra="ignore")
+
+
+class _Abort(_Hold):
+    """What is in the report of an abort and in no other."""
+
+    reason: str
+    missions: tuple[str, ...]
+
+
+class _Undone(BaseModel):
+    how: str
+
+
+class _UndoResult(BaseModel):
+    """What counts of the report of an undo."""
+
+    asked: int
+    undone: tuple[_Undone, ...]
+
+
+_REPORTS: dict[str, type[BaseModel]] = {
+    "pause": PauseReport,
+    "abort": _Abort,
+    "undo": _UndoResult,
+    "decide": ApprovalView,
+    # These have their text as result, unless they are not kept.
+    **dict.fromkeys(("resume", "step", "forget", "set_skill", "set_model"), UnkeptOrder),
+}
 
 
 def has_come_true(order: str, result: Any) -> bool:
     """Return whether all of an order that an agent has carried out has come true, by the result of its call: its
-    successor would know of it, each velocity gate holds the robot, each call is undone.
-
-    Raises pydantic's ``ValidationError`` for the result of a pause or an abort that is no report of one.
-    """
+    successor would know of it, each velocity gate holds the robot, each call is undone. What is no report says none
+    of that."""
     if unkept_of(result):
         return False
     if order == "undo":
-        return all(call["how"] == "undone" for call in result["undone"])
-    return _REPORTED.get(order) != "held" or HoldView.of_result(result).confirmed
+        report = _read(_UndoResult, result)
+        return report is not None and all(call.how == "undone" for call in report.undone)
+    if order in ("pause", "abort"):
+        hold = _read(_Hold, result)
+        return hold is not None and hold.confirmed
+    return True
 
 
 def is_done(closed: ToolEvent) -> bool:
@@ -38,7 +74,13 @@ def is_done(closed: ToolEvent) -> bool:
     if closed.outcome != "completed":
         return False
     result = closed.data.get("result")
-    order = next((name for name in (*_KEPT, *_REPORTED) if closed.skill == public_name(closed.module, name)), None)
-    if order is None or not isinstance(result, Mapping) or _REPORTED.get(order, "unkept") not in result:
-        return True
-    return has_come_true(order, result)
+    order = next((name for name in _REPORTS if closed.skill == public_name(closed.module, name)), None)
+    return order is None or _read(_REPORTS[order], result) is None or has_come_true(order, result)
+
+
+def _read(report: type[T], result: Any) -> T | None:
+    """Return the report that a result is, or None if it is none."""
+    try:
+        return report.model_validate(result)
+    except ValidationError:
+        return None

@@ -113,6 +113,7 @@ def test_what_was_typed_wrong_is_2_in_each_command(talking: Machine) -> None:
 
 
 GATE = {"gate": "gate", "problem": "silent", "text": "it says nothing"}
+ABORTED = {"reason": "enough", "missions": [], "cancelled": [], "unfinished": []}
 
 
 @pytest.mark.feature("B10", "F5")
@@ -123,11 +124,16 @@ GATE = {"gate": "gate", "problem": "silent", "text": "it says nothing"}
         ("set_skill", {"text": "look is disabled", "unkept": "the disk is full"}, 1),
         ("r1_set_model", {"text": "asks offline", "unkept": "the disk is full"}, 1),
         ("pause", {"changed": True, "held": ["gate"], "not_held": []}, 0),
-        ("abort", {"held": ["gate"], "not_held": [GATE]}, 1),
+        ("abort", {**ABORTED, "held": ["gate"], "not_held": []}, 0),
+        ("abort", {**ABORTED, "held": ["gate"], "not_held": [GATE]}, 1),
+        ("abort", {**ABORTED, "held": ["gate"], "not_held": [], "unkept": "the disk is full"}, 1),
         ("pause", {"changed": True, "held": [], "not_held": []}, 1),
-        ("undo", {"asked": 1, "found": 1, "undone": [{"how": "undone"}]}, 0),
-        ("undo", {"asked": 1, "found": 1, "undone": [{"how": "impossible"}]}, 1),
-        ("undo", {"of": "a module of one's own"}, 0),
+        ("undo", {"asked": 1, "found": 1, "undone": [{"call_id": "c0", "how": "undone"}]}, 0),
+        ("undo", {"asked": 1, "found": 1, "undone": [{"call_id": "c0", "how": "impossible"}]}, 1),
+        *(("undo", result, 0) for result in (True, {"of": "one's own"}, {"undone": True}, {"undone": ["the lid"]})),
+        *(("pause", result, 0) for result in ({"held": True}, {"held": []}, {"held": "box", "changed": 3})),
+        ("abort", {"held": "box"}, 0),
+        ("resume", {"unkept": 1}, 0),
         ("pause", None, 0),
         ("look", {"unkept": "a photo"}, 0),
     ],
