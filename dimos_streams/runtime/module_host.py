@@ -33,6 +33,8 @@ class ModuleHost:
         self._starvation = StarvationWatch(bus)
         self._clocks = MachineClocks(self._skills.directory)
         self._modules: list[Module] = []
+        self._reported: set[Module] = set()
+        """The modules whose failure somebody has been told of."""
         self._skills_started = False
 
     @property
@@ -84,10 +86,19 @@ class ModuleHost:
         if not failures:
             await asyncio.get_running_loop().create_future()
         await asyncio.wait(failures, return_when=asyncio.FIRST_COMPLETED)
-        failure = next(failure for failure in failures if failure.done())
-        error = failure.exception()
-        name = failures[failure].name
-        raise ModuleFailedError(f"module {name!r} failed: {_last_line(error)}") from error
+        raise self.report_failure(next(module for failure, module in failures.items() if failure.done()))
+
+    def failed(self) -> list[Module]:
+        """Return the running modules of which a task has failed, and nobody has been told."""
+        return [each for each in self._modules if each.failure().done() and each not in self._reported]
+
+    def report_failure(self, module: Module) -> ModuleFailedError:
+        """Return the error that tells how a module has failed. What nobody is told is logged at the module's end."""
+        self._reported.add(module)
+        failure = module.failure().exception()
+        error = ModuleFailedError(f"module {module.name!r} failed: {_last_line(failure)}")
+        error.__cause__ = failure
+        return error
 
     async def stop(self, reason: str = STOPS) -> None:
         """Stop all modules, the last started first, each within a bound. Stopping twice is fine.
@@ -108,18 +119,16 @@ class ModuleHost:
         self._modules.remove(module)
         self._starvation.remove(module)
         began = asyncio.get_running_loop().time()
-        failed = module.failure().done()
         try:
             await _ended(module, "end its tasks", module.end_tasks(), began, _TASKS_BOUND_S)
-            if not failed and module.failure().done():
-                module.log.error(
-                    "module %s failed while it stopped", module.name, exc_info=module.failure().exception()
-                )
             if type(module).stop is not Module.stop:  # a task for nothing would let others' events come first
                 stopping = apart(module.stop(), name=f"{module.name}:stop")
                 await _ended(module, "stop", stopping, began, STOP_BOUND_S)
         finally:
             _disconnect(module)
+            if module.failure().done() and module not in self._reported:
+                module.log.error("a task of module %s failed", module.name, exc_info=module.failure().exception())
+            self._reported.discard(module)
 
     def _connect(self, module: Module, topics: Mapping[str, str]) -> None:
         for spec in module.streams().values():

@@ -120,16 +120,6 @@ def check_awaited(events: Iterable[ToolEvent]) -> None:
             raise RuntimeWarning(event.data[UNAWAITED])
 
 
-def _raise_failure(module: Module, instead_of: type[BaseException] | None) -> None:
-    """Raise the failure of a module; log it where the test fails by an error of its own."""
-    failure = module.failure().exception()
-    if instead_of is not None:
-        module.log.error("module %s failed", module.name, exc_info=failure)
-        return
-    text = f"module {module.name!r} failed: {type(failure).__name__}: {failure}"
-    raise ModuleFailedError(f"{text} (a test that expects it asks `harness.failed()` in the block)") from failure
-
-
 def _made(
     cls: type[Module], config: Mapping[str, Any] | ModuleConfig | None, name: str | None, context: RunContext | None
 ) -> Module:
@@ -176,7 +166,7 @@ class ModuleHarness:
         self._other_events: list[ToolEvent] = []
         self._numbers = itertools.count(1)
         self._subscriptions: list[Subscription] = []
-        self._failure_seen = False
+        self._failure: ModuleFailedError | None = None
 
     async def __aenter__(self) -> ModuleHarness:
         if self._given_bus is None:
@@ -191,11 +181,13 @@ class ModuleHarness:
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *exc_info: object) -> None:
-        failed = None if self._failure_seen else self._failed_module()
+        failed = self._host.failed() if kind is None else []  # beside an error of the test they are logged
+        failure = self._host.report_failure(failed[0]) if failed else None
         try:
             await self._host.stop()
-            if failed is not None:
-                _raise_failure(failed, kind)
+            if failure is not None:
+                failure.add_note("a test that expects it asks `harness.failed()` in the block")
+                raise failure
             if kind is None:
                 check_awaited(
                     [*self._other_events, *(event for call in self._calls.values() for event in call.events)]
@@ -265,14 +257,9 @@ class ModuleHarness:
     def failed(self) -> BaseException | None:
         """The exception by which one of the modules' tasks ended, if any did. Leaving the harness raises
         ``ModuleFailedError`` for one that the test has not asked for."""
-        module = self._failed_module()
-        if module is None:
-            return None
-        self._failure_seen = True
-        return module.failure().exception()
-
-    def _failed_module(self) -> Module | None:
-        return next((module for module in self._host.modules if module.failure().done()), None)
+        if self._failure is None and (failed := self._host.failed()):
+            self._failure = self._host.report_failure(failed[0])
+        return None if self._failure is None else self._failure.__cause__
 
     def _module_with(self, skill: str) -> str:
         for module in self._host.modules:

@@ -219,8 +219,10 @@ class Leaky(Module):
             raise ValueError("a leak")
 
 
-async def _leak(then: Callable[[ModuleHarness], object]) -> None:
+async def _leak(then: Callable[[ModuleHarness], object], *others: Module) -> None:
     async with ModuleHarness(Leaky) as harness:
+        for other in others:
+            await harness.add(other)
         assert harness.failed() is None
         harness.feed("odom", Odometry())
         await asyncio.sleep(0.1)
@@ -231,25 +233,48 @@ async def _leak(then: Callable[[ModuleHarness], object]) -> None:
 async def test_a_module_that_fails_is_the_failure_of_a_test_that_does_not_ask(
     settled_log: pytest.LogCaptureFixture,
 ) -> None:
-    await _leak(lambda harness: harness.failed())
-    said = (
-        r"module 'Leaky' failed: ValueError: a leak \(a test that expects it asks `harness.failed\(\)` in the block\)"
-    )
-    with pytest.raises(ModuleFailedError, match=said):
+    await _leak(lambda harness: [harness.failed(), harness.failed()])
+    with pytest.raises(ModuleFailedError, match="module 'Leaky' failed: ValueError: a leak") as error:
         await _leak(lambda harness: None)
+    assert error.value.__notes__ == ["a test that expects it asks `harness.failed()` in the block"]
     assert settled_log.messages == []
     with pytest.raises(ZeroDivisionError):
         await _leak(lambda harness: 1 // 0)
-    assert settled_log.messages == ["module Leaky failed"], "what may be why"
+    assert settled_log.messages == ["a task of module Leaky failed"], "what may be why"
 
 
 @pytest.mark.virtual_time
-async def test_what_fails_while_a_module_stops_is_logged_at_once(settled_log: pytest.LogCaptureFixture) -> None:
+async def test_each_failure_counts(settled_log: pytest.LogCaptureFixture) -> None:
+    with pytest.raises(ModuleFailedError, match="module 'second' failed"):
+        await _leak(lambda harness: harness.failed(), Leaky(name="second"))
+    with pytest.raises(ModuleFailedError, match="module 'Leaky' failed"):
+        await _leak(lambda harness: None, Leaky(name="second"))
+    assert settled_log.messages == ["a task of module second failed"]
+
+
+class Last(Module):
+    """A module that is the end of another one."""
+
+    config: ModuleConfig
+    odom: Out[Odometry]
+
+    async def stop(self) -> None:
+        """Send what the other one fails at."""
+        self.odom.publish(Odometry())
+        await asyncio.sleep(0.1)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("others", [0, 1])
+async def test_what_fails_while_modules_stop_is_logged_at_once(
+    others: int, settled_log: pytest.LogCaptureFixture
+) -> None:
     async with ModuleHarness(Leaky) as harness:
+        for _ in range(others):
+            await harness.add(Last())
         await asyncio.sleep(0.1)
     gc.collect()
-    assert harness.failed() is None
-    assert settled_log.messages == ["module Leaky failed while it stopped"]
+    assert settled_log.messages == ["a task of module Leaky failed"]
     assert settled_log.records[0].exc_info is not None
     assert str(settled_log.records[0].exc_info[1]) == "a leak"
 
