@@ -52,7 +52,7 @@ def test_commands_mean_the_run_that_they_name_and_stop_all_means_each(machine: M
         assert (logged.code, logged.err) == (0, machine("logs", old).err)
     for one in ("stop", "status", "logs"):
         twice = machine(one, old, "--run", new)
-        assert (twice.code, f"--run {new!r} and RUN {old!r} name the same thing" in twice.err) == (2, True)
+        assert (twice.code, f"--run {new!r} and RUN {old!r} both name a run" in twice.err) == (2, True)
     assert machine("stop", "--run", old).out == f"{old} has stopped\n"
     old = started(machine)
     stopped = machine("stop", "--all", "--json")

@@ -54,3 +54,28 @@ def test_where_the_bridge_is_on_a_machine_that_is_not_there_it_is_said_which(mon
             DimosStreamsError, match="is on machine 'brain-side'; start its part there, or give --url"
         ):
             skills()
+
+
+def test_of_several_runs_the_part_of_the_one_that_is_named_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    def part(number: int, machine: str) -> SimpleNamespace:
+        url = f"http://127.0.0.1:{number}"
+        run = {"run_id": f"r{number}", "blueprint": "b", "pid": number, "machine": machine, "run_dir": f"/{number}"}
+        return SimpleNamespace(**run, bridge_url=url, token=None)
+
+    async def stop_part(address: BridgeAddress, machine: str) -> None:
+        asked.append((address.url, machine))
+
+    asked: list[object] = []
+    monkeypatch.setattr(
+        "dimos_streams.runtime.registry.runs", lambda: [part(9, "arm"), part(8, "leg"), part(7, "arm")]
+    )
+    monkeypatch.setattr("dimos_streams.cli.bridge_client.machine_parts.stop_part", stop_part)
+    monkeypatch.setattr(stop, "_stop_here", lambda run, as_json: asked.append(run.run_id))
+    stop.stop(machine="head", run="r8")
+    stop.stop("r7", machine="arm")
+    stop.stop(machine="arm")
+    stop.stop(machine="arm", run="r8")
+    stop.stop(machine="leg")
+    assert asked == [("http://127.0.0.1:8", "head"), "r7", "r9", ("http://127.0.0.1:8", "arm"), "r8"]
+    with pytest.raises(UserError, match="no living run is called 'r1'"):
+        stop.stop(machine="arm", run="r1")

@@ -4,14 +4,23 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.answers import MODULES
-from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
+from dimos_streams.cli.bridge_client.connection import (
+    BridgeAddress,
+    BridgeUnreachableError,
+    find_run,
+    names_of,
+    open_gateway,
+)
 from dimos_streams.errors import DimosStreamsError, SkillError, UserError, suggest
 from dimos_streams.operator.reporting import CLI
 from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
+
+if TYPE_CHECKING:
+    from dimos_streams.runtime.registry import RunRecord
 
 _ANSWERS_WITHIN_S = 10.0
 _STOP_BOUND_S = 15.0
@@ -76,8 +85,13 @@ async def stop_part(address: BridgeAddress, machine: str) -> None:
     raise DimosStreamsError(f"the part on {machine!r} did not end within {_STOP_BOUND_S:g} s; stop it there")
 
 
-def own_machines() -> list[str]:
-    """Return the machines whose parts run on this machine."""
+def part_here(machine: str, selector: str | None) -> RunRecord | None:
+    """Return the part of a run that runs here, by the name that its blueprint has for this machine, or None if that
+    is another machine's. ``selector`` names the run; without it any is meant, the newest first. Raises as
+    ``find_run`` does for a run that there is not."""
     from dimos_streams.runtime.registry import runs
 
-    return [run.machine for run in runs() if run.machine]
+    if selector is not None:
+        find_run(selector)
+    own = [run for run in runs() if run.machine == machine and (selector is None or selector in names_of(run))]
+    return own[0] if own else None

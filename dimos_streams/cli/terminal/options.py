@@ -153,7 +153,7 @@ def named_run(argument: str | None, option: str | None) -> str | None:
     """Return the run that a command names, which may stand behind ``--run``, as for all others, or without it. Raises
     ``UserError`` if both are given."""
     if argument is not None and option is not None:
-        raise UserError(f"--run {option!r} and RUN {argument!r} name the same thing; give one of them")
+        raise UserError(f"--run {option!r} and RUN {argument!r} both name a run; give one of them")
     return option if argument is None else argument
 
 

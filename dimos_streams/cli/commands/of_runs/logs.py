@@ -31,16 +31,16 @@ def logs(
     as_json: options.JsonLines = False,
 ) -> None:
     """Show what the processes of a run have logged; of the part on another machine its newest lines."""
-    from dimos_streams.cli.bridge_client.machine_parts import own_machines
+    from dimos_streams.cli.bridge_client.machine_parts import part_here
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.cli.terminal.log_files import RunLogs, find_run_dir
 
     selector = options.named_run(selector, run)
-    if machine is not None and machine not in own_machines():
-        run_async(_write_logs_of(machine, process, follow=follow, as_json=as_json))
+    part = None if machine is None else part_here(machine, selector)
+    if machine is not None and part is None:
+        run_async(_write_logs_of(machine, selector, process, follow=follow, as_json=as_json))
         return
-    selector = machine or selector
-    run_dir = find_run_dir(selector)
+    run_dir = find_run_dir(selector) if part is None else part.run_dir
     run_logs = RunLogs(run_dir, process, as_json=as_json)
     if run_logs.empty:
         note(f"there are no logs in {run_dir / 'logs'}")
@@ -49,11 +49,14 @@ def logs(
         run_async(run_logs.follow())
 
 
-async def _write_logs_of(machine: str, process: str | None, *, follow: bool, as_json: bool) -> None:
-    from dimos_streams.cli.bridge_client.connection import find_bridge
+async def _write_logs_of(
+    machine: str, selector: str | None, process: str | None, *, follow: bool, as_json: bool
+) -> None:
+    from dimos_streams.cli.bridge_client.connection import find_bridge_of
     from dimos_streams.cli.bridge_client.machine_logs import MachineLogs
 
-    logs = MachineLogs(find_bridge(None, None, os.environ.get("DIMOS_STREAMS_TOKEN")), machine, process)
+    address = find_bridge_of(selector, None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
+    logs = MachineLogs(address, machine, process)
     async for lines in logs.lines(follow=follow):
         for line in lines:
             if as_json:

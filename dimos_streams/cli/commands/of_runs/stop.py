@@ -31,8 +31,8 @@ def stop(
     as_json: options.Json = False,
 ) -> None:
     """Stop a run, and wait until all its processes have gone; of one on several machines, the part on this one."""
-    from dimos_streams.cli.bridge_client.connection import find_bridge, find_run, living_runs
-    from dimos_streams.cli.bridge_client.machine_parts import own_machines, stop_part
+    from dimos_streams.cli.bridge_client.connection import find_bridge_of, find_run, living_runs
+    from dimos_streams.cli.bridge_client.machine_parts import part_here, stop_part
     from dimos_streams.cli.system.async_runner import run_async
 
     selector = options.named_run(selector, run)
@@ -40,13 +40,14 @@ def stop(
         raise UserError("--machine names one part and --everywhere means all; give one of them")
     if every and (selector or machine) is not None:
         raise UserError(f"--all is every run, and {selector or machine!r} names one; give one of them")
-    if machine is not None and machine not in own_machines():
-        address = find_bridge(None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
+    part = None if machine is None else part_here(machine, selector)
+    if machine is not None and part is None:
+        address = find_bridge_of(selector, None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
         run_async(stop_part(address, machine))
         _say_stopped({"machine": machine}, f"the part on {machine} has stopped", as_json=as_json)
         return
     problems: list[str] = []
-    for each in living_runs() if every else [find_run(machine or selector)]:
+    for each in living_runs() if every else [part or find_run(selector)]:
         try:
             _stop_run(each, everywhere=everywhere, as_json=as_json)
         except DimosStreamsError as error:  # whatever became of one: the others are stopped all the same
