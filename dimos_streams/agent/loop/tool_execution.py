@@ -76,8 +76,8 @@ class Execution:
         most = turn.parts.budget.limits.calls_per_answer
         self._surplus = frozenset(call.call.id for call in calls[most:]) if most is not None else frozenset()
         self._begun: dict[str, OpenCall] = {}
-        self._ran: set[str] = set()
-        """The calls, by the model's ids, that came to their result."""
+        self._results: dict[str, CallResult] = {}
+        """The results that calls came to, by the model's ids."""
         self._unanswered = {call.call.id: call for call in calls}
         self._in_motion: OpenCall | None = None
 
@@ -89,8 +89,10 @@ class Execution:
     def settle(self, why: str) -> None:
         """Record a result for each call that has none: what is known of it, and ``why`` there is no more."""
         for tool_call_id, assembled in tuple(self._unanswered.items()):
-            call = self._begun.get(tool_call_id)
-            if call is None:
+            call, known = self._begun.get(tool_call_id), self._results.get(tool_call_id)
+            if known is not None:  # it waited for those before it
+                result = known
+            elif call is None:
                 result = CallResult(f"not run: {why}", is_error=True)
             elif call.answered is not None:
                 result = self._answered(call, call.answered)
@@ -133,7 +135,7 @@ class Execution:
             is_error=result.is_error,
             began=result.call is not None,
             cancelled=result.cancelled,
-            ran=assembled.call.id in self._ran,
+            ran=assembled.call.id in self._results,
         )
         note_call(self._turn.failing, fact)
 
@@ -154,7 +156,7 @@ class Execution:
             result = CallResult(internal_error(error_id, error), is_error=True)
         if self._turn.finished:
             raise asyncio.CancelledError
-        self._ran.add(assembled.call.id)
+        self._results[assembled.call.id] = result
         self._turn.emit(
             EventKind.CALL_END,
             tool_call_id=assembled.call.id,
