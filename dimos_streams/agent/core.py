@@ -79,7 +79,8 @@ class AgentCore:
         Raises ``UserError`` for a bad config.
         """
         # The order of construction counts: each step takes parts that the steps before it made, and what listens to
-        # events after ``_listen`` hears only events that are recorded. Callbacks may name parts that are made later.
+        # events after ``_listen`` hears only events that are recorded. Callbacks name parts that are made later: none
+        # is called before the agent runs.
         self.config = config
         self.name = name
         self.gateway = gateway

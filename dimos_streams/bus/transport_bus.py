@@ -30,7 +30,7 @@ class TransportBus(Bus):
         """End what ``_listen`` began."""
 
     def _on_changed(self) -> None:
-        """What is listened to has changed."""
+        """Called when what is listened to has changed; a transport may renew a filter then."""
 
     def subscribe(
         self,

@@ -11,7 +11,7 @@ V = TypeVar("V")
 
 class NewestEntries(OrderedDict[K, V]):
     """A table of the ``most`` newest entries, the oldest first: one more takes the place of the oldest. An entry that
-    is set again is the newest again."""
+    is set again is the newest again. Only ``copy`` copies it."""
 
     def __init__(self, most: int) -> None:
         super().__init__()

@@ -43,13 +43,15 @@ class TracedCalls:
         """The event's call as it is then, or None if that is no news of it; ``data`` is what the event carries."""
         if event.call_id in self._closed:
             return None
-        call = self._open.setdefault(event.call_id, TracedCall())
+        call = self._open.get(event.call_id) or TracedCall()
         if event.seq <= call.seq:
             return None
         _fold(call, event, data)
         if event.type == "close":
-            del self._open[event.call_id]
+            self._open.pop(event.call_id, None)
             self._closed[event.call_id] = None
+        elif event.call_id not in self._open:
+            self._open[event.call_id] = call
         return call
 
 

@@ -163,6 +163,48 @@ def test_who_subscribes_again_gets_each_message_once(url: str) -> None:
     with_bus(url, scenario)
 
 
+class Noting(MemoryBus):
+    """A transport that notes what it is asked for."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.noted: list[str] = []
+
+    def _listen(self, channel: str | None, capacity_bytes: int) -> None:
+        super()._listen(channel, capacity_bytes)
+        self.noted.append(f"listen {channel}")
+
+    def _unlisten(self, channel: str | None) -> None:
+        super()._unlisten(channel)
+        self.noted.append(f"unlisten {channel}")
+
+    def _on_changed(self) -> None:
+        self.noted.append("changed")
+
+
+@pytest.mark.virtual_time
+async def test_a_transport_listens_for_the_first_subscription_and_until_the_last_has_ended() -> None:
+    def take(channel: str, data: bytes) -> None:
+        """Take it."""
+
+    bus = Noting()
+    with pytest.raises(BusError):
+        bus.subscribe("/a", take)
+    assert bus.noted == []
+    await bus.open()
+    for channel in ("/a", None):
+        first, second = (bus.subscribe_all(take) if channel is None else bus.subscribe(channel, take) for _ in "12")
+        assert bus.noted == [f"listen {channel}", "changed", "changed"]
+        first.close()
+        first.close()
+        assert bus.noted[3:] == ["changed"]
+        second.close()
+        assert bus.noted[4:] == [f"unlisten {channel}", "changed"]
+        bus.noted.clear()
+    assert bus.subscriptions() == []
+    await bus.close()
+
+
 @pytest.mark.virtual_time
 async def test_a_bus_in_memory_keeps_nothing_of_channels_that_nobody_listens_to() -> None:
     bus = MemoryBus()

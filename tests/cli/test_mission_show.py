@@ -57,6 +57,16 @@ def test_a_mission_is_shown_without_what_goes_on_beside_it(capsys: pytest.Captur
     )
 
 
+def test_calls_that_are_over_are_forgotten() -> None:
+    show = MissionShow(lambda event: None, "m1")
+    show(OURS[0])
+    for number in range(100):
+        for type in ("open", "close"):
+            show(event(f"c{number}", type, "look", "agent"))
+        show(event("m1", "update", "say", "cli", entry={"role": "tool", "text": "", "call_id": f"c{number}"}))
+    assert show._calls == {"m1"}
+
+
 def test_nothing_is_said_of_what_says_nothing_or_is_another_conversation(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(OURS[0], OTHERS[1], OTHERS[3], OTHERS[5]) == OURS[:1]
     assert capsys.readouterr().err == ""

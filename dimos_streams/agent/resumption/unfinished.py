@@ -56,7 +56,7 @@ class _MissionReading:
             self.found.spent += spent_of(event)
         elif event.kind == EventKind.ANSWER and event.data["tool_calls"]:
             self.found.asked = [*self.found.asked, _asked(event)][-_ASKED:]
-            self._ran -= {_asked_as(event, call["id"]) for call in event.data["tool_calls"]}
+            self._ran = {each for each in self._ran if each[0] != _asking(event)}
         elif not of_sub_agent(event):
             self._read_own(event)
 
@@ -119,9 +119,15 @@ def _fact_of(event: AgentEvent, *, ran: bool) -> CallFact:
     )
 
 
-def _asked_as(event: AgentEvent, id: str = "") -> tuple[str, str]:
-    """The sub-mission whose model has asked for a call, empty for the agent's own, and the model's id of it."""
-    return event.data.get(SUB, ""), id or event.data.get("tool_call_id", "")
+def _asked_as(event: AgentEvent) -> tuple[str, str]:
+    """Whose model has asked for a call, and the model's id of it."""
+    return _asking(event), event.data.get("tool_call_id", "")
+
+
+def _asking(event: AgentEvent) -> str:
+    """The sub-mission whose model an event is about, empty for the agent's own."""
+    sub: str = event.data.get(SUB, "")
+    return sub
 
 
 def _asked(event: AgentEvent) -> AskedBatch:

@@ -60,7 +60,7 @@ class CallState(CallView):
     The journal keeps it as JSON, but for the fields that belong to this life of the bridge.
     """
 
-    model_config = ConfigDict(extra="ignore", frozen=False, populate_by_name=True, arbitrary_types_allowed=True)
+    model_config = ConfigDict(extra="ignore", frozen=False, arbitrary_types_allowed=True)
 
     parent: str = ""
     arguments: dict[str, Any] = Field(default_factory=dict)

@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
+from pathlib import Path
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.journal import tables
@@ -18,6 +20,7 @@ from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query
 from dimos_streams.bus import create_bus
 from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
+from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.receiving.batch import BatchedDelivery
 from tests.bridge.parts import event
 from tests.helpers import until
@@ -139,6 +142,24 @@ async def test_a_close_that_the_journal_could_not_take_closes_its_call_when_it_c
         kept = journal.read(Query(0), 10, 1 << 20).entries
         assert [(entry.offset, entry.event.seq) for entry in kept] == [(1, 1), (2, 2), (3, 3)]
         assert ledger._unsolicited_bytes == 0
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("lost", [False, True])
+async def test_where_the_journal_was_lost_modules_have_the_time_to_say_which_calls_they_run(
+    lost: bool, tmp_path: Path
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    if lost:
+        path.write_bytes(b"no journal" * 1000)
+    with contextlib.closing(Journal(path)) as journal:
+        journal.open()
+        ledger = Ledger(journal, JournalBroadcast(journal))
+        ledger.restore()
+        for waits_s in (ALIVE_S if lost else 0.0, 0.0):
+            began = clock.monotonic()
+            await ledger.until_all_are_known()
+            assert clock.monotonic() - began == pytest.approx(waits_s)
 
 
 def test_what_a_caller_asks_for_when_a_link_is_cut_is_kept_in_the_journal() -> None:

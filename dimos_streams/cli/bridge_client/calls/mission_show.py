@@ -6,12 +6,17 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dimos_streams.cli.terminal.output import note
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.operator.agents import is_conversation, is_look
 from dimos_streams.tool_stream.family import asked_by
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.calls.event_watch import Show
     from dimos_streams.tool_stream.event import ToolEvent
+
+
+_REMEMBERED = 1000
+"""Number of calls that are over of which the agent may still speak."""
 
 
 class MissionShow:
@@ -27,6 +32,7 @@ class MissionShow:
         self._mission = mission
         self._calls = {mission}
         """The mission's call, and the open ones of those that belong to it."""
+        self._over = NewestEntries[str, None](_REMEMBERED)
         self._agent = ("", "")
         """The robot and the module of the agent, as far as the mission has said anything."""
         self._is_told = False
@@ -47,7 +53,7 @@ class MissionShow:
             self._agent = (event.robot, event.module)
             entry = event.data.get("entry")
             named = entry.get("call_id") if isinstance(entry, Mapping) else None
-            if isinstance(named, str) and named:
+            if isinstance(named, str) and named and named not in self._over:
                 self._calls.add(named)
             return True
         is_agents = (event.robot, event.caller) == self._agent
@@ -56,4 +62,5 @@ class MissionShow:
         belongs = event.call_id in self._calls or (is_agents and event.type == "close")
         if event.type == "close":
             self._calls.discard(event.call_id)
+            self._over[event.call_id] = None
         return belongs

@@ -139,7 +139,7 @@ def follow(
 
     Ctrl-C and `--timeout` only end this command: the call goes on. With `--wait answer` its first answer, which may
     have come already, counts as success. One that is over is shown as far as the bridge still has it, and one of a
-    run that has ended as far as its journal has it.
+    run that has ended as far as its journal has it, whatever is to be waited for.
     """
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_call
     from dimos_streams.cli.bridge_client.ended import show_call
@@ -247,8 +247,8 @@ def say(
     """Tell the agent something and show its reply. Of several agents it goes to the one whose name it begins with,
     'robot1: …', if there is no `--agent`.
 
-    A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other input waits. It shows
-    what the input leads to, and `follow` any other call.
+    A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other input waits. This command
+    shows what the input leads to, and `follow` shows any other call.
 
     With `--wait close` it goes on until all that the input began is over, and exits with 0 only if that completed;
     otherwise the last line, and `data.result.reason` of the last event with `--json`, says why. Without it, an end
