@@ -42,7 +42,7 @@ OTHERS = [
 
 def shown(*events: ToolEvent) -> list[ToolEvent]:
     found: list[ToolEvent] = []
-    show = MissionShow(found.append, "m1")
+    show = MissionShow(found.append, "m1", bridge=" --run 'my run'")
     for each in events:
         show(each)
     return found
@@ -53,7 +53,8 @@ def test_a_mission_is_shown_without_what_goes_on_beside_it(capsys: pytest.Captur
     assert capsys.readouterr().err == ""
     assert shown(OURS[0], *OTHERS, *OURS[1:]) == OURS
     assert capsys.readouterr().err == (
-        "patrol of 'agent' goes on beside it: `dimos-streams follow c9` shows it, `dimos-streams calls` lists all\n"
+        "patrol of 'agent' goes on beside it: `dimos-streams follow c9 --run 'my run'` shows it, "
+        "`dimos-streams calls --run 'my run'` lists all\n"
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import Annotated
 
 import typer
@@ -155,6 +156,12 @@ def named_run(argument: str | None, option: str | None) -> str | None:
     if argument is not None and option is not None:
         raise UserError(f"--run {option!r} and RUN {argument!r} both name a run; give one of them")
     return option if argument is None else argument
+
+
+def bridge_named(run: str | None, url: str | None, port: int | None) -> str:
+    """The options, as typed behind a command, that name the bridge that ``run``, ``url`` and ``port`` do."""
+    given = {"--run": run, "--url": url, "--port": None if port is None else str(port)}
+    return "".join(f" {option} {shlex.quote(value)}" for option, value in given.items() if value is not None)
 
 
 def checked_seed(value: int | None) -> int | None:

@@ -27,9 +27,11 @@ class MissionShow:
     calls of all. Where a call of somebody else says something meanwhile, standard error says once how that is seen.
     """
 
-    def __init__(self, show: Show, mission: str) -> None:
+    def __init__(self, show: Show, mission: str, *, bridge: str = "") -> None:
+        """``bridge`` has the options that name the bridge, as typed behind a command."""
         self._show = show
         self._mission = mission
+        self._bridge = bridge
         self._calls = {mission}
         """The mission's call, and the open ones of those that belong to it."""
         self._over = NewestEntries[str, None](_REMEMBERED)
@@ -44,8 +46,8 @@ class MissionShow:
         elif event.type in ("update", "progress") and not (self._is_told or is_look(event) or is_conversation(event)):
             self._is_told = True
             note(
-                f"{event.skill} of {event.caller!r} goes on beside it: `dimos-streams follow {event.call_id}` shows"
-                " it, `dimos-streams calls` lists all"
+                f"{event.skill} of {event.caller!r} goes on beside it: `dimos-streams follow {event.call_id}"
+                f"{self._bridge}` shows it, `dimos-streams calls{self._bridge}` lists all"
             )
 
     def _belongs(self, event: ToolEvent) -> bool:

@@ -74,6 +74,7 @@ def call(
         timeout_s=timeout,
         as_json=as_json,
         caller=caller or CLI,
+        bridge=options.bridge_named(run, url, port),
         terms={"idempotency_key": idempotency_key, "on_duplicate": on_duplicate, "on_loss": on_loss},
         lease_wait_s=lease_wait,
         robot=robot,
@@ -108,7 +109,7 @@ async def _called(
         error.args = (f"{error}{ways_on(error, chosen.waits_s)}",)
         raise
     except UnknownSkillError as error:
-        error.args = (f"{error}; `dimos-streams skills` lists them",)
+        error.args = (f"{error}; `dimos-streams skills{chosen.bridge}` lists them",)
         raise
     except RobotNeededError as error:
         names = [name for name, each in offered.items() if name == f"{each.robot}_{skill}"]
@@ -264,7 +265,8 @@ def say(
     address = find_bridge_of(run, url, port, token)
 
     async def work(gateway: HttpGateway) -> ToolEvent:
-        chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, agent=agent)
+        bridge = options.bridge_named(run, url, port)
+        chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, bridge=bridge, agent=agent)
         given = {"text": text, "now": True} if now else {"text": text}
         try:
             return await follow_saying(gateway, given, chosen)
