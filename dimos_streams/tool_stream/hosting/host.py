@@ -250,7 +250,7 @@ class SkillHost:
         except MessageError as error:
             _log.warning("skipped a cancel: %s", error)
             return
-        outcome = Outcome(message.outcome) if message.outcome else None
+        outcome = _without_success(message.outcome)
         for hosted in self._modules.values():
             if message.call_id not in hosted.calls:
                 continue
@@ -276,6 +276,13 @@ class SkillHost:
         running.close(Outcome.CANCELLED, running.cancel_reason or "it was ended before it began", {})
         hosted.loss.ended(running)
         self._begun.end(running.id, running.writer.outcome)
+
+
+def _without_success(outcome: str) -> Outcome | None:
+    """Return the outcome that a cancel states, None if it states none. That a call has completed only its skill can
+    say: from anybody else it means that the call is over."""
+    known = Outcome(outcome) if outcome else None
+    return Outcome.CANCELLED if known is Outcome.COMPLETED else known
 
 
 def _listed(arguments: Mapping[str, Any]) -> str:

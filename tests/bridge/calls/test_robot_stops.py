@@ -21,7 +21,7 @@ from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import Hold, SkillCall
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
-from dimos_streams.operator.holding import HOLD_PERIOD_S
+from dimos_streams.operator.holding import HOLD_PERIOD_S, STOPPED
 from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
@@ -164,6 +164,18 @@ async def test_every_robot_stands_until_it_is_released_whoever_commands() -> Non
         joystick.cancel()
         await answered(broker, await broker.call("robot1_follow", {"description": "ann"}, caller="agent"))
         assert not (await broker.stops.release("")).changed
+
+
+@pytest.mark.feature("F6")
+async def test_only_a_stop_of_the_robot_is_the_reason_that_says_so() -> None:
+    async with scene() as world:
+        broker = world.broker
+        call = await broker.call("follow", {"description": "ann"}, caller="agent")
+        await answered(broker, call)
+        await broker.cancel(call, f"{STOPPED}: do not drive again")
+        assert await broker.wait(call, "close", 5.0)
+        view = await broker.view(call)
+        assert (view.outcome, view.text) == (Outcome.CANCELLED, f"somebody said: {STOPPED}: do not drive again")
 
 
 async def test_one_robot_of_two() -> None:

@@ -178,6 +178,17 @@ async def test_a_cancel_has_a_reason_of_some_length() -> None:
 
 
 @pytest.mark.virtual_time
+@pytest.mark.feature("F6")
+async def test_only_its_skill_says_that_a_call_has_completed() -> None:
+    async with ModuleHarness(Scribe) as harness:
+        for outcome in Outcome:
+            call = await harness.call("say", waits=True)
+            harness.bus.publish(CANCELS, encode(SkillCancel(call_id=call.id, outcome=outcome, reason="forged")))
+            closed = await call.closed()
+            assert closed.outcome is (Outcome.CANCELLED if outcome is Outcome.COMPLETED else outcome)
+
+
+@pytest.mark.virtual_time
 async def test_an_end_of_which_nobody_has_heard_is_none() -> None:
     async with ModuleHarness(Scribe) as harness:
         call = await harness.call("say", waits=True)

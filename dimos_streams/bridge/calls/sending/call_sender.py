@@ -10,6 +10,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.common.secrets import redacted
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
+from dimos_streams.operator.holding import STOPPED
 from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_REASON, Outcome, json_text
 
 MOST_CANCELS = 20
@@ -40,14 +41,17 @@ class CallSender:
         )
         self._bus.publish(CALLS, encode(message))
 
-    def cancel(self, call: CallState, reason: str) -> None:
-        """Ask a call to end; to ask for it once more changes nothing.
+    def cancel(self, call: CallState, reason: str, *, stops_robot: bool = False) -> None:
+        """Ask a call to end; to ask for it once more changes nothing. Only where an operator's stop of the robot is why
+        (``stops_robot``), the reason says so: agents go by that.
 
         One that was closed as lost may run nevertheless: its module is informed again.
         """
         if call.state == CLOSED and call.outcome is Outcome.LOST:
             self.losses.report(call)
         elif call.cancel is None and call.state in (REQUESTED, OPEN):
+            if reason.startswith(STOPPED) and not stops_robot:
+                reason = f"somebody said: {reason}"
             call.cancel, call.cancel_reason = Repeat(clock.monotonic()), redacted(reason)[:MAX_REASON]
             call.cancel.take_turn(clock.monotonic())
             self._ledger.save(call)

@@ -195,7 +195,7 @@ class RobotStops:
 
     def _cancel(self, motions: Iterable[CallState], reason: str) -> None:
         for call in motions:
-            self._sender.cancel(call, f"{STOPPED}{f': {reason}' if reason else ''}")
+            self._sender.cancel(call, f"{STOPPED}{f': {reason}' if reason else ''}", stops_robot=True)
 
     async def _ended(self, calls: list[CallState]) -> CancelReport:
         """Give calls that were asked to end their time, and report which of them have ended."""
