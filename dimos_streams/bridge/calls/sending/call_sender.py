@@ -42,7 +42,7 @@ class CallSender:
         self._bus.publish(CALLS, encode(message))
 
     def cancel(self, call: CallState, reason: str, *, stops_robot: bool = False) -> None:
-        """Ask a call to end; to ask for it once more changes nothing. Only where an operator's stop of the robot is why
+        """Ask a call to end; to ask for it once more changes nothing. Only where a stop of the robot is the cause
         (``stops_robot``), the reason says so: agents go by that.
 
         One that was closed as lost may run nevertheless: its module is informed again.
