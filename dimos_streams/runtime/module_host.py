@@ -95,24 +95,27 @@ class ModuleHost:
     def report_failure(self, module: Module) -> ModuleFailedError:
         """Return the error that tells how a module has failed. What nobody is told is logged at the module's end."""
         self._reported.add(module)
-        failure = module.failure().exception()
-        error = ModuleFailedError(f"module {module.name!r} failed: {_last_line(failure)}")
-        error.__cause__ = failure
+        error = ModuleFailedError(_how_failed(module))
+        error.__cause__ = module.failure().exception()
         return error
 
     async def stop(self, reason: str = STOPS) -> None:
         """Stop all modules, the last started first, each within a bound. Stopping twice is fine.
 
-        ``reason`` is what the callers of running calls hear.
+        ``reason`` is what the callers of running calls hear; if it is the usual one and a module has failed, that.
         """
+        if reason == STOPS:
+            reason = next((_how_failed(each) for each in self._modules if each.failure().done()), reason)
         self._starvation.stop()
         for module in reversed(self._modules[:]):
             await self.stop_module(module, reason)
         await self._skills.stop()
 
     async def stop_module(self, module: Module, reason: str, reasons: Mapping[str, str] | None = None) -> None:
-        """Stop one of the running modules, within a bound. ``reasons`` are those of calls that have others, by id."""
-        await self._skills.remove(module, reason, reasons)
+        """Stop one of the running modules, within a bound. ``reasons`` are those of calls that have others, by id.
+        The calls of one that has failed have failed."""
+        failed = module.failure().done()
+        await self._skills.remove(module, _how_failed(module) if failed else reason, reasons, failed=failed)
         await self._end(module)
 
     async def _end(self, module: Module) -> None:
@@ -161,6 +164,10 @@ def _failure_at_start(error: BaseException, name: str) -> Exception | None:
     if is_stray(error):
         return stray_cancellation(f"{name}:start")
     return error if isinstance(error, Exception) and not isinstance(error, UserError) else None
+
+
+def _how_failed(module: Module) -> str:
+    return f"module {module.name!r} failed: {_last_line(module.failure().exception())}"
 
 
 def _last_line(error: BaseException | None) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import gc
 from collections.abc import Callable
 from fractions import Fraction
@@ -19,6 +20,7 @@ from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.testing import FaultBus, Faults, ModuleHarness, Reply, event
+from dimos_streams.tool_stream.event import Outcome
 
 
 class ArmConfig(ModuleConfig):
@@ -277,6 +279,33 @@ async def test_what_fails_while_modules_stop_is_logged_at_once(
     assert settled_log.messages == ["a task of module Leaky failed"]
     assert settled_log.records[0].exc_info is not None
     assert str(settled_log.records[0].exc_info[1]) == "a leak"
+
+
+class Cook(Leaky):
+    """A module that fails with calls under way."""
+
+    @skill
+    async def stir(self, call: Call) -> str:
+        """Stir until told otherwise."""
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+        return "stirred"
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("F5")
+async def test_the_calls_of_a_module_that_fails_have_failed_for_what_it_failed_at(
+    settled_log: pytest.LogCaptureFixture,
+) -> None:
+    async with ModuleHarness(Cook) as harness:
+        await harness.add(Arm({"joints": 2}))
+        cooking = await harness.call("stir")
+        harness.feed("odom", Odometry())
+        await asyncio.sleep(0.1)
+        assert str(harness.failed()) == "a leak"
+    (closed,) = (event for event in cooking.events if event.type == "close")
+    assert (closed.outcome, closed.text) == (Outcome.FAILED, "module 'Cook' failed: ValueError: a leak")
+    assert settled_log.messages == []
 
 
 @pytest.mark.virtual_time

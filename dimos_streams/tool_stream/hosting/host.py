@@ -94,9 +94,11 @@ class SkillHost:
         self._modules[name].offer_anew()
         self._heart.introduce(name)
 
-    async def remove(self, module: Module, reason: str, reasons: Mapping[str, str] | None = None) -> None:
+    async def remove(
+        self, module: Module, reason: str, reasons: Mapping[str, str] | None = None, *, failed: bool = False
+    ) -> None:
         """Cancel a module's calls, wait for them within a bound, and offer its skills no more. ``reasons`` are those
-        of calls that have others, by id.
+        of calls that have others, by id. If the module has ``failed``, so have its calls.
 
         If receivers have not got the ends of its calls yet, its heart beats on until ``stop``: they learn from it
         what they have missed.
@@ -108,7 +110,11 @@ class SkillHost:
         self._heart.announce_stop(module.name)
         calls = {task: running for running, task in hosted.calls.values()}
         for task, running in calls.items():
-            running.cancel(task, (reasons or {}).get(running.id, reason))
+            why = (reasons or {}).get(running.id, reason)
+            if failed:
+                running.disown(task, Outcome.FAILED, why)
+            else:
+                running.cancel(task, why)
         if calls:
             _, hanging = await asyncio.wait(calls, timeout=_CANCEL_BOUND_S)
             for task in hanging:
@@ -250,7 +256,7 @@ class SkillHost:
         except MessageError as error:
             _log.warning("skipped a cancel: %s", error)
             return
-        outcome = _without_success(message.outcome)
+        outcome = Outcome(message.outcome) if message.outcome else None
         for hosted in self._modules.values():
             if message.call_id not in hosted.calls:
                 continue
@@ -258,9 +264,11 @@ class SkillHost:
             if outcome is None:
                 running.cancel(task, message.reason)
             else:
-                running.disown(task, outcome, message.reason)
+                # That a call has completed only its skill can say: from anybody else it means that it is over.
+                ends = Outcome.CANCELLED if outcome is Outcome.COMPLETED else outcome
+                running.disown(task, ends, message.reason)
             return
-        if outcome is not None:
+        if outcome not in (None, Outcome.COMPLETED):
             self._learn(message.call_id, outcome)
 
     def _learn(self, call_id: str, outcome: Outcome) -> None:
@@ -276,13 +284,6 @@ class SkillHost:
         running.close(Outcome.CANCELLED, running.cancel_reason or "it was ended before it began", {})
         hosted.loss.ended(running)
         self._begun.end(running.id, running.writer.outcome)
-
-
-def _without_success(outcome: str) -> Outcome | None:
-    """Return the outcome that a cancel states, None if it states none. That a call has completed only its skill can
-    say: from anybody else it means that the call is over."""
-    known = Outcome(outcome) if outcome else None
-    return Outcome.CANCELLED if known is Outcome.COMPLETED else known
 
 
 def _listed(arguments: Mapping[str, Any]) -> str:
