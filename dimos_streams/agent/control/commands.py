@@ -42,6 +42,8 @@ class AbortReport(HoldView, KeptReport):
             lines.append(f"may still run: {', '.join(self.unfinished)}; the agent stays paused")
         elif self.stays_paused:
             lines.append("the agent stays paused: `resume` ends that")
+        if not self.missions and not self.cancelled:
+            lines[0] += "; calls of others are not the agent's to end: `say stop` ends these, too"
         lines[-1] = self.with_unkept(lines[-1])
         return "\n".join([*lines, *map(str, self.undone)])
 

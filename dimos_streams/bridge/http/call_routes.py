@@ -65,7 +65,7 @@ class CallBody(FrozenModel, defer_build=False):
     caller: Name = HTTP
     on_duplicate: OnDuplicate | None = None
     idempotency_key: Key | None = None
-    lease_wait_s: float = Field(default=0.0, ge=0, le=MAX_LEASE_WAIT_S)
+    lease_wait_s: float = Field(default=0.0, ge=0, le=MAX_LEASE_WAIT_S, strict=True)
     """Maximum time, in seconds, that the call may wait for a resource that another one holds."""
     on_loss: OnLoss | None = None
     """Whether it is to stop or to go on when a link is cut; without it its skill decides."""

@@ -129,6 +129,8 @@ def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
         assert sorted(form["errors"]) == ["body.skil", "body.skill"]
         near = "there is nothing of this name; did you mean 'skill'? (valid: skill, agent, arguments, caller,"
         assert near in form["errors"]["body.skil"]
+        for waits in (True, "1"):
+            problem(bridge.post("/calls", {"skill": "at_once", "lease_wait_s": waits}), 422, "bad-request")
         nul = problem(bridge.post("/calls", {"skill": "follow\0"}), 422, "bad-request")
         assert nul["errors"] == {"body.skill": f"{NAME_RULE} (given: 'follow\\x00')"}
         for caller in ("me ", "\uff41gent", "m\u0435", "a\nb", ""):
