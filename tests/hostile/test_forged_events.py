@@ -387,6 +387,25 @@ def test_an_instance_goes_with_an_event_and_is_no_part_of_its_data() -> None:
 
 
 @pytest.mark.virtual_time
+@pytest.mark.feature("F6")
+async def test_events_of_whoever_writes_json_with_blanks_are_as_many_as_theirs() -> None:
+    bus: Bus = create_bus("memq://")
+    await bus.open()
+    delivered: list[ToolEvent] = []
+    receiver = ToolStreamReceiver(bus, delivered.extend, may_open=anybody)
+    receiver.start()
+    for seq in range(1, 301):
+        said = json.dumps({"n": seq, "_instance": "mine"})
+        fields = {"type": "open" if seq == 1 else "update", "text": str(seq), "data": said}
+        bus.publish(EVENTS, event("call", seq, **fields))
+    await asyncio.sleep(0.1)
+    assert [each.data["n"] for each in delivered] == list(range(1, 301))
+    assert receiver.statistics().refused == 0
+    receiver.stop()
+    await bus.close()
+
+
+@pytest.mark.virtual_time
 @pytest.mark.feature("A5")
 async def test_a_flood_of_calls_that_are_rejected_is_no_flood_of_events() -> None:
     bus = create_bus("memq://")

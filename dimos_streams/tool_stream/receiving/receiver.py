@@ -204,7 +204,8 @@ class ToolStreamReceiver:
 
     def _marks(self) -> Iterator[Mark]:
         for instance in self._instances():
-            yield Mark(-MARK_BYTES, instance_ending(instance)[-MARK_BYTES:])
+            ending = instance_ending(instance)[-MARK_BYTES:]
+            yield Mark(-len(ending), ending)
 
     def _receive(self, channel: str, data: bytes) -> bool:
         """Take an event's bytes; return False if they are refused."""

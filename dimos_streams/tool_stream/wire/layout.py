@@ -41,5 +41,6 @@ def may_be_of(data: bytes, instance: str) -> bool:
 
 @functools.lru_cache(maxsize=1024)
 def instance_ending(instance: str) -> bytes:
-    """Return the end of the bytes of an instance's events."""
-    return f'"{INSTANCE}":{json_text(instance)}}}\0'.encode()
+    """Return the end of the bytes of an instance's events: what is behind its key, before which others' encoders put
+    blanks."""
+    return f"{json_text(instance)}}}\0".encode()

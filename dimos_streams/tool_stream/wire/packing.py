@@ -9,7 +9,7 @@ from dimos_streams.common.secrets import redacted
 from dimos_streams.common.text import well_formed
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.event import EVENT_TYPES, MAX_PAYLOAD, EventType, ToolEvent, json_without_secrets
-from dimos_streams.tool_stream.wire.layout import FINGERPRINT, LENGTH, SEQ, UTIME, instance_ending
+from dimos_streams.tool_stream.wire.layout import FINGERPRINT, INSTANCE, LENGTH, SEQ, UTIME, instance_ending
 
 
 class EventPacker:
@@ -17,7 +17,7 @@ class EventPacker:
 
     def __init__(self, call_id: str, module: str, skill: str, caller: str, instance: str = "") -> None:
         """``instance`` is the start of the module that opens the call: it goes with each event of it."""
-        self._instance = instance_ending(instance)[:-1] if instance else b""
+        self._instance = f'"{INSTANCE}":'.encode() + instance_ending(instance)[:-1] if instance else b""
         self._call_id = _string(call_id)
         names = _string(module) + _string(skill) + _string(caller)
         self._types = {type: _string(type) + names for type in EVENT_TYPES}
