@@ -12,11 +12,10 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.client.problems import problem_error
-from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
-from dimos_streams.hub.http.call_routes import FleetCallBody, begin, find
+from dimos_streams.hub.http.call_routes import FleetCallBody, ask_for, begin, find
 from dimos_streams.hub.http.refusing import asked, refused
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.threads import in_thread
@@ -24,7 +23,6 @@ from dimos_streams.operator.messages.stop import CancelReport, GoingOn
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.gateway import CallView
 
-_REMEMBERED = 10_000
 _CALLS = 500
 """Maximum number of calls that clients may list, the newest ones."""
 _CANCEL_WAIT_S = 5.0
@@ -35,8 +33,6 @@ class FleetCalls:
 
     def __init__(self, parts: HubParts) -> None:
         self._parts = parts
-        self._robots = NewestEntries[str, str](_REMEMBERED)
-        """The robots of calls that were begun here, whose events may not have come yet."""
 
     def skills(self) -> list[SkillInfo]:
         """See ``McpCalls``."""
@@ -46,23 +42,18 @@ class FleetCalls:
         """See ``McpCalls``."""
         body = FleetCallBody(skill=skill, arguments=dict(arguments), caller=caller)
         with _as_skill_errors():
-            robot, reply = await begin(self._parts, body, None, 0.0, model=True)
-        call_id = str(_content(reply)["call_id"])
-        self._robots[call_id] = robot
-        return call_id
+            _, reply = await begin(self._parts, body, None, 0.0, model=True)
+        return str(_content(reply)["call_id"])
 
     async def view(self, call_id: str) -> CallView:
         """See ``McpCalls``. If no event of the call has come yet, its robot is asked."""
-        robot = self._robots.get(call_id)
         with _as_skill_errors():
             try:
-                return _view((await find(self._parts, call_id, robot)).record)
+                return _view((await find(self._parts, call_id, self._parts.begun.get(call_id))).record)
             except UnknownCallError:
-                if robot is None:
+                if call_id not in self._parts.begun:
                     raise
-                path = f"/calls/{quote(call_id, safe='')}"
-                reply = await asked(self._parts, BridgeRequest(robot, "GET", path, role="model"))
-                return CallView.model_validate({**_content(reply), "robot": robot})
+                return CallView.model_validate(_content(await ask_for(self._parts, call_id)))
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``McpCalls``."""
@@ -76,7 +67,7 @@ class FleetCalls:
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``McpCalls``."""
-        robot = self._robots.get(call_id) or (await self.view(call_id)).robot or ""
+        robot = self._parts.begun.get(call_id) or (await self.view(call_id)).robot or ""
         path = f"/calls/{quote(call_id, safe='')}/cancel"
         with _as_skill_errors():
             _content(await asked(self._parts, BridgeRequest(robot, "POST", path, {"reason": reason}, role="model")))

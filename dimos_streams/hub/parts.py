@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.hub.asking import Asker
 from dimos_streams.hub.events import BatchIntake, EventFeed
 from dimos_streams.hub.fleet_view import FleetView
@@ -12,6 +13,8 @@ from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.streams import CommandStreams
 from dimos_streams.hub.threads import HubThreads, in_thread
+
+_REMEMBERED = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,6 +37,8 @@ class HubParts:
     """Returns the other hubs on the database: name, version and URL."""
     database_bytes: Callable[[], int]
     """Returns the size of the database when it was looked at last."""
+    begun: NewestEntries[str, str] = field(default_factory=lambda: NewestEntries(_REMEMBERED))
+    """The robots of calls that were begun here, by id: their events may not have come yet."""
 
     @property
     def trouble(self) -> str:

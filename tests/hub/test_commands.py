@@ -96,6 +96,13 @@ def test_a_call_goes_to_the_robot_that_is_meant_and_its_answer_comes_back(tmp_pa
             assert begun.headers["Link"] == '</tool_streams?from=3>; rel="events"', "in the hub's sequence"
             (command,) = first.taken
             assert (command["path"], command["role"]) == ("/calls?wait=answer&timeout_s=30.0", "operator")
+            # Its events have not come yet.
+            first.replies["/calls/c9"] = (200, {"call_id": "c9", "state": "open"})
+            assert hub.get("/calls/c9").json() == {"call_id": "c9", "state": "open", "robot": "r1"}
+            assert hub.get("/calls/c9?robot=r2").status_code == 404
+            assert hub.post("/calls/c9/cancel").status_code == 200
+            assert first.taken[-1]["path"] == "/calls/c9/cancel"
+            assert second.taken == []
             assert command["body"] == {
                 "skill": "turn",
                 "arguments": {"angle_deg": 30},

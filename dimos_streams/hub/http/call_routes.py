@@ -64,7 +64,7 @@ def mount_calls(app: FastAPI, parts: HubParts) -> None:
         ),
     )
     async def cancel(call_id: str, body: CancelRequest | None = None, robot: OfRobot = None) -> Response:
-        name = robot or (await find(parts, call_id, robot, for_order=True)).robot
+        name = robot or await _robot_of(parts, call_id)
         path = f"/calls/{quote(call_id, safe='')}/cancel"
         order = (body or CancelRequest()).model_dump()
         reply = await asked(parts, BridgeRequest(name, "POST", path, order))
@@ -143,7 +143,7 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
         "/calls/{call_id}",
         response_model=dict[str, Any],
         responses=refusals(
-            hub_kinds.HUB_UNAVAILABLE,
+            *ASKING,
             hub_kinds.ROBOT_NEEDED,
             problem_kinds.UNKNOWN_CALL,
             problem_kinds.UNKNOWN_ROBOT,
@@ -152,7 +152,12 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
     )
     async def one_call(call_id: str, robot: OfRobot = None) -> Response:
         await check_robot(parts, robot)
-        row = await find(parts, call_id, robot)
+        try:
+            row = await find(parts, call_id, robot)
+        except UnknownCallError:
+            if call_id not in parts.begun or robot not in (None, parts.begun[call_id]):
+                raise
+            return as_response(await ask_for(parts, call_id))
         return Response(row.record, media_type="application/json")
 
 
@@ -174,7 +179,29 @@ async def begin(
         lease_wait_s=body.lease_wait_s,
         timeout_s=None if wait is None else timeout_s,
     )
-    return robot, await asked(parts, request)
+    reply = await asked(parts, request)
+    call_id = reply.body.get("call_id") if isinstance(reply.body, dict) else None
+    if isinstance(call_id, str):
+        parts.begun[call_id] = robot
+    return robot, reply
+
+
+async def _robot_of(parts: HubParts, call_id: str) -> str:
+    """The robot of a call, also of one that was begun here and of which no event has come yet. Raises as ``find``."""
+    try:
+        return (await find(parts, call_id, None, for_order=True)).robot
+    except UnknownCallError:
+        if call_id not in parts.begun:
+            raise
+        return parts.begun[call_id]
+
+
+async def ask_for(parts: HubParts, call_id: str) -> BridgeReply:
+    """What its robot's bridge says of a call that was begun here. Raises ``ProblemError``."""
+    robot = parts.begun[call_id]
+    reply = await asked(parts, BridgeRequest(robot, "GET", f"/calls/{quote(call_id, safe='')}", role="model"))
+    body = reply.body | {"robot": robot} if reply.status == 200 and isinstance(reply.body, dict) else reply.body
+    return replace(reply, body=body, headers={})
 
 
 async def _first_event(parts: HubParts, robot: str, reply: BridgeReply, next_event: int) -> int:
