@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
@@ -143,7 +145,7 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
         "/calls/{call_id}",
         response_model=dict[str, Any],
         responses=refusals(
-            *ASKING,
+            hub_kinds.HUB_UNAVAILABLE,
             hub_kinds.ROBOT_NEEDED,
             problem_kinds.UNKNOWN_CALL,
             problem_kinds.UNKNOWN_ROBOT,
@@ -157,7 +159,8 @@ def _mount_looks(app: FastAPI, parts: HubParts) -> None:
         except UnknownCallError:
             if call_id not in parts.begun or robot not in (None, parts.begun[call_id]):
                 raise
-            return as_response(await ask_for(parts, call_id))
+            with _as_unknown(call_id):
+                return as_response(await ask_for(parts, call_id))
         return Response(row.record, media_type="application/json")
 
 
@@ -202,6 +205,15 @@ async def ask_for(parts: HubParts, call_id: str) -> BridgeReply:
     reply = await asked(parts, BridgeRequest(robot, "GET", f"/calls/{quote(call_id, safe='')}", role="model"))
     body = reply.body | {"robot": robot} if reply.status == 200 and isinstance(reply.body, dict) else reply.body
     return replace(reply, body=body, headers={})
+
+
+@contextlib.contextmanager
+def _as_unknown(call_id: str) -> Iterator[None]:
+    """Raise ``UnknownCallError`` where its robot can't be asked for a call."""
+    try:
+        yield
+    except ProblemError as error:
+        raise UnknownCallError(call_id) from error
 
 
 async def _first_event(parts: HubParts, robot: str, reply: BridgeReply, next_event: int) -> int:
