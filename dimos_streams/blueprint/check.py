@@ -13,6 +13,7 @@ from dimos_streams.blueprint.checks.skill_check import (
     skill_warnings,
     undescribed_skills,
 )
+from dimos_streams.blueprint.checks.sole_check import doubled_modules
 from dimos_streams.blueprint.checks.wiring_check import (
     channel_problems,
     publisher_problems,
@@ -87,6 +88,7 @@ def _joint_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]], *
     """Yield what is wrong with modules side by side; of what they lack only where they are the ``whole``."""
     ports = [port for name, cls in classes.items() for port in ports_of(blueprint.modules[name], cls)]
     placed = [port for port in ports if port.topic]
+    yield from doubled_modules(blueprint, classes)
     yield from channel_problems(blueprint, placed)
     yield from late_deliveries(blueprint, placed)
     yield from type_problems(blueprint, placed)

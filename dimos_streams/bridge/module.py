@@ -55,6 +55,7 @@ class Bridge(Module):
     )
 
     sees_channels = True
+    one_per_bus = True
 
     config: BridgeConfig
     journal: Journal

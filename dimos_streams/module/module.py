@@ -55,6 +55,9 @@ class Module:
     sees_channels: ClassVar[bool] = False
     """True if its context has the channels of the whole run: for modules that show whatever there is."""
 
+    one_per_bus: ClassVar[bool] = False
+    """True if it does its work for the whole bus, so that a second one would do it again: ``check`` refuses that."""
+
     skills_vary: ClassVar[bool] = False
     """True if it has skills that are known only while it runs, see ``offered_skills``: ``check`` does not warn of
     names that may mean one of them."""

@@ -11,6 +11,7 @@ from dimos_streams.blueprint.check import check, refuse_errors
 from dimos_streams.blueprint.graph import graph
 from dimos_streams.blueprint.load import load
 from dimos_streams.blueprint.wiring import wire
+from dimos_streams.bridge.module import Bridge
 from tests.blueprint import toy_modules
 from tests.blueprint.checked import found_in
 from tests.blueprint.conftest import Write
@@ -19,6 +20,10 @@ CAMERA = "tests.blueprint.toy_modules:Camera"
 IMAGE = "color_image#sensor_msgs.Image"
 WALK = "tests.blueprint.toy_modules:Walk"
 ROBOT = blueprint("robot", module(toy_modules.Camera), module(toy_modules.Walk), module(toy_modules.Wheels))
+
+
+class OwnBridge(Bridge):
+    """A bridge as an author makes one."""
 
 
 def test_remaps_of_streams_that_do_not_exist(write: Write) -> None:
@@ -242,3 +247,24 @@ def test_bad_external_channels(write: Write, channel: str, expected: str) -> Non
     [line] = found_in(write, f"name: x\nexternal:\n  - {channel}\n")
     assert line.startswith("x.yaml:3: ")
     assert expected in line
+
+
+@pytest.mark.feature("A12")
+def test_a_bus_has_one_bridge(write: Write) -> None:
+    write("robot.yaml", "modules:\n  bridge: {type: dimos_streams.bridge.module:Bridge}\n")
+    text = """\
+        include:
+          - {blueprint: robot.yaml, namespace: robot1}
+          - {blueprint: robot.yaml, namespace: robot2}
+    """
+    assert found_in(write, text) == [
+        "robot.yaml:2: modules 'robot1/bridge' and 'robot2/bridge' would both be the Bridge of one bus, which has one"
+        " for all robots and machines: leave one out (of an include, with `without: [bridge]`)"
+    ]
+    assert found_in(write, text.replace("robot2}", "robot2, without: [bridge]}")) == []
+
+
+def test_a_bridge_of_ones_own_is_a_bridge_on_whatever_machine() -> None:
+    own, other = module(OwnBridge, machine="a"), module(Bridge, name="other", machine="b")
+    [problem] = check(blueprint("two", own, other))
+    assert "'own_bridge' and 'other' would both be the Bridge of one bus" in problem.text
