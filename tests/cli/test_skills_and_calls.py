@@ -409,6 +409,10 @@ def test_what_is_not_ready_is_named_with_how_it_stands() -> None:
     processes = [{"label": "robot", "state": "ready"}, {"label": "skills", "state": "waiting"}]
     run = {"bridge": bridge, "processes": processes, "modules": modules}
     assert unready([run]) == ["process skills waiting", "module gate silent", "module agent unheard"]
+    flapping = {"label": "robot", "state": "ready", "failing": "module 'robot' failed: no power"}
+    assert unready([{**run, "processes": [flapping], "modules": []}]) == [
+        "process robot keeps failing: module 'robot' failed: no power"
+    ]
     late = {"skill": "wave", "call_id": "c", "module": "robot", "since_utime": 0, "text": "waving"}
     busy = {**bridge, "not_ending": [late], "lost": ["logs"]}
     assert unready([{"bridge": busy, "processes": processes[:1], "modules": modules[:1]}]) == []

@@ -482,6 +482,10 @@ async def test_what_keeps_failing_is_restarted_for_ever_and_says_why(monkeypatch
     (line,) = restarting(map(asdict, run.supervisor.processes()))
     assert line == "RESTART talker: process 'talker' ended with exit code 1; again in 0.2 s", "`status` says it"
     await until(lambda: run.states()[0] == "ready")
+    (line,) = restarting(map(asdict, run.supervisor.processes()))
+    ended = "process 'talker' ended with exit code 1"
+    assert line == f"FAILING talker: 1100 restarts, the last one just now: {ended}", "it is up between two ends only"
+    await asyncio.sleep(slots.STEADY_AFTER_S)
     assert list(restarting(map(asdict, run.supervisor.processes()))) == []
     await run.supervisor.stop()
 

@@ -32,6 +32,8 @@ def _unready(state: Mapping[str, Any]) -> Iterator[str]:
     for process in state["processes"]:
         if process["state"] != "ready":
             yield f"process {process['label']} {process['state']}"
+        elif failing := process.get("failing"):  # it is only up between two of its ends, as far as is known
+            yield f"process {process['label']} keeps failing: {failing}"
     for module in state["modules"]:
         if answers and not module["alive"]:  # whether it is, only a bridge knows
             yield f"module {module['name']} {'unheard' if module['alive'] is None else 'silent'}"

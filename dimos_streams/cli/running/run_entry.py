@@ -19,6 +19,7 @@ from dimos_streams.common.process.run_owner import pid_space, process_start, run
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.ended_runs import write_end
 from dimos_streams.runtime.events import ProcessView
+from dimos_streams.runtime.live.slots import STEADY_AFTER_S
 from dimos_streams.runtime.options import RunOptions
 
 _RENEW_S = 5.0
@@ -55,7 +56,11 @@ class RunEntry:
         except OSError as error:
             if first:
                 raise registry.cannot_write(options.run_dir, error) from error
-            self._renew_later(error)
+            _log.warning("what `status` reads of the run can't be renewed: %s", error)
+            self._renew_in(_RENEW_S)
+        # That a process has not ended again for long enough is no event.
+        if any(process["failing"] and process["state"] == "ready" for process in self.record.processes):
+            self._renew_in(STEADY_AFTER_S)
 
     def remove(self, how: str) -> None:
         """Take the entry back, and write down how the run has ended; ``renew`` does nothing from now on."""
@@ -87,12 +92,11 @@ class RunEntry:
             processes=tuple(map(_with_start, self._processes())),
         )
 
-    def _renew_later(self, error: OSError) -> None:
-        """Try later to renew the run's record. The run goes on without it: other commands see its state for
-        themselves."""
-        _log.warning("what `status` reads of the run can't be renewed: %s", error)
+    def _renew_in(self, seconds: float) -> None:
+        """Renew the run's record later, unless that is to be done already. The run goes on without it: other commands
+        see its state for themselves."""
         if self._renewing is None or self._renewing.when() <= clock.monotonic():
-            self._renewing = asyncio.get_running_loop().call_later(_RENEW_S, self.renew)
+            self._renewing = asyncio.get_running_loop().call_later(seconds, self.renew)
 
 
 def _with_start(process: ProcessView) -> dict[str, object]:

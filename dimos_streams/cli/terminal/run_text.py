@@ -81,10 +81,14 @@ def warnings(bridge: dict[str, Any]) -> Iterator[str]:
 
 
 def restarting(processes: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Yield the processes that are restarted at the moment, with why and when."""
+    """Yield the processes that are restarted at the moment, with why and when, and those that run but have ended
+    again and again until just now."""
     for process in processes:
         if why := process.get("why"):
             yield f"RESTART {process['label']}: {why}"
+        elif process["state"] == "ready" and (failing := process.get("failing")):
+            restarts = plural(process["restarts"], "restart")
+            yield f"FAILING {process['label']}: {restarts}, the last one just now: {failing}"
 
 
 def _changed_settings(modules: Iterable[dict[str, Any]]) -> Iterator[str]:

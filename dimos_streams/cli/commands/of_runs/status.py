@@ -22,7 +22,8 @@ def status(
         bool,
         typer.Option(
             "--ready",
-            help="Exit with 1 unless a run lives and all of each is there and answers: processes, modules, bridge."
+            help="Exit with 1 unless a run lives and all of each is there and answers: processes (none that"
+            " keeps failing), modules, bridge."
             " What they do, or may not do, such as STOPPED and NOT ending, changes nothing in that.",
         ),
     ] = False,

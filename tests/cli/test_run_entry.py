@@ -1,0 +1,44 @@
+"""The entry of a run in the registry: it shows what has become of the run also where no event says it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.cli.running.run_entry import RunEntry
+from dimos_streams.cli.running.run_plan import RunPlan
+from dimos_streams.runtime import registry
+from dimos_streams.runtime.events import ProcessView
+from dimos_streams.runtime.options import RunOptions
+from tests.cli import blueprints
+from tests.helpers import until
+
+
+@pytest.mark.virtual_time
+async def test_a_process_that_has_lasted_is_not_shown_as_failing_for_ever(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
+    run_dir = tmp_path / "runs" / "unplugged-1"
+    run_dir.mkdir(parents=True)
+    began = clock.monotonic()
+
+    def processes() -> list[ProcessView]:
+        failing = "no camera" if clock.monotonic() - began < 5 else ""
+        return [
+            ProcessView(label="camera", modules=("camera",), pid=None, state="ready", restarts=2, failing=failing)
+        ]
+
+    plan = RunPlan(blueprint=blueprints.unplugged, mode="live")
+    entry = RunEntry(plan, RunOptions(bus_url="memq://", run_dir=run_dir), processes)
+
+    def shown() -> object:
+        return registry.runs()[0].processes[0]["failing"]
+
+    entry.renew()
+    assert shown() == "no camera"
+    await until(lambda: shown() == "", 20.0)
+    entry.remove("stopped")
+    assert registry.runs() == []
