@@ -381,10 +381,14 @@ async def test_the_end_of_a_process_is_reported_for_its_modules_but_not_that_of_
     for code in (-9, 3):
         Process.made[-1 if code == 3 else 0].exit(code)
         await until(lambda: run.states() == ["ready", "ready"])
+    Process.made[-1].on_report({"kind": "failed", "text": "module 'talker' failed: no tongue", "user": False})
+    Process.made[-1].exit(1)
+    await until(lambda: run.states() == ["ready", "ready"])
     await run.supervisor.stop()
     assert reported == [
         (("talker",), 1001, "gone: its process ended by SIGKILL"),
         (("talker",), 1003, "gone: its process ended with exit code 3"),
+        (("talker",), 1004, "gone: its process ended with exit code 1 (module 'talker' failed: no tongue)"),
     ]
 
 

@@ -164,7 +164,7 @@ class Watchdog:
             begin_s = self._extended(_BEGIN_S, since)
             if now - since <= begin_s:
                 return ""
-            return f"module {call.module!r} did not begin the call within {begin_s:g} s"
+            return f"module {call.module!r} did not begin the call within {begin_s:g} s{self._why_silent(call)}"
         if now < self._listening_since + ALIVE_S:
             return ""
         if call.on_loss != "continue" and self._directory.departed(call.module, call.instance):
@@ -188,6 +188,12 @@ class Watchdog:
         if module.age_s <= alive_s:
             return f"module {call.module!r} does not know the call any more"
         return ""
+
+    def _why_silent(self, call: CallState) -> str:
+        """Return why a module has not begun a call, as far as somebody has said it."""
+        module = self._directory.module(call.module)
+        how = "" if module is None else self._directory.how_ended(module.name, module.instance)
+        return f": its process {how}" if how else ""
 
     def _how_ended(self, call: CallState) -> str:
         return self._directory.how_ended(call.module, call.instance)

@@ -13,6 +13,7 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import external_channels
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.url import check_route
+from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import OwnedTasks, outlasting
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent, RunEventKind
@@ -261,7 +262,8 @@ class Supervisor:
         text = slot.reported or f"process {slot.plan.label!r} {describe_exit(code, slot.log)}"
         policy, replaced = slot.plan.restart, slot.replaced
         if process.last_pid is not None:
-            self._tell_end(slot, process.last_pid, describe_exit(code, None))
+            why = f" ({redacted(slot.reported)})" if slot.reported else ""
+            self._tell_end(slot, process.last_pid, f"{describe_exit(code, None)}{why}")
         slot.settle(text)
         if code == 0 and policy != "always":
             slot.state = "stopped"

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from dimos_streams import clock
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.liveness.heartbeat import ENDED, end_of_process, process_ended
+from dimos_streams.tool_stream.liveness.heartbeat import ENDED, ORDERLY, end_of_process, process_ended
 from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.instances import SETTLED_S, Instance, Instances, listed
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
@@ -128,7 +128,7 @@ class ModuleEntry:
     def reported(self, health: str, pid: int) -> None:
         """Take somebody else's word about the module, or about that instance of it which is a process's."""
         how, instance = end_of_process(health), self.instances.of_process(pid)
-        if how is not None and self.current.health == ENDED:
+        if how == ORDERLY and self.current.health == ENDED:
             return  # it has said so itself
         if how is None and not health.startswith(_HUNG):
             return  # that it is well only it can say

@@ -239,6 +239,21 @@ async def test_a_module_that_has_said_goodbye_is_not_said_to_have_died() -> None
         assert world.broker.directory.unwell() == {"worker": "ended"}
 
 
+@pytest.mark.feature("A11")
+@pytest.mark.virtual_time
+async def test_a_call_to_a_module_that_failed_says_why() -> None:
+    async with scene() as world:
+        broker, why = world.broker, "ended with exit code 1 (module 'worker' failed: no power)"
+        await world.processes[1].host.stop()
+        say_of_worker(world.inner, process_ended(why))
+        call_id = await broker.call("follow", {"description": "ann"}, caller="agent")
+        assert (await closed(broker, call_id)).text == (
+            f"module 'worker' did not begin the call within 2 s: its process {why}"
+        )
+        with pytest.raises(SkillUnavailableError, match=r"'worker' is gone: its process ended .* no power\)$"):
+            await broker.call("follow", {"description": "ann"}, caller="agent")
+
+
 @pytest.mark.virtual_time
 async def test_a_call_that_its_module_does_not_know_is_lost() -> None:
     async with scene() as world:
