@@ -88,10 +88,12 @@ class UnknownAgentError(UserError, SkillError):
 class UnknownRobotError(UserError, SkillError):
     """Raised for a name that no robot has."""
 
-    def __init__(self, robot: str, known: Iterable[str]) -> None:
-        names = sorted(known)
-        there = ", ".join(names) if names else "none has a name; without one, every robot is meant"
-        super().__init__(f"no robot is called {robot!r}{suggest(robot, names)} (robots: {there})")
+    def __init__(self, robot: str, known: Iterable[str], *, listed: str = "") -> None:
+        """``listed`` says of the known robots where each is, if there are several runs."""
+        self.robot = robot
+        self.known = tuple(sorted(known))
+        there = listed or ", ".join(self.known) or "none has a name; without one, every robot is meant"
+        super().__init__(f"no robot is called {robot!r}{suggest(robot, self.known)} (robots: {there})")
 
 
 class RobotNeededError(UserError, SkillError):

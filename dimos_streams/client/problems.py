@@ -34,7 +34,9 @@ _FORMS: Final[Mapping[type[SkillError], _ProblemForm]] = {
         "unknown-skill", lambda detail, problem: UnknownSkillError(_text(problem, "skill"), ())
     ),
     UnknownAgentError: _ProblemForm("unknown-agent", lambda detail, problem: UnknownAgentError(detail)),
-    UnknownRobotError: _ProblemForm("unknown-robot", lambda detail, problem: UnknownRobotError("", ())),
+    UnknownRobotError: _ProblemForm(
+        "unknown-robot", lambda detail, problem: UnknownRobotError(_text(problem, "robot"), _texts(problem, "robots"))
+    ),
     RobotNeededError: _ProblemForm("robot-needed", lambda detail, problem: RobotNeededError(detail)),
     UnknownCallError: _ProblemForm(
         "unknown-call", lambda detail, problem: UnknownCallError(_text(problem, "call_id"))
@@ -79,6 +81,8 @@ def problem_fields(error: SkillError) -> dict[str, Any]:
         fields["errors"] = error.problems
     if isinstance(error, UnknownSkillError | SkillArgumentError | KeyUsedError):
         fields["skill"] = error.skill
+    if isinstance(error, UnknownRobotError):
+        fields["robot"], fields["robots"] = error.robot, error.known
     if isinstance(error, UnknownCallError | KeyUsedError):
         fields["call_id"] = error.call_id
     if isinstance(error, KeyUsedError):
@@ -110,3 +114,8 @@ def _errors(problem: Mapping[str, Any]) -> dict[str, str]:
 def _text(problem: Mapping[str, Any], field: str) -> str:
     text = problem.get(field)
     return text if isinstance(text, str) else ""
+
+
+def _texts(problem: Mapping[str, Any], field: str) -> list[str]:
+    texts = problem.get(field)
+    return [printable(text) for text in texts if isinstance(text, str)] if isinstance(texts, list) else []

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,8 +15,9 @@ import pytest
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.bridge_client.robot_orders import OrderResult, Receiver, give, receivers
 from dimos_streams.cli.commands.of_runs.calls import say
+from dimos_streams.errors import UnknownRobotError
 from dimos_streams.runtime import registry
-from tests.client.event_server import Peer, event_server
+from tests.client.event_server import EventServer, Peer, event_server
 from tests.helpers import until
 from tests.runtime.test_registry import living_record
 
@@ -65,6 +68,28 @@ def test_who_answers_at_once_is_heard_before_who_takes_long() -> None:
 
     with event_server(hang) as slow, event_server(answer) as quick:
         asyncio.run(main([slow.url.rstrip("/"), quick.url.rstrip("/")]))
+
+
+def test_of_several_runs_the_robots_of_all_are_named_where_none_has_the_one_that_was_asked_for() -> None:
+    def answering(*robots: str) -> Callable[[Peer], None]:
+        problem = {"type": "urn:dimos-streams:problem:unknown-robot", "detail": "no", "robots": robots, "status": 404}
+        form = "Content-Type: application/problem+json\r\n"
+        return lambda peer: peer.answer("404 Not Found", json.dumps(problem).encode(), form)
+
+    async def stop(*servers: EventServer) -> str:
+        to = [Receiver(f"run-{at}", BridgeAddress(each.url.rstrip("/"))) for at, each in enumerate(servers)]
+        with pytest.raises(UnknownRobotError) as raised:
+            await give("/robots/stop", "robt1", "", to)
+        return str(raised.value)
+
+    with event_server(answering()) as nameless, event_server(answering("robot2", "robot1")) as named:
+        assert asyncio.run(stop(nameless, named)) == (
+            "no robot is called 'robt1'; did you mean 'robot1'? (robots: robot1, robot2 of run run-1)"
+        )
+    with event_server(answering("robot1")) as one, event_server(answering("robot1")) as other:
+        assert asyncio.run(stop(one, other)).endswith("(robots: robot1 of run run-0; robot1 of run run-1)")
+    with event_server(answering("robot1")) as only:
+        assert asyncio.run(stop(only)) == "no"
 
 
 def test_which_of_several_runs_is_meant_is_said_once(

@@ -66,7 +66,7 @@ def test_a_client_raises_what_the_bridge_has_raised(error: SkillError) -> None:
     raised = problem_error(answered(error))
     assert type(raised) is type(error)
     assert str(raised) == str(error)
-    for name in ("skill", "call_id", "state", "problems", "holder", "resource", "result"):
+    for name in ("skill", "robot", "known", "call_id", "state", "problems", "holder", "resource", "result"):
         assert getattr(raised, name, None) == getattr(error, name, None)
 
 

@@ -73,7 +73,7 @@ async def give(
     """Give an order to all at once, and call ``heard`` with each result when it comes. A receiver that can't be
     reached, or takes long, keeps neither the order from the others nor their results from who waits.
 
-    Raises ``UnknownRobotError`` if nobody has such a robot.
+    Raises ``UnknownRobotError`` if nobody has such a robot; it names those of all that were asked.
     """
     body = {"robot": robot, "reason": reason}
 
@@ -86,8 +86,18 @@ async def give(
     found = await asyncio.gather(*map(ask, to))
     known = [result for result in found if isinstance(result, OrderResult)]
     if not known:
-        raise next(error for error in found if isinstance(error, UnknownRobotError))
+        unknown = [error for error in found if isinstance(error, UnknownRobotError)]
+        raise _joint(robot, {receiver.name: error for receiver, error in zip(to, unknown, strict=True)})
     return known
+
+
+def _joint(robot: str, unknown: Mapping[str, UnknownRobotError]) -> UnknownRobotError:
+    """Return the error for a robot that no run has, of those of all runs by their names."""
+    having = {run: error.known for run, error in unknown.items() if error.known}
+    if len(unknown) == 1 or not having:
+        return next(iter(unknown.values()))
+    listed = "; ".join(f"{', '.join(names)} of run {run}" for run, names in having.items())
+    return UnknownRobotError(robot, {name for names in having.values() for name in names}, listed=listed)
 
 
 async def _give(order: Order, body: Mapping[str, Any], to: Receiver) -> OrderResult | UnknownRobotError:
