@@ -186,7 +186,7 @@ class ModuleHarness:
         try:
             await self._host.stop()
             if failure is not None:
-                failure.add_note("a test that expects it asks `harness.failed()` in the block")
+                failure.add_note("a test that expects it awaits `harness.failure()` in the block")
                 raise failure
             if kind is None:
                 check_awaited(
@@ -260,6 +260,25 @@ class ModuleHarness:
         if self._failure is None and (failed := self._host.failed()):
             self._failure = self._host.report_failure(failed[0])
         return None if self._failure is None else self._failure.__cause__
+
+    async def failure(self, timeout_s: float = 30.0) -> BaseException:
+        """Wait until a task of one of the modules has failed, and return what ``failed`` returns then.
+
+        Raises ``TimeoutError`` after ``timeout_s`` of the loop's time.
+        """
+        self._block.check("failure()")
+        if self.failed() is None:
+            try:
+                async with asyncio.timeout(timeout_s):
+                    await self._host.wait_for_failure()
+            except ModuleFailedError as error:
+                self._failure = error
+            except TimeoutError:
+                text = f"no task of a module failed within {timeout_s:g} s of its time"
+                raise TimeoutError(f"{text} (timeout_s={timeout_s:g} sets that)") from None
+        failed = self.failed()
+        assert failed is not None, "it is what was waited for"
+        return failed
 
     def _module_with(self, skill: str) -> str:
         for module in self._host.modules:

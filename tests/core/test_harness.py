@@ -238,11 +238,21 @@ async def test_a_module_that_fails_is_the_failure_of_a_test_that_does_not_ask(
     await _leak(lambda harness: [harness.failed(), harness.failed()])
     with pytest.raises(ModuleFailedError, match="module 'Leaky' failed: ValueError: a leak") as error:
         await _leak(lambda harness: None)
-    assert error.value.__notes__ == ["a test that expects it asks `harness.failed()` in the block"]
+    assert error.value.__notes__ == ["a test that expects it awaits `harness.failure()` in the block"]
     assert settled_log.messages == []
     with pytest.raises(ZeroDivisionError):
         await _leak(lambda harness: 1 // 0)
     assert settled_log.messages == ["a task of module Leaky failed"], "what may be why"
+
+
+@pytest.mark.virtual_time
+async def test_a_failure_is_waited_for() -> None:
+    async with ModuleHarness(Leaky) as harness:
+        with pytest.raises(TimeoutError, match=r"^no task of a module failed within 2 s of its time \(timeout_s=2 "):
+            await harness.failure(timeout_s=2)
+        asyncio.get_running_loop().call_later(1, harness.feed, "odom", Odometry())
+        assert str(await harness.failure()) == "a leak"
+        assert await harness.failure() is harness.failed()
 
 
 @pytest.mark.virtual_time
