@@ -104,14 +104,16 @@ def _unfit_value(cause: BaseException | None) -> str | None:
 
 
 def _forgotten_option(text: str, context: Any) -> str:
-    """A hint at the option of a command that takes what stands there without one, ``x=1`` for ``--arg x=1``, or a
-    reason."""
+    """A hint at the quotation marks that a text lacks, or at the option of a command that takes what stands there
+    without one, ``x=1`` for ``--arg x=1``, or a reason."""
     if context is None or not text.startswith(_EXTRA):
         return ""
     options = [each for each in context.command.params if each.opts[0].startswith("-")]
     takes_values = (each.opts[0] for each in options if str(each.metavar).endswith("=VALUE"))
     if "=" in text and (option := next(takes_values, None)) is not None:
         return f"; put {option} before it"
+    if any(each.metavar == "TEXT" for each in context.command.params):
+        return "; put the whole text in quotes"
     return f"; a reason stands behind {_REASON}" if any(_REASON in each.opts for each in options) else ""
 
 

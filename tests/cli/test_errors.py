@@ -57,6 +57,12 @@ CLASHING = "tests.cli.blueprints:clashing"
             "argument(s) (distance=1); put --arg before it (`dimos-streams call --help`",
         ),
         (["reject", "a1", "too near"], 2, "(too near); a reason stands behind --reason (`dimos-streams reject --"),
+        (
+            ["say", "go", "to the", "door"],
+            2,
+            "(to the door); put the whole text in quotes (`dimos-streams say --help",
+        ),
+        (["run", ROVER, "--say", "go", "home"], 2, "(home); put the whole text in quotes (`dimos-streams run --help"),
         (["run", ROVER, "rover.speed_m_s=3"], 2, "(rover.speed_m_s=3); put --set before it"),
         (["set", "rt.speed", "1", "--port", "9"], 2, "'rt.speed' has no value; did you mean rt.speed=1?"),
         (["set", "rt.name", "a b", "--port", "9"], 2, "did you mean 'rt.name=a b'?"),

@@ -59,7 +59,10 @@ def test_missions_are_listed_with_what_they_cost_and_shown(machine: Machine) -> 
     assert shown.out.splitlines()[-1] == "completed, 1 call undone: 2 requests, 200 + 40 tokens, cost 0.5000"
     whole = machine("missions", "abc1", "--json").json
     assert [event["kind"] for event in whole["events"]][-4] == "done"
-    for wrong, said in (("ab", "several missions begin with 'ab'"), ("xyz", "no mission is called 'xyz'")):
+    for wrong, said in (("ab", "several missions begin with 'ab'"), ("xyz", "no mission is called 'xyz' in run ")):
         result = machine("missions", wrong)
         assert result.code == 2
         assert said in result.err
+    run_id = result.err.partition(" in run ")[2].partition(";")[0]
+    assert f"`dimos-streams missions --run {run_id}` lists them" in result.err
+    assert machine("missions", "--run", run_id).out == listed.out

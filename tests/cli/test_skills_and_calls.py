@@ -329,6 +329,8 @@ def test_chat_through_a_pipe(rover: Machine) -> None:
     result = rover("chat", stdin="/help\nmove 0.1 m\n/calls\n/nonsense\nmove 0.2 m\n")
     assert (result.code, result.err) == (2, ""), "what was typed wrong, though all else was done"
     assert "/cancel ID" in result.out
+    shown, _, _ = result.out.partition("Of an id")
+    assert max(map(len, shown.splitlines())) <= 80
     assert "there is no command '/nonsense'" in result.out
     assert result.out.index("Moved 0.1 m") < result.out.index("Moved 0.2 m")
 

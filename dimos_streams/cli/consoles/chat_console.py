@@ -39,16 +39,21 @@ if TYPE_CHECKING:
 
 _HELP = """\
 Whatever you type is said to the agent. Besides:
-  /calls        list the open calls
-  /cancel ID    cancel a call; the beginning of its id is enough
-  /now TEXT     say it before all that waits, and cut the present answer
-  /skills       list the skills
-  /pause, /resume, /step [on|off|once], /abort [rollback], /undo [COUNT], /forget
-                the operator's control, as the commands of these names
-  /approvals    list the calls that wait for approval; with an id only that one
+  /calls            list the open calls
+  /cancel ID        cancel a call
+  /now TEXT         say it before all that waits,
+                    and cut the present answer
+  /skills           list the skills
+  /pause, /resume, /step [on|off|once], /forget,
+  /abort [rollback], /undo [COUNT]
+                    as the commands of these names
+  /approvals [ID]   list what waits for approval
   /approve ID [NAME=VALUE]…, /reject ID [REASON]
-                decide on one; the beginning of its id is enough, and ID@REVISION is refused if it was changed since
-  /quit         leave (so does Ctrl-D); calls go on"""
+                    decide on one; ID@REVISION is
+                    refused if it was changed since
+  /quit             leave, as Ctrl-D; calls go on
+Of an id its beginning is enough."""
+"""What fits behind the time and the speaker in 80 columns."""
 _HOLDS, _FREES = ("/pause", "/step on"), ("/resume", "/step off", "/abort", "/abort rollback")
 _HOW_TO_END = "Ctrl-D ends the chat, /cancel ID a call"
 

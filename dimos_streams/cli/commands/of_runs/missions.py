@@ -30,13 +30,13 @@ def missions(
     """List the missions of a run, oldest first, with their usage and cost, or show what happened in one."""
     from dimos_streams.agent.record.mission_record import FOLDER, read_missions
     from dimos_streams.cli.terminal.log_files import find_run_dir
-    from dimos_streams.common.process.run_owner import is_ended_run
+    from dimos_streams.common.process.run_owner import is_ended_run, run_id_of
 
     run_dir = find_run_dir(run)
     folder, open_state = run_dir / FOLDER, "cut off" if is_ended_run(run_dir) else "not over"
     found = read_missions(folder) if folder.is_dir() else []
     if mission is not None:
-        _show(_named(found, mission), open_state, as_json)
+        _show(_named(found, mission, run_id_of(run_dir)), open_state, as_json)
     elif as_json:
         write_json([_summary(each) for each in found], indent=2)
     elif found:
@@ -48,18 +48,20 @@ def missions(
         note("no missions were recorded")
 
 
-def _named(found: list[RecordedMission], id: str) -> RecordedMission:
-    """Raises ``UserError``."""
+def _named(found: list[RecordedMission], id: str, run: str) -> RecordedMission:
+    """Return the mission of that id, or of the only one that begins so, among those of a run. Raises
+    ``UserError``."""
     from dimos_streams.errors import UserError, suggest
 
+    lists = f"`dimos-streams missions --run {run}` lists them" if found else "it has recorded none"
     if not id:  # every one begins so
-        raise UserError("the id of a mission is empty; `dimos-streams missions` lists them")
+        raise UserError(f"the id of a mission of run {run} is empty; {lists}")
     matching = [each for each in found if each.id == id] or [each for each in found if each.id.startswith(id)]
     if len(matching) == 1:
         return matching[0]
     if matching:
         raise UserError(f"several missions begin with {id!r}: {', '.join(each.id for each in matching)}")
-    raise UserError(f"no mission is called {id!r}{suggest(id, [each.id for each in found])}")
+    raise UserError(f"no mission is called {id!r} in run {run}{suggest(id, [each.id for each in found])}; {lists}")
 
 
 def _summary(mission: RecordedMission) -> dict[str, Any]:
