@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.agent.record.mission_record import MissionRecord, read_missions
+from dimos_streams.agent.record.mission_record import MissionRecord
+from dimos_streams.agent.record.read_record import read_missions
 from dimos_streams.bridge.journal.catch_up import JournalPages
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query
@@ -212,7 +213,8 @@ def test_a_record_without_room_for_its_folder_begins_later(small_disk: Path) -> 
     record = MissionRecord(folder, "agent")
     record.open()
     ballast.unlink()
-    start = AgentEvent(number=1, utime=1, agent="agent", kind="mission_start", missions=("m1",), data={"id": "m1"})
+    begun = {"id": "m1", "text": "hi"}
+    start = AgentEvent(number=1, utime=1, agent="agent", kind="mission_start", missions=("m1",), data=begun)
     record.write(start)
     record.close()
     assert [mission.id for mission in read_missions(folder, "agent")] == ["m1"]

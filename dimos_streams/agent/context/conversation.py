@@ -153,7 +153,8 @@ class Conversation:
         elif event.kind == EventKind.ENDED:
             self._ended.update(event.missions)
             if event.data.get("turn_goes_on"):
-                self.withdraw(event.missions[0])
+                for mission in event.missions[:1]:
+                    self.withdraw(mission)
         elif event.kind == EventKind.DONE:
             self._ended.difference_update(event.missions)
         data, notice = event.data, own_text(event)

@@ -23,7 +23,7 @@ def utime_of(event: AgentEvent) -> int:
     """The time of an event by the clock as it is set now, in µs since the Unix epoch; if the event is of another
     boot, or does not tell, as the clock was set then."""
     boot = _boot()
-    if not boot or event.data.get(_BOOT) != boot:
+    if not boot or event.data.get(_BOOT) != boot or _BOOT_S not in event.data:
         return event.utime
     ago_s: float = clock.steady() - event.data[_BOOT_S]
     return clock.utime() - round(ago_s * 1e6)

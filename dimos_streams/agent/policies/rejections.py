@@ -73,5 +73,16 @@ def _keys(view: Mapping[str, Any]) -> Iterable[_Key]:
     """Yield the keys of the calls that an approval is about; a plan is about its steps, and itself."""
     yield view["skill"], canonical(view["arguments"])
     if view["skill"] == SUBMIT_PLAN:
-        for step in view["arguments"].get("steps", ()):
+        for step in _steps(view["arguments"].get("steps")):
             yield step["skill"], canonical(step.get("arguments", {}))
+
+
+def _steps(steps: Any) -> list[dict[str, Any]]:
+    """The steps of a plan as its call has them; those of a record may be anything."""
+    return [
+        step
+        for step in (steps if isinstance(steps, list) else ())
+        if isinstance(step, dict)
+        and isinstance(step.get("skill"), str)
+        and isinstance(step.get("arguments", {}), dict)
+    ]

@@ -14,20 +14,16 @@ import hashlib
 import logging
 import re
 from collections import OrderedDict, deque
-from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import IO
 
-from pydantic import ValidationError
-
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.common.text import parse_json
 from dimos_streams.operator.messages.agent import AgentEvent
 
 FOLDER = "missions"
-_GENERAL = "general"
+GENERAL = "general"
 _GENERAL_BYTES = 4_000_000
 _OPEN_FILES = 32
 _BINDING = frozenset({EventKind.APPROVAL_CREATED, EventKind.APPROVAL_DECIDED, EventKind.UNDO, EventKind.DONE})
@@ -35,39 +31,11 @@ _BINDING = frozenset({EventKind.APPROVAL_CREATED, EventKind.APPROVAL_DECIDED, Ev
 _OWED_LINES = 1000
 _HIDDEN = ".ended"
 """The ending of a file that lacks the line of the mission's end."""
-_OLD = ".old"
+OLD = ".old"
 """The ending of the general file before the present one."""
 _NEXT = ".next"
 """The ending of a general file that is not whole yet."""
 _logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordLine:
-    """One line of the record."""
-
-    offset: int
-    event: AgentEvent
-
-
-@dataclass(slots=True, kw_only=True)
-class RecordedMission:
-    """A mission as it was read from its file."""
-
-    id: str
-    agent: str
-    path: Path
-    lines: list[RecordLine] = field(default_factory=list)
-
-    @property
-    def events(self) -> list[AgentEvent]:
-        """The events of the mission, in order."""
-        return [line.event for line in self.lines]
-
-    @property
-    def done(self) -> AgentEvent | None:
-        """The event of its end, or None while it is not over."""
-        return next((event for event in self.events if event.kind == EventKind.DONE), None)
 
 
 class MissionRecord:
@@ -128,7 +96,7 @@ class MissionRecord:
 
     def _delete_oldest(self, directory: Path) -> None:
         missions = []
-        staying = {self._path(mission) for mission in (_GENERAL, *self._unfinished)}
+        staying = {self._path(mission) for mission in (GENERAL, *self._unfinished)}
         for path in directory.glob(f"{_slug(self._agent)}.*.jsonl"):
             if path not in staying:
                 with contextlib.suppress(FileNotFoundError):  # somebody else has deleted it
@@ -143,7 +111,7 @@ class MissionRecord:
         line = self._line(event)
         for mission in _files(event.missions):
             written = self._append(mission, line)
-            self._lost = self._lost or (mission == _GENERAL and not written)
+            self._lost = self._lost or (mission == GENERAL and not written)
             if event.kind in _BINDING and not written:
                 self._owed.setdefault(mission, deque(maxlen=_OWED_LINES)).append(line)
             if event.kind == EventKind.DONE:
@@ -191,7 +159,7 @@ class MissionRecord:
             file = self._file(mission)
             file.write(line)
             file.flush()
-            if mission == _GENERAL and file.tell() > _GENERAL_BYTES:
+            if mission == GENERAL and file.tell() > _GENERAL_BYTES:
                 self._turn_over()
         except OSError as error:
             self._say_broken(error)
@@ -209,7 +177,7 @@ class MissionRecord:
 
     def _write_owed(self) -> None:
         if self._lost:
-            self._lost = not self._append(_GENERAL, self._head())
+            self._lost = not self._append(GENERAL, self._head())
         while len(self._owed) > self._kept:
             self._unended.discard(self._owed.popitem(last=False)[0])
         for mission, lines in tuple(self._owed.items()):
@@ -228,7 +196,7 @@ class MissionRecord:
                 self._unmade = False
             if mission in self._unended and (hidden := path.with_suffix(_HIDDEN)).exists():
                 hidden.rename(path)
-            if mission == _GENERAL and not path.exists():
+            if mission == GENERAL and not path.exists():
                 self._begin_general()
             file = path.open("ab")
             if file.tell() and not _ends_whole(self._path(mission)):
@@ -252,7 +220,7 @@ class MissionRecord:
 
     def _path(self, mission: str) -> Path:
         assert self._directory is not None
-        return self._directory / f"{_slug(self._agent)}.{_slug(mission)}.jsonl"
+        return self._directory / file_name(self._agent, mission)
 
     def _turn_over(self) -> None:
         """Begin the general file anew; one old one is kept.
@@ -260,17 +228,17 @@ class MissionRecord:
         The events that still hold are on the disk before the file that has them gives way, and a process that dies in
         between leaves them in the old one.
         """
-        self._close(_GENERAL)
+        self._close(GENERAL)
         self._begin_general(turn_over=True)
 
     def _head(self) -> bytes:
         return b"".join(map(self._line, self._standing()))
 
     def _begin_general(self, *, turn_over: bool = False) -> None:
-        path = self._path(_GENERAL)
+        path = self._path(GENERAL)
         path.with_suffix(_NEXT).write_bytes(self._head())
         if turn_over:
-            path.replace(path.with_suffix(_OLD))
+            path.replace(path.with_suffix(OLD))
         path.with_suffix(_NEXT).replace(path)
 
     def _close(self, mission: str) -> None:
@@ -280,52 +248,21 @@ class MissionRecord:
                 file.close()
 
 
-def read_missions(directory: Path, agent: str | None = None) -> list[RecordedMission]:
-    """The missions that a directory has, oldest first; of one agent, if it is named. The general files are not read.
-
-    Lines that are damaged are skipped and logged.
-    """
-    found = []
-    for path in sorted(directory.glob("*.jsonl")):
-        lines = list(read_lines(path))
-        starts = [line.event for line in lines if line.event.kind == EventKind.MISSION_START]
-        if starts and (agent is None or starts[0].agent == agent):
-            found.append(RecordedMission(id=starts[0].data["id"], agent=starts[0].agent, path=path, lines=lines))
-    return sorted(found, key=lambda mission: (mission.lines[0].event.utime, mission.lines[0].event.number))
-
-
-def read_general(directory: Path, agent: str) -> list[RecordLine]:
-    """The events of an agent apart from missions, as far as they are kept."""
-    path = directory / f"{_slug(agent)}.{_GENERAL}.jsonl"
-    return [*read_lines(path.with_suffix(_OLD)), *read_lines(path)]
-
-
-def read_lines(path: Path) -> Iterator[RecordLine]:
-    """Yield the lines of one file; none if there is no such file."""
-    try:
-        texts = path.read_bytes().split(b"\n")
-    except FileNotFoundError:
-        return
-    for number, text in enumerate(texts, 1):
-        if not text:
-            continue
-        try:
-            fields = parse_json(text)
-            yield RecordLine(offset=int(fields["offset"]), event=AgentEvent.model_validate(fields["event"]))
-        except (ValueError, KeyError, TypeError, ValidationError) as error:
-            _logger.warning("%s: line %d is damaged and skipped: %s", path, number, str(error)[:200])
-
-
 def _files(missions: Iterable[str]) -> tuple[str, ...]:
     """The names of the files for what concerns these missions. A sub-mission has none of its own: it is a part of a
     mission, with which a successor goes on."""
-    return roots(missions) or (_GENERAL,)
+    return roots(missions) or (GENERAL,)
 
 
 def _ends_whole(path: Path) -> bool:
     with path.open("rb") as file:
         file.seek(-1, 2)
         return file.read(1) == b"\n"
+
+
+def file_name(agent: str, mission: str) -> str:
+    """The name of the file with the events of an agent's mission; ``GENERAL`` is that of events of none."""
+    return f"{_slug(agent)}.{_slug(mission)}.jsonl"
 
 
 def _slug(name: str) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.policies.gates.base import AGENTS
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
-from dimos_streams.agent.record.mission_record import RecordedMission, RecordLine, read_general, read_missions
+from dimos_streams.agent.record.read_record import RecordedMission, RecordLine, read_general, read_missions
 from dimos_streams.agent.resumption.state import (
     OperatorSettings,
     RecordedCall,

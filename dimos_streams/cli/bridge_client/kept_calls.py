@@ -26,11 +26,10 @@ def kept_calls(path: Path) -> list[CallView]:
     with _reading(path) as db:
         calls = {row.call_id: CallState.from_row(row) for row in tables.call_rows(db, sys.maxsize)}
         # The row of a call is not kept with each of its events.
-        events = _events([*tables.newest_of_open_calls(db), *_left(db, path)])
-    for event in events:
-        if (call := calls.get(event.call_id)) is not None and event.seq >= call.last_seq:
-            call.apply(event)
-    return sorted((call.view() for call in calls.values()), key=lambda view: view.requested_utime)
+        for event in _events([*tables.newest_of_open_calls(db), *_left(db, path)]):
+            if (call := calls.get(event.call_id)) is not None and event.seq >= call.last_seq:
+                call.apply(event)
+        return sorted((call.view() for call in calls.values()), key=lambda view: view.requested_utime)
 
 
 def kept_events(path: Path, call_id: str) -> list[ToolEvent]:
@@ -61,6 +60,14 @@ def _left(db: sqlite3.Connection, path: Path) -> list[bytes]:
     return [row[-1] for row in left_in_tail(path, identity.journal_id, ends[1])]
 
 
-def _events(bodies: Iterable[bytes]) -> list[ToolEvent]:
-    """Events of their JSON. Raises ``ValueError`` or ``TypeError`` for what is no event."""
-    return [ToolEvent.from_dict(parse_json(body)) for body in bodies]
+def _events(bodies: Iterable[object]) -> list[ToolEvent]:
+    """Events of their JSON. Raises ``ValueError`` or ``TypeError`` for what is no event, and no JSON."""
+    return [ToolEvent.from_dict(parse_json(_json(body))) for body in bodies]
+
+
+def _json(body: object) -> bytes:
+    """What a row has as an event's JSON. Raises ``TypeError`` for NULL and all else that is no JSON: a column of a
+    damaged file has whatever was put there."""
+    if not isinstance(body, bytes):
+        raise TypeError(f"the body of an event is {body!r:.100}, and no JSON")
+    return body

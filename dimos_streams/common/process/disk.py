@@ -57,7 +57,7 @@ def replace_text(path: Path, text: str) -> None:
 @contextlib.contextmanager
 def open_small(path: Path) -> Iterator[BinaryIO]:
     """Open a file to read it. Raises ``OSError``, also for what is no file: a pipe would wait for a writer."""
-    with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+    with open(path, "rb", opener=lambda name, flags: os.open(name, flags | os.O_NONBLOCK)) as file:
         if why := why_endless(os.fstat(file.fileno())):
             raise OSError(f"{path} can't be read: {why}")
         yield file

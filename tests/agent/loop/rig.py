@@ -18,9 +18,11 @@ from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import Finish, ModelDelta, ModelRequest, TextDelta, TokenUsage, ToolCallDelta
+from dimos_streams.agent.record.event_data import check_data
 from dimos_streams.agent.recovery import recover, tidy_up
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.errors import CallRejectedError, SkillError
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
@@ -313,12 +315,14 @@ class Rig:
         return self
 
     async def leave(self) -> None:
-        """Stop the core only."""
+        """Stop the core only. What it has recorded is what can be read."""
         assert self._task is not None
         for task in (self._task, self._tidying):
             task.cancel()
         await asyncio.gather(self._task, self._tidying, return_exceptions=True)
         await self.core.close()
+        for event in self.core.events.after(0):
+            check_data(AgentEvent.model_validate_json(event.model_dump_json()))
 
     async def __aexit__(self, *exc: object) -> None:
         await self.leave()

@@ -19,7 +19,8 @@ from dimos_streams.agent.models.protocol import (
     TextDelta,
     UserMessage,
 )
-from dimos_streams.agent.record.mission_record import MissionRecord, read_lines, read_missions
+from dimos_streams.agent.record.mission_record import MissionRecord
+from dimos_streams.agent.record.read_record import read_lines, read_missions
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, says

@@ -14,7 +14,7 @@ import pytest
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.operators.stop_order import stop_all
-from dimos_streams.agent.record.mission_record import read_missions
+from dimos_streams.agent.record.read_record import read_missions
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, in_turn, says

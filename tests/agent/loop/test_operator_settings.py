@@ -11,6 +11,7 @@ import pytest
 
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.record import mission_record
+from dimos_streams.agent.record.read_record import read_missions
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -155,7 +156,7 @@ async def test_the_general_file_is_no_old_mission(tmp_path: Path) -> None:
     found = read_resumption(tmp_path, "agent")
     assert found is not None
     assert found.settings.skills == {"move": False}
-    assert len(mission_record.read_missions(tmp_path)) == 1
+    assert len(read_missions(tmp_path)) == 1
 
 
 @pytest.mark.feature("B10")

@@ -123,14 +123,14 @@ def test_what_is_not_in_the_table_is_a_bug() -> None:
             assert machine.state is old
 
 
-def _rows(heading: str) -> list[list[str]]:
+def rows_of_document(heading: str) -> list[list[str]]:
     section = DOCUMENT.read_text().split(f"## {heading}\n")[1].split("\n## ")[0]
     rows = [line for line in section.splitlines() if line.startswith("| `")]
     return [[cell.strip() for cell in row.strip("|").split("|")] for row in rows]
 
 
 def test_the_documented_tables_are_the_codes() -> None:
-    states = {row[0].strip("`"): set(re.findall(r"`(\w+)`", row[2])) for row in _rows("States")}
+    states = {row[0].strip("`"): set(re.findall(r"`(\w+)`", row[2])) for row in rows_of_document("States")}
     assert states == {state.value: {new.value for new in TRANSITIONS[state]} for state in LoopState}
-    assert [row[0].strip("`") for row in _rows("Modes")] == [mode.value for mode in Mode]
-    assert [row[0].strip("`") for row in _rows("Events")] == [kind.value for kind in EventKind]
+    assert [row[0].strip("`") for row in rows_of_document("Modes")] == [mode.value for mode in Mode]
+    assert [row[0].strip("`") for row in rows_of_document("Events")] == [kind.value for kind in EventKind]

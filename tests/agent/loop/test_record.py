@@ -16,7 +16,8 @@ from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.shortening import is_final
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.models.protocol import AssistantMessage, ModelRequest, ToolCallDelta, ToolResultMessage
-from dimos_streams.agent.record.mission_record import MissionRecord, read_lines, read_missions
+from dimos_streams.agent.record.mission_record import MissionRecord
+from dimos_streams.agent.record.read_record import read_lines, read_missions
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -127,7 +128,8 @@ def test_old_missions_that_can_not_be_deleted_do_not_hinder(tmp_path: Path, capl
     record = MissionRecord(tmp_path, "agent", kept=1)
     record.open()
     assert caplog.text.count("can't be written") == 1
-    event = AgentEvent(number=1, utime=1, agent="agent", kind="mission_start", missions=("m3",), data={"id": "m3"})
+    begun = {"id": "m3", "text": "hi"}
+    event = AgentEvent(number=1, utime=1, agent="agent", kind="mission_start", missions=("m3",), data=begun)
     record.write(event)
     record.close()
     assert [line.event for line in read_lines(tmp_path / "agent.m3.jsonl")] == [event]

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.agent.models.protocol import ModelRequest, UserMessage
-from dimos_streams.agent.record.mission_record import read_lines
+from dimos_streams.agent.record.read_record import read_lines
 from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Rig, asks, says
 from tests.agent.loop.skills import LineWorld
 from tests.helpers import until

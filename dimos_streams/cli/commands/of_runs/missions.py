@@ -11,7 +11,7 @@ from dimos_streams.cli.terminal.output import local_time, note, plural, write, w
 from dimos_streams.common.readable.shortening import beginning
 
 if TYPE_CHECKING:
-    from dimos_streams.agent.record.mission_record import RecordedMission
+    from dimos_streams.agent.record.read_record import RecordedMission
     from dimos_streams.operator.messages.agent import AgentEvent
 
 _SHOWN = 70
@@ -28,7 +28,8 @@ def missions(
     as_json: options.Json = False,
 ) -> None:
     """List the missions of a run, oldest first, with their usage and cost, or show what happened in one."""
-    from dimos_streams.agent.record.mission_record import FOLDER, read_missions
+    from dimos_streams.agent.record.mission_record import FOLDER
+    from dimos_streams.agent.record.read_record import read_missions
     from dimos_streams.cli.terminal.log_files import find_run_dir
     from dimos_streams.common.process.run_owner import is_ended_run, run_id_of
 
@@ -68,7 +69,7 @@ def _summary(mission: RecordedMission) -> dict[str, Any]:
     """A summary of a mission. Usage counts as far as it is recorded."""
     usage = [event.data for event in mission.events if event.kind == "usage"]
     costs = [data["cost"] for data in usage if data["cost"] is not None]
-    start, done = mission.events[0], mission.done
+    start, done = mission.start, mission.done
     return {
         "id": mission.id,
         "agent": mission.agent,

@@ -1,0 +1,147 @@
+"""Reads a mission record. Whatever is in its directory, nothing is raised: what can't be read, or does not fit, is
+skipped and logged."""
+
+from __future__ import annotations
+
+import io
+import logging
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.event_data import check_data
+from dimos_streams.agent.record.mission_record import GENERAL, OLD, file_name
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.printable import printable
+from dimos_streams.common.process.disk import read_small
+from dimos_streams.common.process.ownership import stranger_with
+from dimos_streams.common.readable.shortening import beginning
+from dimos_streams.common.text import parse_json
+from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.tool_stream.event import MAX_UTIME, MIN_UTIME
+
+_FILE_BYTES = 256_000_000
+"""Maximum size of a file that is read, in bytes: five times that of a mission of 10,000 turns."""
+_MAX_NUMBER = 2**53
+_MAX_OFFSET = 2**63 - 1
+_SHOWN = 200
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordLine:
+    """One line of the record."""
+
+    offset: int
+    event: AgentEvent
+
+
+@dataclass(slots=True, kw_only=True)
+class RecordedMission:
+    """A mission as it was read from its file."""
+
+    start: AgentEvent
+    """The event of its beginning."""
+    path: Path
+    lines: list[RecordLine] = field(default_factory=list)
+
+    @property
+    def id(self) -> str:
+        """The mission's id."""
+        id: str = self.start.data["id"]
+        return id
+
+    @property
+    def agent(self) -> str:
+        """The name of its agent."""
+        return self.start.agent
+
+    @property
+    def events(self) -> list[AgentEvent]:
+        """The events of the mission, in order."""
+        return [line.event for line in self.lines]
+
+    @property
+    def done(self) -> AgentEvent | None:
+        """The event of its end, or None while it is not over."""
+        return next((event for event in self.events if event.kind == EventKind.DONE), None)
+
+
+def read_missions(directory: Path, agent: str | None = None) -> list[RecordedMission]:
+    """The missions that a directory has, oldest first; of one agent, if it is named. The general files are not read,
+    nor files without the beginning of the mission whose name they have."""
+    found = []
+    for path in sorted(directory.glob("*.jsonl")):
+        lines = list(read_lines(path))
+        start = next((line.event for line in lines if _begins(line.event, path)), None)
+        if start is not None and agent in (None, start.agent):
+            found.append(RecordedMission(start=start, path=path, lines=lines))
+    return sorted(found, key=lambda mission: (mission.lines[0].event.utime, mission.lines[0].event.number))
+
+
+def _begins(event: AgentEvent, path: Path) -> bool:
+    """Return whether an event begins the mission that a file is about."""
+    return event.kind == EventKind.MISSION_START and path.name == file_name(event.agent, event.data["id"])
+
+
+def read_general(directory: Path, agent: str) -> list[RecordLine]:
+    """The events of an agent apart from missions, as far as they are kept."""
+    path = directory / file_name(agent, GENERAL)
+    return [*read_lines(path.with_suffix(OLD)), *read_lines(path)]
+
+
+def read_lines(path: Path) -> Iterator[RecordLine]:
+    """Yield the lines of one file that can be read; none if there is no such file. One line is logged of a file,
+    however much of it is skipped."""
+    skipped, first = 0, ""
+    for number, text in enumerate(io.BytesIO(_content(path)), 1):
+        if text == b"\n":
+            continue
+        try:
+            yield _parsed(text)
+        except ValueError as error:
+            why = first_problem(error, "the line") if isinstance(error, ValidationError) else str(error)
+            skipped, first = skipped + 1, first or f"line {number} is damaged and skipped: {beginning(why, _SHOWN)}"
+    if skipped:
+        more = f" (and {skipped - 1} more)" if skipped > 1 else ""
+        _logger.warning("%s: %s%s", printable(str(path)), printable(first), more)
+
+
+def _content(path: Path) -> bytes:
+    """The bytes of a file; none if it can't be read or is not to be trusted."""
+    try:
+        if (user := stranger_with(path)) is not None:
+            raise OSError(f"it belongs to user {user}")
+        return read_small(path, _FILE_BYTES)
+    except FileNotFoundError:
+        return b""
+    except OSError as error:
+        _logger.warning("%s is left out of the mission record: %s", printable(str(path)), printable(str(error)))
+        return b""
+
+
+def _with_numbers_of_a_record(event: AgentEvent) -> AgentEvent:
+    """Raises ``ValueError`` for numbers that no event has: others compute with them."""
+    if not 1 <= event.number <= _MAX_NUMBER:
+        raise ValueError(f"number is {event.number}; valid: 1 to {_MAX_NUMBER}")
+    if not MIN_UTIME <= event.utime <= MAX_UTIME:
+        raise ValueError(f"utime is {event.utime}; valid: {MIN_UTIME} to {MAX_UTIME}")
+    return event
+
+
+class _Line(BaseModel):
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    offset: Annotated[int, Field(ge=0, le=_MAX_OFFSET)]
+    event: Annotated[AgentEvent, AfterValidator(_with_numbers_of_a_record)]
+
+
+def _parsed(text: bytes) -> RecordLine:
+    """Raises ``ValueError`` for what is no line of a record; pydantic's ``ValidationError`` is one."""
+    line = _Line.model_validate(parse_json(text))
+    check_data(line.event)
+    return RecordLine(offset=line.offset, event=line.event)

@@ -1,0 +1,143 @@
+"""Whatever is in the files of a record, an agent begins: what does not fit is skipped, and all else counts."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import tempfile
+import typing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from dimos_streams.agent.record import read_record
+from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.event_data import DATA_OF, EventData
+from dimos_streams.agent.record.mission_record import MissionRecord
+from dimos_streams.agent.record.read_record import read_lines, read_missions
+from dimos_streams.operator.messages.agent import AgentEvent
+from tests.agent.loop.rig import FunctionModel, Rig, says
+from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.test_phases import rows_of_document
+
+pytestmark = pytest.mark.feature("B10")
+
+
+def models_of(kind: EventKind) -> list[type[BaseModel]]:
+    """The models of what may be the data of a kind, one for each of its phases."""
+    found = DATA_OF.get(kind, EventData)
+    union, *_ = typing.get_args(found) or (found,)
+    return list(typing.get_args(union)) or [union]
+
+
+FIELDS = sorted({name for kind in EventKind for model in models_of(kind) for name in model.model_fields})
+
+
+def line(number: int, kind: str, data: object, missions: object = ("m0",)) -> bytes:
+    event = {"number": number, "utime": 1, "agent": "agent", "kind": kind, "missions": missions, "data": data}
+    return json.dumps({"offset": 0, "event": event}).encode() + b"\n"
+
+
+GOOD = [
+    (1, "mission_start", {"id": "m0", "text": "follow her"}),
+    (2, "input", {"text": "follow her"}),
+    (3, "usage", {"input_tokens": 10, "output_tokens": 2, "cost": None}),
+    (4, "answer", {"text": "I do", "finish": "stop", "tool_calls": []}),
+]
+
+
+def restarted(folder: Path) -> Rig:
+    return LineWorld().with_model(FunctionModel(lambda request: says("hello")), folder)
+
+
+def test_the_fields_of_the_record_are_documented() -> None:
+    documented = {kind.strip("`"): set(re.findall(r"\w+", data)) for kind, _, data in rows_of_document("Events")}
+    for kind in DATA_OF:
+        for model in models_of(kind):
+            required = {name for name, field in model.model_fields.items() if field.is_required()}
+            assert required <= documented[kind] | {"phase"}, kind
+
+
+@pytest.mark.virtual_time
+async def test_an_agent_begins_whatever_is_in_its_record(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    good = [line(number, kind, data) for number, kind, data in GOOD]
+    odd = [
+        line(100 + number, kind, data, missions)
+        for number, (kind, data, missions) in enumerate(
+            (kind, data, missions)
+            for kind in (*EventKind, "of a later version")
+            for data in (
+                *({}, [], {name: ["a"] for name in FIELDS}, {name: {"a": None} for name in FIELDS}),
+                *({**dict.fromkeys(FIELDS, 7), "phase": phase} for phase in ("on", "start", "end")),
+                {"event": {"seq": "a"}, "phase": "on", "lesson": "a"},
+                {"reason": "aborted", "turn_goes_on": True, "boot_s": 1e300},
+            )
+            for missions in ([], ["m0"])
+        )
+    ]
+    (tmp_path / "agent.m0.jsonl").write_bytes(b"".join([*odd, *good, b'{"offset":1e300}\n', b"\xff\n", good[0][:40]]))
+    (tmp_path / "agent.general.jsonl").write_bytes(b"".join(odd))
+    (tmp_path / "agent.m1.jsonl").write_bytes(line(90, "mission_start", {}))
+    (tmp_path / "agent.m2.jsonl").write_bytes(line(91, "mission_start", {"id": "m0", "text": "another's"}))
+    (tmp_path / "agent.zzdir.jsonl").mkdir()
+    os.mkfifo(tmp_path / "agent.pipe.jsonl")
+    (tmp_path / "agent.zero.jsonl").symlink_to("/dev/zero")
+    async with restarted(tmp_path) as rig:
+        (text,) = [entry.text for entry in rig.core.conversation.entries if entry.role == "operator"]
+        assert text == "follow her"
+        assert set(rig.core.loop.missions) <= {"m0"}
+        stop = rig.core.loop.begin_abort("the operator's word")
+        assert stop.reason == "the operator's word"
+    assert caplog.text.count("agent.m0.jsonl: line ") == 1
+    assert "agent.zzdir.jsonl is left out" in caplog.text
+
+
+def test_only_files_of_this_user_that_have_an_end_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "agent.m0.jsonl"
+    path.write_bytes(line(*GOOD[0]))
+    assert len(read_missions(tmp_path)) == 1
+    with monkeypatch.context() as patched:
+        patched.setattr(read_record, "_FILE_BYTES", 20)
+        assert read_missions(tmp_path) == []
+    assert "has more than 20 bytes" in caplog.text
+    with monkeypatch.context() as patched:
+        patched.setattr(os, "geteuid", lambda: os.stat(path).st_uid + 1)
+        os.chown(path, os.stat(path).st_uid + 2, -1) if os.getuid() == 0 else None
+        assert read_missions(tmp_path) == []
+    assert "it belongs to user" in caplog.text
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(FIELDS), inner, max_size=5),
+    max_leaves=10,
+)
+EVENTS = st.fixed_dictionaries(
+    {"kind": st.sampled_from([*EventKind]), "data": st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=8)},
+    optional={"missions": st.lists(st.sampled_from(["m0", "m0/1", ""]), max_size=2)},
+).map(lambda fields: {"offset": 0, "event": {"number": 50, "utime": 1, "agent": "agent", **fields}})
+
+
+@pytest.mark.virtual_time
+@settings(max_examples=60, deadline=None)
+@given(st.lists(JSON | EVENTS, min_size=1, max_size=8))
+def test_good_lines_count_among_any_others(odd: list[Any]) -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        lines = [line(number, kind, data) for number, kind, data in GOOD]
+        others = [json.dumps(each).encode() + b"\n" for each in odd]
+        for file in ("agent.m0.jsonl", "agent.general.jsonl"):
+            (folder / file).write_bytes(b"".join([*others, *lines, *others]))
+        found = [found.event for found in read_lines(folder / "agent.m0.jsonl")]
+        assert [event.kind for event in found if event.number <= len(GOOD)] == [kind for _, kind, _ in GOOD]
+        assert [mission.id for mission in read_missions(folder)] == ["m0"]
+        rig = restarted(folder)
+        assert "follow her" in [entry.text for entry in rig.core.conversation.entries]
