@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.bridge.calls.call_state import CallState
-from dimos_streams.cli.bridge_client.kept_calls import kept_calls
+from dimos_streams.cli.bridge_client.kept_calls import kept_calls, kept_events
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.tool_stream.event import EventType
 from tests.bridge.journals import OpenJournal
@@ -77,3 +77,29 @@ def test_a_file_that_is_no_journal_or_damaged_is_named(tmp_path: Path, opened: O
     content = path.read_bytes()
     path.write_bytes(content[: len(content) // 2])
     assert why() == "can't be read: database disk image is malformed"
+
+
+VALUES = (
+    *(("events", "body", value) for value in (None, 7, 1.5, "{", "{}", b"{", b"7")),
+    *(("calls", "last_seq", value) for value in (None, "a", b"a")),
+    *(("calls", "record", value) for value in (None, 7, b"\xff", "[]")),
+    *(("identity", "journal_id", value) for value in (None, b"a")),
+)
+
+
+@pytest.mark.parametrize(("table", "column", "value"), VALUES)
+def test_a_journal_with_a_value_that_is_none_of_its_column_is_damaged(
+    tmp_path: Path, opened: OpenJournal, table: str, column: str, value: object
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    journal.append([event(1, "open", call_id="a"), event(2, call_id="a")], [state("a", "update").row()])
+    journal.close()
+    with closing(sqlite3.connect(path)) as db:
+        db.execute(f"UPDATE {table} SET {column} = ?", (value,))
+        db.commit()
+    with pytest.raises(DimosStreamsError, match=r"^the journal .* (can't be read|is damaged): "):
+        kept_calls(path)
+    if table != "calls":
+        with pytest.raises(DimosStreamsError, match=r"^the journal .* can't be read: "):
+            kept_events(path, "a")

@@ -57,6 +57,8 @@ def _left(db: sqlite3.Connection, path: Path) -> list[bytes]:
     identity, ends = tables.identity(db), tables.offsets(db)
     if identity is None or ends is None:
         return []
+    if not isinstance(identity.journal_id, str):
+        raise TypeError(f"its name is {identity.journal_id!r:.100}, and no text")
     return [row[-1] for row in left_in_tail(path, identity.journal_id, ends[1])]
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import os
 import re
@@ -19,9 +18,7 @@ from pydantic import BaseModel
 from dimos_streams.agent.record import read_record
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.event_data import DATA_OF, EventData
-from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.record.read_record import read_lines, read_missions
-from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, Rig, says
 from tests.agent.loop.skills import LineWorld
 from tests.agent.loop.test_phases import rows_of_document
