@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
 from typing import Any
+
+import pytest
 
 from dimos_streams.agent.record.mission_record import FOLDER, MissionRecord
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -66,3 +70,36 @@ def test_missions_are_listed_with_what_they_cost_and_shown(machine: Machine) -> 
     run_id = result.err.partition(" in run ")[2].partition(";")[0]
     assert f"`dimos-streams missions --run {run_id}` lists them" in result.err
     assert machine("missions", "--run", run_id).out == listed.out
+
+
+@pytest.mark.feature("A5")
+def test_what_does_not_fit_in_a_record_hides_no_mission(machine: Machine) -> None:
+    folder = machine.state / "runs" / "20260101-patrol-aa" / FOLDER
+    record = MissionRecord(folder, "agent")
+    record.open()
+    for event in events("abc1", "go to the door", over=True):
+        record.write(event)
+    record.close()
+    odd: list[tuple[str, object]] = [
+        *(("mission_start", {}), ("mission_start", {"id": ["a"], "text": ["b"]})),
+        *(("usage", {}), ("usage", {"input_tokens": "a"})),
+        *(("done", {}), ("done", []), ("done", {"reason": 7, "text": None})),
+        ("undo", {"phase": "end", "how": "undone"}),
+    ]
+    lines = [
+        json.dumps({"offset": 0, "event": {"number": 9, "utime": 1, "agent": "agent", "kind": kind, "data": data}})
+        for kind, data in odd
+    ]
+    whole = folder / "agent.abc1.jsonl"
+    whole.write_text("\n".join([*lines, whole.read_text().rstrip(), *lines, '{"offset":', ""]))
+    (folder / "agent.odd.jsonl").write_text(lines[0])
+    (folder / "agent.folder.jsonl").mkdir()
+    os.mkfifo(folder / "agent.pipe.jsonl")
+    (folder / "agent.zero.jsonl").symlink_to("/dev/zero")
+    listed = machine("missions")
+    assert listed.code == 0
+    (row,) = (line.split() for line in listed.out.splitlines()[1:])
+    assert (row[0], row[4:6]) == ("abc1", ["completed", "240"])
+    shown = machine("missions", "abc1")
+    assert shown.out.splitlines()[-1] == "completed: 2 requests, 200 + 40 tokens, cost 0.5000"
+    assert machine("missions", "abc1", "--json").json["began_utime"] == 1_700_000_000_000_000

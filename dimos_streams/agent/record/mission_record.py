@@ -12,6 +12,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import logging
+import os
 import re
 from collections import OrderedDict, deque
 from collections.abc import Callable, Iterable
@@ -35,6 +36,8 @@ OLD = ".old"
 """The ending of the general file before the present one."""
 _NEXT = ".next"
 """The ending of a general file that is not whole yet."""
+_APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
+"""How files are opened; a pipe, which would wait for a reader, is an error then."""
 _logger = logging.getLogger(__name__)
 
 
@@ -198,7 +201,7 @@ class MissionRecord:
                 hidden.rename(path)
             if mission == GENERAL and not path.exists():
                 self._begin_general()
-            file = path.open("ab")
+            file = os.fdopen(os.open(path, _APPEND, 0o666), "ab")
             if file.tell() and not _ends_whole(self._path(mission)):
                 file.write(b"\n")
             self._files[mission] = file
@@ -236,6 +239,7 @@ class MissionRecord:
 
     def _begin_general(self, *, turn_over: bool = False) -> None:
         path = self._path(GENERAL)
+        path.with_suffix(_NEXT).unlink(missing_ok=True)  # a pipe of that name would wait for a reader
         path.with_suffix(_NEXT).write_bytes(self._head())
         if turn_over:
             path.replace(path.with_suffix(OLD))

@@ -115,12 +115,12 @@ def _content(path: Path) -> bytes:
     """The bytes of a file; none if it can't be read or is not to be trusted."""
     try:
         if (user := stranger_with(path)) is not None:
-            raise OSError(f"it belongs to user {user}")
+            raise OSError(f"{path} belongs to user {user}")
         return read_small(path, _FILE_BYTES)
     except FileNotFoundError:
         return b""
     except OSError as error:
-        _logger.warning("%s is left out of the mission record: %s", printable(str(path)), printable(str(error)))
+        _logger.warning("left out of the mission record: %s", printable(str(error)))
         return b""
 
 

@@ -92,7 +92,7 @@ async def test_an_agent_begins_whatever_is_in_its_record(tmp_path: Path, caplog:
         stop = rig.core.loop.begin_abort("the operator's word")
         assert stop.reason == "the operator's word"
     assert caplog.text.count("agent.m0.jsonl: line ") == 1
-    assert "agent.zzdir.jsonl is left out" in caplog.text
+    assert re.search(r"left out of the mission record: .*agent\.zzdir\.jsonl", caplog.text)
 
 
 def test_only_files_of_this_user_that_have_an_end_are_read(
@@ -109,7 +109,21 @@ def test_only_files_of_this_user_that_have_an_end_are_read(
         patched.setattr(os, "geteuid", lambda: os.stat(path).st_uid + 1)
         os.chown(path, os.stat(path).st_uid + 2, -1) if os.getuid() == 0 else None
         assert read_missions(tmp_path) == []
-    assert "it belongs to user" in caplog.text
+    assert "agent.m0.jsonl belongs to user" in caplog.text
+
+
+@pytest.mark.virtual_time
+async def test_a_pipe_in_the_place_of_a_file_holds_up_no_agent(tmp_path: Path) -> None:
+    for name in ("agent.general.jsonl", "agent.general.next", "agent.general.old", "agent.m0.jsonl"):
+        os.mkfifo(tmp_path / name)
+    async with restarted(tmp_path) as rig:
+        assert (await rig.over(await rig.say("hi"))).text == "hello"
+        rig.core.control.pause("to see it")
+        assert rig.core.record.lacks_general
+        (tmp_path / "agent.general.jsonl").unlink()
+        rig.core.control.resume()
+        assert not rig.core.record.lacks_general
+        assert [found.event.kind for found in read_lines(tmp_path / "agent.general.jsonl")][-1] == "resume"
 
 
 JSON = st.recursive(
