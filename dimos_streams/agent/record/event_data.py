@@ -5,6 +5,7 @@ A record is a file, and whatever is in a file may be damaged. Fields that nobody
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from typing import Annotated, Any, Literal, Self, TypeAlias
 
@@ -199,7 +200,7 @@ class _SkillSet(EventData):
     enabled: bool
 
 
-DATA_OF: Mapping[EventKind, Any] = {
+DATA_OF: Mapping[str, Any] = {
     EventKind.MISSION_START: _MissionStart,
     EventKind.INPUT: _Said,
     EventKind.UPDATE: _OfCall,
@@ -231,10 +232,12 @@ DATA_OF: Mapping[EventKind, Any] = {
 }
 """The kinds whose events must have data of their own; for all others ``EventData`` says enough."""
 
-_CHECKS: dict[str, TypeAdapter[Any]] = {str(kind): TypeAdapter(type) for kind, type in DATA_OF.items()}
-_CHECK_ANY = TypeAdapter(EventData)
-
 
 def check_data(event: AgentEvent) -> None:
     """Raise pydantic's ``ValidationError`` for an event without the data that its kind must have."""
-    _CHECKS.get(event.kind, _CHECK_ANY).validate_python(event.data)
+    _check_of(DATA_OF.get(event.kind, EventData)).validate_python(event.data)
+
+
+@functools.cache
+def _check_of(type: Any) -> TypeAdapter[Any]:
+    return TypeAdapter(type)
