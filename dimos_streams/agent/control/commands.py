@@ -37,13 +37,13 @@ class AbortReport(HoldView, KeptReport):
     def __str__(self) -> str:
         missions, calls = len(self.missions), len(self.cancelled)
         ended = f"{missions} mission{'s'[: missions != 1]}, {calls} call{'s'[: calls != 1]}"
+        if not missions and not calls:
+            ended += " (those of others are not the agent's to end: `say stop` ends these, too)"
         lines = [f"aborted: {ended}; the robot {'is' if self.unfinished else 'was'} {super().__str__()}"]
         if self.unfinished:
             lines.append(f"may still run: {', '.join(self.unfinished)}; the agent stays paused")
         elif self.stays_paused:
             lines.append("the agent stays paused: `resume` ends that")
-        if not self.missions and not self.cancelled:
-            lines[0] += "; calls of others are not the agent's to end: `say stop` ends these, too"
         lines[-1] = self.with_unkept(lines[-1])
         return "\n".join([*lines, *map(str, self.undone)])
 
