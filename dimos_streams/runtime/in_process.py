@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 import os
 from collections.abc import Callable, Sequence
 from contextlib import AbstractAsyncContextManager
@@ -28,6 +29,8 @@ Attachment = Callable[[Bus], AbstractAsyncContextManager[object]]
 
 _PROCESS = "main"
 _LISTED_WITHIN_S = 5.0
+
+_logger = logging.getLogger(__name__)
 
 
 class InProcessRun:
@@ -89,8 +92,12 @@ class InProcessRun:
         self._state = "ready"
 
     async def wait(self) -> None:
-        """Wait until a module fails. Raises ``ModuleFailedError``."""
-        await self._host.wait_for_failure()
+        """Wait until a module fails. Raises ``ModuleFailedError``, and logs where it has failed."""
+        try:
+            await self._host.wait_for_failure()
+        except ModuleFailedError as error:
+            _logger.error("%s", error, exc_info=error.__cause__)
+            raise
 
     async def stop(self) -> None:
         """Stop all modules in reverse order and close the bus. Stopping twice is fine."""

@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import math
+import traceback
 from collections import defaultdict
 
 import pytest
 
-from dimos_streams.blueprint import blueprint, include
+from dimos_streams.blueprint import blueprint, include, module
 from dimos_streams.blueprint.check import check
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.clock import run_virtual
+from dimos_streams.errors import ModuleFailedError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.messages.tf2_msgs import TFMessage
+from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.tool_stream.event import CALLS, EVENTS, ToolEvent
@@ -66,12 +69,12 @@ def test_two_robots_are_followed_through_names_of_their_own() -> None:
         first = await gateway.call("robot1_follow_person", {"description": "person in red"}, caller="test")
         second = await gateway.call("robot2_follow_person", {"description": "person in red"}, caller="test")
         await asyncio.sleep(12)
-        for call_id, module in ((first, "robot1/follow"), (second, "robot2/follow")):
+        for call_id, name in ((first, "robot1/follow"), (second, "robot2/follow")):
             followed = await view(gateway, call_id)
             assert (followed.state, followed.module, followed.resources) == (
                 "open",
-                module,
-                (f"{module.partition('/')[0]}/base",),
+                name,
+                (f"{name.partition('/')[0]}/base",),
             )
         await run.stop()
 
@@ -149,3 +152,26 @@ async def test_the_conversation_has_every_step_of_the_mission() -> None:
     assert reported[-1].data["result"]["reason"] == "aborted"
     listening.cancel()
     await run.stop()
+
+
+class Kettle(Module):
+    """A kettle."""
+
+    config: ModuleConfig
+
+    async def run(self) -> None:
+        """Boil over."""
+        raise OSError("boiled over")
+
+
+@pytest.mark.virtual_time
+async def test_where_a_module_has_failed_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    run = virtual_run(blueprint("kitchen", module(Kettle, name="kettle")))
+    await run.start()
+    with pytest.raises(ModuleFailedError, match="module 'kettle' failed: OSError: boiled over"):
+        await run.wait()
+    await run.stop()
+    (record,) = (each for each in caplog.records if each.levelname == "ERROR")
+    assert record.exc_info is not None
+    assert record.exc_info[1] is not None
+    assert "in run" in "".join(traceback.format_exception(record.exc_info[1]))
