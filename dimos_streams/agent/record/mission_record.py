@@ -99,8 +99,8 @@ class MissionRecord:
 
     def _delete_oldest(self, directory: Path) -> None:
         missions = []
-        staying = {self._path(mission) for mission in (GENERAL, *self._unfinished)}
-        for path in directory.glob(f"{_slug(self._agent)}.*.jsonl"):
+        staying = set(map(self._path, self._unfinished))
+        for path in mission_files(directory, self._agent):
             if path not in staying:
                 with contextlib.suppress(FileNotFoundError):  # somebody else has deleted it
                     missions.append((path.stat().st_mtime, path))
@@ -267,6 +267,12 @@ def _ends_whole(path: Path) -> bool:
 def file_name(agent: str, mission: str) -> str:
     """The name of the file with the events of an agent's mission; ``GENERAL`` is that of events of none."""
     return f"{_slug(agent)}.{_slug(mission)}.jsonl"
+
+
+def mission_files(directory: Path, agent: str | None = None) -> list[Path]:
+    """The files of missions in a directory, by name, of one agent if it is named; the general files are none."""
+    found = directory.glob("*.jsonl" if agent is None else f"{_slug(agent)}.*.jsonl")
+    return sorted(path for path in found if not path.name.endswith(f".{GENERAL}.jsonl"))
 
 
 def _slug(name: str) -> str:

@@ -14,7 +14,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationErr
 
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.event_data import check_data
-from dimos_streams.agent.record.mission_record import GENERAL, OLD, file_name
+from dimos_streams.agent.record.mission_record import GENERAL, OLD, file_name, mission_files
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.printable import printable
 from dimos_streams.common.process.disk import read_small
@@ -75,7 +75,7 @@ def read_missions(directory: Path, agent: str | None = None) -> list[RecordedMis
     """The missions that a directory has, oldest first; of one agent, if it is named. The general files are not read,
     nor files without the beginning of the mission whose name they have."""
     found = []
-    for path in sorted(directory.glob("*.jsonl")):
+    for path in mission_files(directory, agent):
         lines = list(read_lines(path))
         start = next((line.event for line in lines if _begins(line.event, path)), None)
         if start is not None and agent in (None, start.agent):

@@ -110,15 +110,14 @@ OnlyRunOption = Annotated[
     str | None,
     typer.Option("--run", metavar="RUN", help=_ONLY, autocompletion=completion.living_runs, show_default=False),
 ]
+_KEPT = "A run's id or blueprint, also of one that has ended. Without it: the newest, a living one first."
+KeptRunArgument = Annotated[
+    str | None,
+    typer.Argument(metavar="[RUN]", help=_KEPT, autocompletion=completion.kept_runs, show_default=False),
+]
 KeptRunOption = Annotated[
     str | None,
-    typer.Option(
-        "--run",
-        metavar="RUN",
-        help="A run's id or blueprint, also of one that has ended. Without it: the newest, a living one first.",
-        autocompletion=completion.kept_runs,
-        show_default=False,
-    ),
+    typer.Option("--run", metavar="RUN", help=_KEPT, autocompletion=completion.kept_runs, show_default=False),
 ]
 Machine = Annotated[
     str | None,

@@ -112,6 +112,17 @@ def test_only_files_of_this_user_that_have_an_end_are_read(
     assert "agent.m0.jsonl belongs to user" in caplog.text
 
 
+def test_missions_are_read_from_their_own_files_alone(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    for name in ("agent.general.jsonl", "other.m1.jsonl"):
+        (tmp_path / name).write_bytes(b"damaged\n")
+    (tmp_path / "agent.m0.jsonl").write_bytes(line(*GOOD[0]))
+    assert [mission.id for mission in read_missions(tmp_path, "agent")] == ["m0"]
+    assert caplog.messages == []
+    assert [mission.id for mission in read_missions(tmp_path)] == ["m0"]
+    (said,) = caplog.messages
+    assert "other.m1.jsonl: line 1 is damaged and skipped" in said
+
+
 @pytest.mark.virtual_time
 async def test_a_pipe_in_the_place_of_a_file_holds_up_no_agent(tmp_path: Path) -> None:
     for name in ("agent.general.jsonl", "agent.general.next", "agent.general.old", "agent.m0.jsonl"):

@@ -7,21 +7,12 @@ from typing import Annotated
 
 import typer
 
-from dimos_streams.cli.system import completion
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json
 
 
 def logs(
-    selector: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[RUN]",
-            help="A run's id or blueprint, also of one that has ended. Without it: the newest, a living one first.",
-            autocompletion=completion.kept_runs,
-            show_default=False,
-        ),
-    ] = None,
+    selector: options.KeptRunArgument = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until the run ends.")] = False,
     process: Annotated[
         str | None, typer.Option("--process", metavar="NAME", help="Only this process's log.", show_default=False)
