@@ -73,7 +73,7 @@ def _units(messages: Messages) -> list[range]:
 def _kept(messages: Messages, units: Sequence[range]) -> set[int]:
     """The numbers of the units that stay."""
     last = len(units) - 1
-    closed = (number for number in range(last - 1, -1, -1) if is_final(messages[units[number].start]))
+    closed = (number for number in range(last, -1, -1) if is_final(messages[units[number].start]))
     newest = range(next(closed, -1) + 1, len(units))
     return {last, *_newest_input(messages, units), *(n for n in newest if is_input(messages[units[n].start]))}
 

@@ -6,7 +6,7 @@ import asyncio
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dimos_streams.agent.config import AgentConfig
@@ -150,6 +150,7 @@ ROLES: tuple[Role, ...] = ("operator", "event", "assistant", "note")
 
 @pytest.mark.slow
 @given(st.lists(st.sampled_from(ROLES), max_size=200), st.integers(10, 20))
+@example([*["operator"] * 10, "assistant"], 10)
 def test_the_entries_are_bounded(roles: list[Role], limit: int) -> None:
     conversation = Conversation(max_entries=limit)
     for role in roles:
