@@ -22,8 +22,8 @@ class Attempts:
     def __init__(
         self, part: str, troubles: Troubles, *, rng: random.Random, initial_s: float, longest_s: float
     ) -> None:
-        """``initial_s`` and ``longest_s`` are the first and the longest pause after a hub that can't be reached;
-        ``rng`` is for jitter."""
+        """``initial_s`` and ``longest_s`` are the first and the longest pause after a hub that can't be reached, or
+        a file that can't be read; ``rng`` is for jitter."""
         self._part = part
         self._troubles = troubles
         self._random = rng
@@ -33,10 +33,12 @@ class Attempts:
         """Wait until it makes sense to try again. ``quietly`` is for what is no trouble the first time."""
         if not quietly:
             self._troubles.begin(self._part, str(error))
-        if isinstance(error, HubUnreachableError):
-            await asyncio.sleep(max(self._backoff.next(), error.retry_after_s))
-        else:
+        if isinstance(error, HubRefusalError):
             await asyncio.sleep(REFUSED_WAIT_S * self._random.uniform(1.0, 1.5))
+            return
+        # The robot's own files are looked at as often as a hub that is away: a token may be written at any moment.
+        asked_s = error.retry_after_s if isinstance(error, HubUnreachableError) else 0.0
+        await asyncio.sleep(max(self._backoff.next(), asked_s))
 
     def succeeded(self) -> None:
         """Note that the hub has taken something."""

@@ -25,6 +25,7 @@ from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroad
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, own
+from dimos_streams.errors import UserError
 from dimos_streams.fleet.batches import ShippedGap
 from dimos_streams.fleet.protocol import FLEET_ENTRY, FOREIGN_ROBOT, MAX_BATCH_BYTES, MAX_ENTRIES
 from tests.bridge.fleet.fake_hub import FakeHub
@@ -263,6 +264,23 @@ async def test_a_refusal_is_one_line_and_is_tried_again(
         await robot.shipped()
         assert robot.troubles.text == ""
         assert settled_log.messages[1:] == ["the hub http://hub is back"]
+    assert hub.stored(robot.name) == whole(1, 1)
+
+
+async def test_a_token_that_is_written_late_is_soon_found(opened: OpenJournal) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+
+    def missing() -> None:
+        raise UserError("the robot's token can't be read")
+
+    hub.before = missing
+    robot.happen(1)
+    async with robot.shipping():
+        await asyncio.sleep(60)
+        assert robot.troubles.text == "the robot's token can't be read"
+        hub.before = _up
+        await robot.shipped(timeout_s=8.0)
     assert hub.stored(robot.name) == whole(1, 1)
 
 
