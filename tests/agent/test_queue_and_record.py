@@ -59,6 +59,40 @@ async def test_a_full_queue_makes_wait_in_order() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_whoever_waits_for_room_is_not_overtaken() -> None:
+    queue = MessageQueue(capacity=1)
+    await queue.put(OperatorInput("first"))
+    waiting = [asyncio.create_task(queue.put(OperatorInput(text))) for text in ("second", "third")]
+    await asyncio.sleep(1)
+    taken: list[QueueItem] = []
+
+    async def take_all() -> None:
+        while len(taken) < 4:
+            await asyncio.sleep(0.1)
+            taken.extend(queue.take_nowait())
+
+    taking = asyncio.create_task(take_all())
+    taken += queue.take_nowait()
+    await queue.put(OperatorInput("fourth"))  # there is room, and nobody who waits for it has run yet
+    await asyncio.gather(*waiting, taking)
+    assert [item.text for item in taken if isinstance(item, OperatorInput)] == ["first", "second", "third", "fourth"]
+
+
+@pytest.mark.virtual_time
+async def test_progress_that_waits_is_kept_until_there_is_room_for_newer_progress() -> None:
+    queue = MessageQueue(capacity=2)
+    old, new = CallUpdate(event("a", 2, "progress")), CallUpdate(event("a", 3, "progress"))
+    await queue.put(old)
+    await queue.put(OperatorInput("full"))
+    before = asyncio.create_task(queue.put(OperatorInput("waits")))
+    behind = asyncio.create_task(queue.put(new))
+    await asyncio.sleep(1)
+    assert queue.take_nowait() == [old, OperatorInput("full")]
+    await asyncio.gather(before, behind)
+    assert queue.take_nowait() == [OperatorInput("waits"), new]
+
+
+@pytest.mark.virtual_time
 async def test_a_put_that_is_cancelled_lets_go_of_its_mission() -> None:
     queue = MessageQueue(capacity=1)
     mission = Mission("m", lambda: None)

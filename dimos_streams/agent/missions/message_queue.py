@@ -83,24 +83,28 @@ class MessageQueue:
         self._progress: dict[str, int] = {}
         self._numbers = itertools.count()
         self._room = asyncio.Event()
+        self._turn = asyncio.Lock()
+        """Held by the one that waits for room: those that come later wait behind it."""
 
     def __len__(self) -> int:
         return len(self._items)
 
     async def put(self, item: QueueItem) -> None:
-        """Append an item, or replace the waiting progress of its call; wait for room."""
+        """Append an item, or replace the waiting progress of its call; wait for room, behind those that wait
+        already."""
         for mission in item.missions:
             mission.hold()
         try:
-            self._drop_stale_progress(item)
-            while len(self._items) >= self.capacity:
-                self._room.clear()
-                await self._room.wait()
+            async with self._turn:
+                while len(self._items) - (self._stale_progress(item) is not None) >= self.capacity:
+                    self._room.clear()
+                    await self._room.wait()
+                self._drop_stale_progress(item)
+                self._append(item)
         except asyncio.CancelledError:
             for mission in item.missions:
                 mission.release()
             raise
-        self._append(item)
 
     def put_nowait(self, item: QueueItem) -> None:
         """Append one of the few items that the agent makes itself, beyond the capacity if need be."""
@@ -146,11 +150,14 @@ class MessageQueue:
             self._progress[item.event.call_id] = number
         self.on_arrival()
 
-    def _drop_stale_progress(self, item: QueueItem) -> None:
+    def _stale_progress(self, item: QueueItem) -> int | None:
+        """The number of the waiting progress that an item replaces, or None if it replaces none."""
         if not isinstance(item, CallUpdate) or item.event.type != "progress":
-            return
-        stale = self._progress.pop(item.event.call_id, None)
-        if stale is None:
-            return
-        for mission in self._items.pop(stale).missions:
-            mission.release()
+            return None
+        return self._progress.get(item.event.call_id)
+
+    def _drop_stale_progress(self, item: QueueItem) -> None:
+        stale = self._stale_progress(item)
+        if stale is not None:
+            for mission in self._items.pop(stale).missions:
+                mission.release()
