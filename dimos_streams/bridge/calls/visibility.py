@@ -9,10 +9,10 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.tool_stream.gateway import CallView
 
 
-async def shown_to_models(broker: Broker) -> Callable[[CallView], bool]:
+def shown_to_models(broker: Broker) -> Callable[[CallView], bool]:
     """A function that returns whether these models may know of a call: of each that they could have begun, and of
     their own while its skill is gone."""
-    audiences = {skill.name: skill.audience for skill in await broker.skills()}
+    audiences = {skill.name: skill.audience for _, skill in broker.directory.skills()}
 
     def is_shown(call: CallView) -> bool:
         unknown = "everyone" if call.caller.startswith(MCP) else "operator"

@@ -94,7 +94,7 @@ class Door:
                 return f"a call of a model has a caller that begins with {MCP!r}, not {caller!r}"
         elif path.startswith("/calls/"):
             call_id = path.split("/")[2]
-            is_shown = await shown_to_models(self._broker)
+            is_shown = shown_to_models(self._broker)
             with contextlib.suppress(UnknownCallError):  # which the app says
                 if not is_shown(await self._broker.view(call_id)):
                     return f"call {call_id!r} is an operator's"

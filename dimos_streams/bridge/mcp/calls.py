@@ -66,8 +66,9 @@ class BrokerCalls:
         return await self._broker.view(call_id)
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
-        """See ``McpCalls``."""
-        return await self._broker.calls(open_only=open_only)
+        """See ``McpCalls``; each as it is when it is looked at, since a thousand copies would hold the loop up."""
+        calls = self._broker.ledger.calls
+        return list(calls.open if open_only else calls)
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``McpCalls``."""
@@ -89,7 +90,7 @@ class BrokerCalls:
 
     async def shown(self) -> Callable[[CallView], bool]:
         """See ``McpCalls``."""
-        return await shown_to_models(self._broker)
+        return shown_to_models(self._broker)
 
     async def may_move(self) -> Callable[[CallView], bool]:
         """See ``McpCalls``."""
