@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
@@ -134,6 +135,17 @@ class CallManager:
         """Return the open call of that id, of any caller, or None if there is none. Raises ``SkillError``."""
         views = await self._gateway.calls(open_only=True)
         return next((view for view in views if view.call_id == call_id), None)
+
+    async def wait_closed(self, call_id: str, within_s: float) -> None:
+        """Wait until this caller's call of that id has closed, for ``within_s`` at most; for so long also if nothing
+        has come of it yet."""
+        if self._memory.closed(call_id) is not None:
+            return
+        call = self._open.get(call_id)
+        closed = asyncio.Event() if call is None else call.closed
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(within_s):
+                await closed.wait()
 
     async def find(self, call_id: str, within_s: float) -> OpenCall | None:
         """Return an open call of this caller, or the open call that a child belongs to; wait up to ``within_s`` for

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -15,7 +14,8 @@ from dimos_streams.tool_stream.gateway import ENDS_ITS_OWN, CallView, OfferedSki
 
 REPLACE_S: Final = 10.0
 """The time in s for a call to end whose place another one takes."""
-_LOOK_S: Final = 0.05
+_LOOK_S: Final = 0.5
+"""Time, in seconds, between looks at the bridge for an end that was not heard of."""
 
 
 class Replacement:
@@ -66,7 +66,7 @@ class Replacement:
         while await self._calls.open_view(holder.call_id) is not None:
             if clock.monotonic() >= deadline:
                 await self._give_up(holder.call_id)
-            await asyncio.sleep(_LOOK_S)
+            await self._calls.wait_closed(holder.call_id, _LOOK_S)
 
     def _is_duplicate(self, other: CallView) -> bool:
         return other.skill == self._skill.name and self._skill.are_duplicates(self._arguments, other.arguments)
