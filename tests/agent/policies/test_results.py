@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import base64
 import itertools
+import os
 import random
 import re
 import sys
@@ -182,6 +183,14 @@ def test_pictures_reach_the_messages_and_are_counted(tmp_path: Path) -> None:
     assert isinstance(seen[0], ToolResultMessage)
     assert "[1 picture not shown any more]" in seen[0].text
     assert without_urls({"a": [url, "b"]}) == {"a": ["[a picture]", "b"]}
+
+
+def test_a_pipe_and_a_file_too_large_are_no_pictures(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jpg")  # whoever reads it would wait for a writer
+    with (tmp_path / "large.jpg").open("wb") as file:
+        file.truncate(5_000_001)
+    pictures = Pictures(tmp_path)
+    assert [pictures.load(str(tmp_path / name)) for name in ("pipe.jpg", "large.jpg")] == [None, None]
 
 
 def test_a_memo_knows_the_same_objects_and_forgets_the_oldest() -> None:
