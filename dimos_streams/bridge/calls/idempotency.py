@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from dimos_streams.bridge.calls.call_state import CLOSED, CallState
+from dimos_streams.common.canonical_json import canonical_json
 from dimos_streams.errors import CallRejectedError, KeyUsedError, SkillError
 from dimos_streams.skill import OnLoss, public_names
-from dimos_streams.tool_stream.event import json_text
 
 _KEYS = 1000
 """Number of the newest keys of each caller that count."""
@@ -110,4 +110,4 @@ class IdempotencyKeys:
 def _what(call: CallState) -> _What:
     """The part that must be the same in two calls with one idempotency key: all of it but how it gets its turn."""
     # What was asked for as "/b/move" is b_move when it is restored from the journal.
-    return public_names(call.skill)[0], json_text(call.arguments), call.asked_on_loss
+    return public_names(call.skill)[0], canonical_json(call.arguments), call.asked_on_loss
