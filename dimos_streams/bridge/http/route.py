@@ -31,10 +31,14 @@ class _StrictJsonRequest(Request):
             raise ProblemError(problem_kinds.BAD_JSON, f"the body is not JSON: {error}") from error
 
     async def check_media_type(self) -> None:
-        """Refuse a body that is not declared as JSON.
+        """Refuse a body that is not declared as JSON, as it is.
 
         Browsers send other types for any page without asking the server first, and JSON only where it consents.
         """
+        coding = self.headers.get("content-encoding", "identity")
+        if coding.lower() not in ("", "identity") and await self.body():
+            text = f"Content-Encoding {coding[:100]!r} is not taken; valid: JSON as it is, without that header"
+            raise ProblemError(problem_kinds.NOT_DECLARED_JSON, text)
         given = self.headers.get("content-type")
         if not _JSON.fullmatch((given or "").partition(";")[0].strip()) and await self.body():
             what = "Content-Type is missing" if given is None else f"Content-Type {given[:100]!r} is not taken"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
 import socket
@@ -104,6 +105,10 @@ def test_a_body_is_declared_as_json() -> None:
             assert (given or "Content-Type") in detail
             assert "valid: 'application/json'" in detail
             assert refused.headers["Accept"] == "application/json"
+        for path in ("/calls", "/calls/x/cancel", "/mcp"):
+            headers = {"Content-Type": "application/json", "Content-Encoding": "gzip"}
+            refused = requests.post(bridge.url + path, data=gzip.compress(body), headers=headers, timeout=10)
+            assert "'gzip' is not taken" in problem(refused, 415, "not-declared-json")["detail"]
         assert not bridge.get("/calls").json()
         for given in _JSON:
             taken = requests.post(
