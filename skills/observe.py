@@ -31,7 +31,7 @@ from dimos_streams.skill import skill
 from dimos_streams.skills.moving.planar import PoseHistory, pose_of
 from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
 from dimos_streams.skills.seeing.labels import watch_labels
-from dimos_streams.skills.seeing.sighting import Lens, Sighting, sightings_of
+from dimos_streams.skills.seeing.sighting import Lens, Sighting, lens_fault, sightings_of
 from dimos_streams.streams import In
 
 
@@ -93,7 +93,7 @@ class Observe(Module):
     detections: In[Detection2DArray]
     color_image: In[Image] = In(required=False, on_demand=True)
     odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault)
-    camera_info: In[CameraInfo] = In(required=False)
+    camera_info: In[CameraInfo] = In(required=False, fault=lens_fault)
 
     @classmethod
     def longest_gaps(cls, config: ObserveConfig) -> Mapping[str, float]:

@@ -35,7 +35,8 @@ _LABELS = TypeAdapter(dict[int, str])
 
 def camera_from(info: CameraInfo, mount: Mount) -> Camera:
     """The camera that a CameraInfo describes. Raises MessageError for one that can't project anything."""
-    if info.width <= 0 or info.height <= 0 or len(info.K) != 9 or not (info.K[0] > 0 and info.K[4] > 0):
+    is_sound = len(info.K) == 9 and all(map(math.isfinite, info.K)) and info.K[0] > 0 and info.K[4] > 0
+    if info.width <= 0 or info.height <= 0 or not is_sound:
         raise _bad(CameraInfo, f"{info.width}x{info.height} pixels with K {tuple(info.K)!r}")
     fx, _, cx, _, fy, cy, *_ = (float(value) for value in info.K)
     return Camera(width=info.width, height=info.height, fx=fx, fy=fy, cx=cx, cy=cy, mount=mount)

@@ -14,7 +14,7 @@ from dimos_streams import clock
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
-from dimos_streams.messages.sensor_msgs import LaserScan
+from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.follow_run import Following
 from dimos_streams.testing import HarnessCall, ModuleHarness
@@ -202,6 +202,16 @@ async def test_lost_for_good_ends_the_call() -> None:
         assert closed.outcome is Outcome.FAILED
         assert closed.text == "Stopped following person in red after 10 s: lost them, not seen for 10 s"
         assert harness.sent("cmd_vel")[-1] == STOP
+
+
+@pytest.mark.virtual_time
+async def test_a_camera_info_without_a_centre_does_not_replace_one_that_has_it() -> None:
+    async with following(Seen(at=None, column=60.0)) as (harness, _):
+        for centre in (60.0, math.nan):
+            harness.feed("camera_info", CameraInfo(K=[200.0, 0.0, centre, 0.0, 200.0, 120.0, 0.0, 0.0, 1.0]))
+        call = await harness.call("follow_person", description="person in red", timeout_s=1.0)
+        assert (await call.closed()).outcome is Outcome.COMPLETED
+        assert all(command.angular.z == 0.0 for command in harness.sent("cmd_vel")), "the centre is 60"
 
 
 @pytest.mark.slow
