@@ -13,7 +13,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.follow_report import FollowReport
 from dimos_streams.skills.moving.cadence import Cadence
-from dimos_streams.skills.moving.obedience import Obedience
+from dimos_streams.skills.moving.obedience import DisobedienceError, Obedience
 from dimos_streams.skills.moving.planar import STOP, pose_of, twist
 from dimos_streams.skills.moving.pursuit import Gains, PursuitLimits, approach, face
 from dimos_streams.skills.moving.steering import Detour, surroundings_of
@@ -98,8 +98,8 @@ class Following:
         return PursuitLimits(self._config.max_speed, self._config.max_turn)
 
     async def run(self, timeout_s: float) -> FollowReport:
-        """Follow until the time is over. Raises ``SkillError`` if nobody is found, they are lost for good, or the
-        robot does the opposite of what it is told."""
+        """Follow until the time is over. Raises ``SkillError`` if nobody is found or they are lost for good, and
+        ``DisobedienceError`` if the robot does the opposite of what it is told."""
         async with aclosing(fresh_frames(self._module.detections, TICK_S)) as frames:
             async for frame in frames:
                 now = clock.monotonic()
@@ -127,7 +127,7 @@ class Following:
             self._lost_at += held_s
 
     def _check_obedience(self, now: float) -> None:
-        """Raise ``SkillError`` if the robot has moved against its commands for too long although nobody holds it."""
+        """Raise ``DisobedienceError`` if the robot has moved against its commands for too long and nobody held it."""
         if self._module.holds.held:
             self._obedience = Obedience()
         odometry = self._module.odom.latest
@@ -138,7 +138,7 @@ class Following:
         limits = self._limits
         why = self._obedience.contradiction(pose_of(odometry), elapsed_s, limits.speed, limits.turn)
         if why:
-            raise SkillError(self._ending(why))
+            raise DisobedienceError(self._ending(why))
 
     def followed_s(self) -> float:
         """Seconds since the person was found; 0 before that."""

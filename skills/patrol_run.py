@@ -16,6 +16,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.drive_run import Covered, Motion
 from dimos_streams.skills.follow_run import Following
+from dimos_streams.skills.moving.obedience import DisobedienceError
 from dimos_streams.skills.moving.planar import STOP, Pose, pose_of
 from dimos_streams.skills.moving.steering import want_of_odometry
 from dimos_streams.skills.seeing.frames import DetectionFrame
@@ -99,7 +100,8 @@ class Patrolling:
         return self._module.config
 
     async def run(self, rounds: int) -> PatrolReport:
-        """Go so many rounds. Raises ``SkillError`` after one in which no way-point could be reached."""
+        """Go so many rounds. Raises ``SkillError`` after one in which no way-point could be reached, and
+        ``DisobedienceError`` as soon as the robot does the opposite of what it is told."""
         home = (await self._first_pose()).position
         points = [complex(x, y) for x, y in self._config.waypoints]
         what = f"{len(points)} way-points, {rounds} times" if rounds > 1 else f"{len(points)} way-points"
@@ -142,6 +144,8 @@ class Patrolling:
         angle = radians(self._config.look_around_deg)
         try:
             await self._in_spite_of_people(lambda motion: motion.turn(angle))
+        except DisobedienceError:
+            raise
         except (SkillError, TimeoutError) as error:
             await self._send_update(f"Can't look around at {name}: {self._reason(error)}", "missed")
 
@@ -149,6 +153,8 @@ class Patrolling:
         """Go to a point and return whether it was reached. Says so if not."""
         try:
             await self._in_spite_of_people(lambda motion: motion.go_to(point))
+        except DisobedienceError:
+            raise
         except (SkillError, TimeoutError) as error:
             self._missed += 1
             text = f"Can't reach {name}: {self._reason(error)}. Going on"
@@ -212,6 +218,8 @@ class Patrolling:
         following = Following(self._module.as_follower(), self._call, label)
         try:
             report = await following.run(self._follow_s)
+        except DisobedienceError:
+            raise
         except SkillError as error:
             return round(following.followed_s(), 1), f"{error}."
         finally:
