@@ -44,7 +44,9 @@ class PatrolConfig(ModuleConfig):
     look_around_deg: Annotated[float, Live] = Field(360.0, ge=0.0, le=1080.0, description="to turn at each way-point")
     return_home: bool = Field(True, description="whether the round ends where it began")
     leg_timeout_s: Annotated[float, Live] = Field(
-        60.0, gt=0.0, description="to a way-point; then the next one is gone to"
+        60.0,
+        gt=0.0,
+        description="to a way-point, not counting holds; then the next one is gone to",
     )
     watch_for: tuple[str, ...] = Field(("person",), min_length=1, description="descriptions, if a call has none")
     confidence: Annotated[float, Live] = Field(0.5, ge=0.0, le=1.0, description="how sure the detector must be")
