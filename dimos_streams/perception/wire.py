@@ -15,6 +15,7 @@ from dimos_streams.messages.base import Message
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance
 from dimos_streams.messages.image import array_from_image
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.odometry import pose_fault
 from dimos_streams.messages.planar import PlanarPose, planar_pose
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.std_msgs import Header
@@ -61,10 +62,10 @@ def labels_from(text: str) -> dict[int, str]:
 
 
 def pose_from(odometry: Odometry) -> PlanarPose:
-    """Position and heading of the robot. Raises MessageError for a pose that is not finite."""
+    """Position and heading of the robot. Raises MessageError for a pose that no robot has."""
     pose = planar_pose(odometry.pose.pose)
     if pose is None:
-        raise _bad(Odometry, "the pose is not finite")
+        raise _bad(Odometry, pose_fault(odometry))
     return pose
 
 
