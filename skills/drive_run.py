@@ -12,7 +12,7 @@ from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.moving.cadence import Cadence
-from dimos_streams.skills.moving.obedience import SOME, Obedience
+from dimos_streams.skills.moving.obedience import SOME, DisobedienceError, Obedience
 from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, shortened, turned, twist, wrapped
 from dimos_streams.skills.moving.steering import Detour, surroundings_of, want_of_odometry, want_of_scan
 
@@ -70,7 +70,7 @@ class Motion:
     """The motions of one call, one after another. Whoever runs them stops the robot afterwards.
 
     Each raises ``SkillError`` that says where the robot stands if odometry falls silent, something is in the way, or
-    the robot does the opposite of what it is told.
+    the robot does the opposite of what it is told, which is a ``DisobedienceError``.
     """
 
     def __init__(self, module: Driver, call: Call) -> None:
@@ -230,13 +230,13 @@ class Motion:
         return pose
 
     def _check_obedience(self, elapsed_s: float) -> None:
-        """Raise ``SkillError`` if the robot has moved against its commands for too long although nobody holds it."""
+        """Raise ``DisobedienceError`` if the robot has moved against its commands for too long and nobody held it."""
         if self._module.holds.held:
             self._obedience = Obedience()
         config = self._config
         why = self._obedience.contradiction(self._pose, elapsed_s, config.max_speed, config.max_turn)
         if why:
-            raise SkillError(f"{why}; {self.whereabouts()}")
+            raise DisobedienceError(f"{why}; {self.whereabouts()}")
 
     async def _within(self, seconds: float) -> Pose:
         """The next odometry's pose. Raises ``TimeoutError``."""

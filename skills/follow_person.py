@@ -26,6 +26,7 @@ from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.moving.steering import SCAN_AGE_S
 from dimos_streams.skills.own_calls import OwnCalls
 from dimos_streams.skills.seeing.labels import watch_labels
+from dimos_streams.skills.seeing.sighting import lens_fault
 from dimos_streams.skills.seeing.wanted import wanting
 from dimos_streams.streams import In, Out
 
@@ -60,7 +61,7 @@ class FollowPerson(Module):
     detections: In[Detection2DArray]
     odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault)
     scan: In[LaserScan] = In(required=False)
-    camera_info: In[CameraInfo] = In(required=False)
+    camera_info: In[CameraInfo] = In(required=False, fault=lens_fault)
     hold: In[Hold] = In(required=False, external=True)
     cmd_vel: Out[Twist]
     wanted_descriptions: Out[String]

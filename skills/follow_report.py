@@ -13,12 +13,12 @@ class FollowReport:
     description: str
     reason: Literal["timeout"]
     followed_s: float
-    """Seconds since the first sighting."""
+    """Seconds since the first sighting, but for those in which the robot was held."""
     mean_distance_m: float | None
     """The mean distance to the person, or None if depth was never known."""
     lost_times: int
     lost_s: float = 0.0
-    """Seconds for which the person was out of sight."""
+    """Seconds for which the person was lost, but for those in which the robot was held."""
 
     def __str__(self) -> str:
         distance = "" if self.mean_distance_m is None else f" at {self.mean_distance_m:.1f} m on average"

@@ -13,7 +13,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.follow_report import FollowReport
 from dimos_streams.skills.moving.cadence import Cadence
-from dimos_streams.skills.moving.obedience import Obedience
+from dimos_streams.skills.moving.obedience import DisobedienceError, Obedience
 from dimos_streams.skills.moving.planar import STOP, pose_of, twist
 from dimos_streams.skills.moving.pursuit import Gains, PursuitLimits, approach, face
 from dimos_streams.skills.moving.steering import Detour, surroundings_of
@@ -98,8 +98,8 @@ class Following:
         return PursuitLimits(self._config.max_speed, self._config.max_turn)
 
     async def run(self, timeout_s: float) -> FollowReport:
-        """Follow until the time is over. Raises ``SkillError`` if nobody is found, they are lost for good, or the
-        robot does the opposite of what it is told."""
+        """Follow until the time is over. Raises ``SkillError`` if nobody is found or they are lost for good, and
+        ``DisobedienceError`` if the robot does the opposite of what it is told."""
         async with aclosing(fresh_frames(self._module.detections, TICK_S)) as frames:
             async for frame in frames:
                 now = clock.monotonic()
@@ -122,12 +122,14 @@ class Following:
     def _pass_over(self, held_s: float) -> None:
         """Leave time in which the robot was held still out of the count: a robot that can't turn can't search."""
         self._began += held_s
-        self._watch.seen_at += held_s
+        self._watch.pass_over(held_s)
+        if self._found_at is not None:
+            self._found_at += held_s
         if self._lost_at is not None:
             self._lost_at += held_s
 
     def _check_obedience(self, now: float) -> None:
-        """Raise ``SkillError`` if the robot has moved against its commands for too long although nobody holds it."""
+        """Raise ``DisobedienceError`` if the robot has moved against its commands for too long and nobody held it."""
         if self._module.holds.held:
             self._obedience = Obedience()
         odometry = self._module.odom.latest
@@ -138,10 +140,10 @@ class Following:
         limits = self._limits
         why = self._obedience.contradiction(pose_of(odometry), elapsed_s, limits.speed, limits.turn)
         if why:
-            raise SkillError(self._ending(why))
+            raise DisobedienceError(self._ending(why))
 
     def followed_s(self) -> float:
-        """Seconds since the person was found; 0 before that."""
+        """Seconds since the person was found, but for those in which the robot was held; 0 before that."""
         return 0.0 if self._found_at is None else clock.monotonic() - self._found_at
 
     def _look(self, frame: DetectionFrame, now: float) -> None:
@@ -156,7 +158,7 @@ class Following:
             await self._greet_detections(now)
         if self._watch.sighting is None:
             return self._search_first(now)
-        if self._watch.unseen_s(now) > self._config.lost_after_s:
+        if self._watch.awaited_s(now) > self._config.lost_after_s:
             return await self._search_again(now)
         await self._greet_person(now)
         return self._follow(now)
@@ -189,7 +191,7 @@ class Following:
     async def _search_again(self, now: float) -> Command:
         """Stand, face where the person was last seen, then turn on to that side; end if it lasts."""
         unseen_s, config = self._watch.unseen_s(now), self._config
-        if unseen_s > config.give_up_after_s:
+        if self._watch.awaited_s(now) > config.give_up_after_s:
             raise SkillError(self._ending(f"lost them, not seen for {unseen_s:.0f} s"))
         if self._lost_at is None:
             self._lost_at = now
@@ -257,25 +259,26 @@ class Following:
             return
         if self._frozen:
             text = "waiting for new detections"
-        elif not self._in_sight():
+        elif not self._in_sight(now):
             text = f"looking for {self._description}"
         else:
             text = f"following {self._description}"
         held = self._module.holds.held
         speed = 0.0 if held else round(abs(command[0]), 2)
         measures = self._measures()
-        if self._frozen or not self._in_sight():  # where they were is not where they are
+        if self._frozen or not self._in_sight(now):  # where they were is not where they are
             measures = dict.fromkeys(measures)
-        self._call.progress(self._module.holds.said(text), speed=speed, track=self._track(), **measures)
+        self._call.progress(self._module.holds.said(text), speed=speed, track=self._track(now), **measures)
 
-    def _in_sight(self) -> bool:
-        """Return whether somebody was found and is not lost."""
-        return self._found_at is not None and self._lost_at is None
+    def _in_sight(self, now: float) -> bool:
+        """Return whether somebody was found, is not lost, and was seen lately, also while the robot is held."""
+        is_found = self._found_at is not None and self._lost_at is None
+        return is_found and self._watch.unseen_s(now) <= self._config.lost_after_s
 
-    def _track(self) -> str | None:
+    def _track(self, now: float) -> str | None:
         """The id of the track that is followed now, as the detections have it."""
         sighting = self._watch.sighting
-        return sighting.id if sighting is not None and self._in_sight() else None
+        return sighting.id if sighting is not None and self._in_sight(now) else None
 
     def _measures(self) -> dict[str, float | None]:
         if self._watch.sighting is None:

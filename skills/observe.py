@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,8 +31,8 @@ from dimos_streams.skill import skill
 from dimos_streams.skills.moving.planar import PoseHistory, pose_of
 from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
 from dimos_streams.skills.seeing.labels import watch_labels
-from dimos_streams.skills.seeing.sighting import Lens, Sighting, sightings_of
-from dimos_streams.streams import In
+from dimos_streams.skills.seeing.sighting import Lens, Sighting, lens_fault, sightings_of
+from dimos_streams.streams import In, Reader
 
 
 class ObserveConfig(ModuleConfig):
@@ -93,7 +93,7 @@ class Observe(Module):
     detections: In[Detection2DArray]
     color_image: In[Image] = In(required=False, on_demand=True)
     odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault)
-    camera_info: In[CameraInfo] = In(required=False)
+    camera_info: In[CameraInfo] = In(required=False, fault=lens_fault)
 
     @classmethod
     def longest_gaps(cls, config: ObserveConfig) -> Mapping[str, float]:
@@ -109,9 +109,9 @@ class Observe(Module):
     @skill(tags={"safe", "sensing"}, concurrent=True, read_only=True, polling=True)
     async def observe(self) -> Observation:
         """Look, and tell who and what is in view now: how they look, how far away, and in which direction."""
-        with self.color_image.listening():
+        with self.color_image.listening(), self._pictures() as pictures:
             frame = await self._fresh_frame()
-            picture = await self._keep_picture()
+            picture = await self._keep_picture(pictures)
         lens = Lens.of(self.camera_info.latest)
         things = [_seen(sighting, lens) for sighting in sightings_of(frame.message)]
         odometry = self.odom.latest
@@ -152,13 +152,22 @@ class Observe(Module):
             return age_us <= round((frame.arrived - called) * 1e6)
         return begun is not None and frame.instant >= begun
 
-    async def _keep_picture(self) -> str | None:
+    @contextlib.contextmanager
+    def _pictures(self) -> Iterator[Reader[Image]]:
+        """The pictures from now on, of one call: several may look at once."""
+        reader = self.color_image.reader()
+        try:
+            yield reader
+        finally:
+            self.color_image.release(reader)
+
+    async def _keep_picture(self, pictures: Reader[Image]) -> str | None:
         directory = self.context.run_dir
         if directory is None or not self.color_image.wired:
             return None
         try:
             async with asyncio.timeout(self.config.wait_s):
-                image = await self.color_image.next()
+                image = await pictures.next()
         except TimeoutError:  # a camera without pictures does not keep anybody from describing what is seen
             self.log.warning("no picture came within %g s", self.config.wait_s)
             return None

@@ -29,6 +29,7 @@ from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.own_calls import OwnCalls
 from dimos_streams.skills.patrol_run import Patrolling, PatrolReport
 from dimos_streams.skills.seeing.labels import watch_labels
+from dimos_streams.skills.seeing.sighting import lens_fault
 from dimos_streams.skills.seeing.wanted import cleaned_descriptions, wanting
 from dimos_streams.streams import In, Out
 
@@ -43,7 +44,9 @@ class PatrolConfig(ModuleConfig):
     look_around_deg: Annotated[float, Live] = Field(360.0, ge=0.0, le=1080.0, description="to turn at each way-point")
     return_home: bool = Field(True, description="whether the round ends where it began")
     leg_timeout_s: Annotated[float, Live] = Field(
-        60.0, gt=0.0, description="to a way-point; then the next one is gone to"
+        60.0,
+        gt=0.0,
+        description="to a way-point, not counting holds; then the next one is gone to",
     )
     watch_for: tuple[str, ...] = Field(("person",), min_length=1, description="descriptions, if a call has none")
     confidence: Annotated[float, Live] = Field(0.5, ge=0.0, le=1.0, description="how sure the detector must be")
@@ -67,7 +70,7 @@ class Patrol(Module):
     detections: In[Detection2DArray]
     odom: In[Odometry] = In(also=OdometryFromPoses, fault=pose_fault)
     scan: In[LaserScan] = In(required=False)
-    camera_info: In[CameraInfo] = In(required=False)
+    camera_info: In[CameraInfo] = In(required=False, fault=lens_fault)
     hold: In[Hold] = In(required=False, external=True)
     cmd_vel: Out[Twist]
     wanted_descriptions: Out[String]

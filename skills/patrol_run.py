@@ -16,6 +16,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.drive_run import Covered, Motion
 from dimos_streams.skills.follow_run import Following
+from dimos_streams.skills.moving.obedience import DisobedienceError
 from dimos_streams.skills.moving.planar import STOP, Pose, pose_of
 from dimos_streams.skills.moving.steering import want_of_odometry
 from dimos_streams.skills.seeing.frames import DetectionFrame
@@ -25,6 +26,8 @@ from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
 if TYPE_CHECKING:
     from dimos_streams.skills.patrol import Patrol, PatrolConfig
 
+LOOK_S = 0.1
+"""The longest time between looks at whether the robot is held, while a leg's time passes."""
 MOST_ENCOUNTERS = 50
 """Maximum number of encounters in the result of a patrol, so that it fits into one event."""
 
@@ -99,7 +102,8 @@ class Patrolling:
         return self._module.config
 
     async def run(self, rounds: int) -> PatrolReport:
-        """Go so many rounds. Raises ``SkillError`` after one in which no way-point could be reached."""
+        """Go so many rounds. Raises ``SkillError`` after one in which no way-point could be reached, and
+        ``DisobedienceError`` as soon as the robot does the opposite of what it is told."""
         home = (await self._first_pose()).position
         points = [complex(x, y) for x, y in self._config.waypoints]
         what = f"{len(points)} way-points, {rounds} times" if rounds > 1 else f"{len(points)} way-points"
@@ -134,6 +138,7 @@ class Patrolling:
     async def _visit(self, point: complex, name: str) -> None:
         """Go to a way-point and look around there, in spite of all whom it meets."""
         if not await self._go(point, name):
+            self._missed += 1
             return
         self._reached += 1
         at = self._module.poses.latest().position
@@ -142,6 +147,8 @@ class Patrolling:
         angle = radians(self._config.look_around_deg)
         try:
             await self._in_spite_of_people(lambda motion: motion.turn(angle))
+        except DisobedienceError:
+            raise
         except (SkillError, TimeoutError) as error:
             await self._send_update(f"Can't look around at {name}: {self._reason(error)}", "missed")
 
@@ -149,8 +156,9 @@ class Patrolling:
         """Go to a point and return whether it was reached. Says so if not."""
         try:
             await self._in_spite_of_people(lambda motion: motion.go_to(point))
+        except DisobedienceError:
+            raise
         except (SkillError, TimeoutError) as error:
-            self._missed += 1
             text = f"Can't reach {name}: {self._reason(error)}. Going on"
             await self._send_update(text, "missed", x=point.real, y=point.imag)
             return False
@@ -169,8 +177,7 @@ class Patrolling:
         while met:
             motion = Motion(self._module.as_driver(), self._call)
             try:
-                async with asyncio.timeout(self._config.leg_timeout_s):
-                    noticed = await self._until_somebody_appears(move(motion))
+                noticed = await self._until_somebody_appears(move(motion))
             finally:
                 motion.close()
                 self._module.cmd_vel.publish(STOP)
@@ -179,17 +186,33 @@ class Patrolling:
                 await self._attend(noticed)
 
     async def _until_somebody_appears(self, moving: Coroutine[Any, Any, Covered]) -> _Noticed | None:
-        """Let a motion go on to its end, or until somebody is noticed."""
+        """Let a motion go on to its end, or until somebody is noticed. Raises ``TimeoutError`` after too long."""
         motion = asyncio.ensure_future(moving)
         notice = asyncio.ensure_future(self._guard.next())
         try:
-            await asyncio.wait([motion, notice], return_when=asyncio.FIRST_COMPLETED)
+            await self._wait_for_first(motion, notice)
             if notice.done():
                 return notice.result()
             motion.result()
             return None
         finally:
             await end_tasks_silently(motion, notice)
+
+    async def _wait_for_first(self, *tasks: asyncio.Future[Any]) -> None:
+        """Wait until one is done. Raises ``TimeoutError`` at the end of a leg's time, to which that in which it is
+        held does not count."""
+        looked_at = clock.monotonic()
+        until = looked_at + self._config.leg_timeout_s
+        while looked_at < until:
+            bound_s = min(until - looked_at, LOOK_S)
+            done, _ = await asyncio.wait(tasks, timeout=bound_s, return_when=asyncio.FIRST_COMPLETED)
+            if done:
+                return
+            now = clock.monotonic()
+            if self._module.holds.held:
+                until += now - looked_at
+            looked_at = now
+        raise TimeoutError
 
     async def _attend(self, noticed: _Noticed) -> None:
         """Report somebody, follow them for a while, and report how that ended."""
@@ -212,6 +235,8 @@ class Patrolling:
         following = Following(self._module.as_follower(), self._call, label)
         try:
             report = await following.run(self._follow_s)
+        except DisobedienceError:
+            raise
         except SkillError as error:
             return round(following.followed_s(), 1), f"{error}."
         finally:

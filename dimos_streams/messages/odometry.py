@@ -26,8 +26,10 @@ def pose_fault(odometry: Odometry) -> str:
         return ""
     at, q = pose.position, pose.orientation
     parts = {"position": math.hypot(at.x, at.y), "orientation": math.hypot(q.x, q.y, q.z, q.w)}
-    part = next(name for name, size in parts.items() if not size <= FARTHEST)
-    return f"its {part} is {'absurdly large' if math.isfinite(parts[part]) else 'not a number'}"
+    for part, size in parts.items():
+        if not size <= FARTHEST:
+            return f"its {part} is {'absurdly large' if math.isfinite(size) else 'not a number'}"
+    return "its orientation is all zero, or nearly so, which is no quaternion: heading 0 is w = 1"
 
 
 class OdometryFromPoses:

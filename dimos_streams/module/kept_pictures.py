@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 PICTURES = "pictures"
@@ -14,13 +15,15 @@ MAX_BYTES = 256_000_000
 
 def keep_picture(run_dir: Path, name: str, data: bytes) -> Path:
     """Write a picture into a run's directory, and remove the oldest ones for which there is no more room; return its
-    path. Raises ``OSError``."""
+    path. Whoever reads there while another thread keeps the same picture finds all of it. Raises ``OSError``."""
     path = run_dir / PICTURES / name
     path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f"{name}.{threading.get_ident()}")
     try:
-        path.write_bytes(data)
+        temporary.write_bytes(data)
+        temporary.replace(path)
     except OSError:
-        path.unlink(missing_ok=True)  # half a picture is none
+        temporary.unlink(missing_ok=True)  # half a picture is none
         raise
     _remove_oldest(path)
     return path

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from dimos_streams.messages.planar import unit_quaternion
+
 Point = tuple[float, float, float]
 Floats = NDArray[np.float64]
 
@@ -85,10 +87,10 @@ class Mount:
 
         Raises ValueError for a quaternion that is zero or not finite.
         """
-        norm = math.sqrt(x * x + y * y + z * z + w * w)
-        if norm == 0.0 or not math.isfinite(norm):
+        unit = unit_quaternion(x, y, z, w)
+        if unit is None:
             raise ValueError(f"a rotation needs a finite, non-zero quaternion, not {(x, y, z, w)!r}")
-        x, y, z, w = x / norm, y / norm, z / norm, w / norm
+        x, y, z, w = unit
         rotation = [
             [1 - 2 * (y * y + z * z), 2 * (x * y - z * w), 2 * (x * z + y * w)],
             [2 * (x * y + z * w), 1 - 2 * (x * x + z * z), 2 * (y * z - x * w)],

@@ -15,6 +15,7 @@ from dimos_streams.messages.base import Message
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance
 from dimos_streams.messages.image import array_from_image
 from dimos_streams.messages.nav_msgs import Odometry
+from dimos_streams.messages.odometry import pose_fault
 from dimos_streams.messages.planar import PlanarPose, planar_pose
 from dimos_streams.messages.sensor_msgs import CameraInfo, Image
 from dimos_streams.messages.std_msgs import Header
@@ -35,7 +36,8 @@ _LABELS = TypeAdapter(dict[int, str])
 
 def camera_from(info: CameraInfo, mount: Mount) -> Camera:
     """The camera that a CameraInfo describes. Raises MessageError for one that can't project anything."""
-    if info.width <= 0 or info.height <= 0 or len(info.K) != 9 or not (info.K[0] > 0 and info.K[4] > 0):
+    is_sound = len(info.K) == 9 and all(map(math.isfinite, info.K)) and info.K[0] > 0 and info.K[4] > 0
+    if info.width <= 0 or info.height <= 0 or not is_sound:
         raise _bad(CameraInfo, f"{info.width}x{info.height} pixels with K {tuple(info.K)!r}")
     fx, _, cx, _, fy, cy, *_ = (float(value) for value in info.K)
     return Camera(width=info.width, height=info.height, fx=fx, fy=fy, cx=cx, cy=cy, mount=mount)
@@ -60,10 +62,10 @@ def labels_from(text: str) -> dict[int, str]:
 
 
 def pose_from(odometry: Odometry) -> PlanarPose:
-    """Position and heading of the robot. Raises MessageError for a pose that is not finite."""
+    """Position and heading of the robot. Raises MessageError for a pose that no robot has."""
     pose = planar_pose(odometry.pose.pose)
     if pose is None:
-        raise _bad(Odometry, "the pose is not finite")
+        raise _bad(Odometry, pose_fault(odometry))
     return pose
 
 

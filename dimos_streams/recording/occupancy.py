@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dimos_streams.messages.scan import nearest_measured
 from dimos_streams.messages.sensor_msgs import LaserScan
 
 CELL_M: Final = 0.1
@@ -43,7 +44,7 @@ class Occupancy:
         for which there is space."""
         ranges = np.asarray(scan.ranges, dtype=np.float64)
         angles = yaw + scan.angle_min + np.arange(len(ranges)) * scan.angle_increment
-        is_hit = (ranges >= max(0.0, scan.range_min)) & (ranges < min(scan.range_max, _SEEN_M))
+        is_hit = (ranges >= nearest_measured(scan)) & (ranges < min(scan.range_max, _SEEN_M))
         far = ranges[is_hit]
         columns = np.floor((x + far * np.cos(angles[is_hit])) / CELL_M).astype(int)
         rows = np.floor((y + far * np.sin(angles[is_hit])) / CELL_M).astype(int)

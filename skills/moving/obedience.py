@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dimos_streams.errors import SkillError
 from dimos_streams.skills.moving.planar import Pose, clamped, turned, wrapped
 
 SOME = 0.3
@@ -12,6 +13,11 @@ TOO_FAST = 10.0
 """How many times the robot's full speed its odometry has to say that something is wrong with its units."""
 FAST_MPS = 0.5
 """The least speed that counts as full: slower ones drown in the noise of odometry."""
+
+
+class DisobedienceError(SkillError):
+    """Raised when the robot contradicts its commands for too long. No skill may go on with something else after it:
+    each further command moves the robot where nobody wants it."""
 
 
 class Obedience:

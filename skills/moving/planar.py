@@ -49,8 +49,8 @@ def wrapped(angle: float) -> float:
 
 
 def clamped(value: float, limit: float) -> float:
-    """``value``, or the nearer of ``-limit`` and ``limit``."""
-    return max(-limit, min(limit, value))
+    """``value``, or the nearer of ``-limit`` and ``limit``; 0 for NaN, lest what is not known become full speed."""
+    return 0.0 if math.isnan(value) else max(-limit, min(limit, value))
 
 
 def shortened(vector: complex, limit: float) -> complex:

@@ -6,9 +6,8 @@ import math
 from collections.abc import Sequence
 
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.messages.scan import why_blind
+from dimos_streams.messages.scan import free_distance, hits, why_blind
 from dimos_streams.messages.sensor_msgs import LaserScan
-from dimos_streams.skills.moving.planar import turned
 from dimos_streams.streams import In
 
 HALF_WIDTH = 0.33
@@ -27,13 +26,7 @@ class Surroundings:
 
     def free_distance(self, direction: float) -> float:
         """Return the metres that the robot can go in a direction of base_link; infinite if nothing near is there."""
-        back = turned(-direction)
-        free = math.inf
-        for point in self._points:
-            seen = point * back
-            if seen.real > 0.0 and abs(seen.imag) < HALF_WIDTH:
-                free = min(free, seen.real - math.sqrt(HALF_WIDTH**2 - seen.imag**2))
-        return free
+        return free_distance(self._points, direction, HALF_WIDTH)
 
 
 def surroundings_of(scan: In[LaserScan]) -> Surroundings:
@@ -41,14 +34,7 @@ def surroundings_of(scan: In[LaserScan]) -> Surroundings:
     message, age = scan.latest, scan.age()
     if message is None or age is None or age > SCAN_AGE_S or why_blind(message):
         return Surroundings()
-    furthest = min(NEAR, message.range_max)
-    return Surroundings(
-        [
-            distance * turned(message.angle_min + i * message.angle_increment)
-            for i, distance in enumerate(message.ranges)
-            if message.range_min <= distance <= furthest
-        ]
-    )
+    return Surroundings(hits(message, within=NEAR))
 
 
 def want_of_scan(scan: In[LaserScan]) -> str:

@@ -52,7 +52,12 @@ class Sighting:
 
     def bearing(self, lens: Lens) -> float:
         """The direction that it is seen in, radians to the left."""
-        return lens.bearing((self.box[0] + self.box[2]) / 2) if self.point is None else cmath.phase(self.point)
+        return lens.bearing(self.column) if self.point is None else cmath.phase(self.point)
+
+    @property
+    def column(self) -> float:
+        """The column of the picture in which it is, in pixels; NaN or infinite if its box lies nowhere."""
+        return (self.box[0] + self.box[2]) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,18 +70,29 @@ class Lens:
     @classmethod
     def of(cls, info: CameraInfo | None) -> Lens:
         """The lens that ``camera_info`` gives, the stock one where it gives nothing usable."""
-        if info is None or len(info.K) != 9 or not info.K[0] > 0.0:
-            return cls()
-        return cls(info.K[0], info.K[2])
+        return cls() if info is None or lens_fault(info) else cls(info.K[0], info.K[2])
 
     def bearing(self, column: float) -> float:
         """The direction of a column, radians to the left."""
         return math.atan2(self.centre - column, self.focal_length)
 
 
+def lens_fault(info: CameraInfo) -> str:
+    """Return why its ``K`` gives no directions, or nothing if it does; for inputs: ``In(fault=lens_fault)``."""
+    if len(info.K) != 9:
+        return f"its K has {len(info.K)} numbers, not 9"
+    focal_length, centre = info.K[0], info.K[2]
+    if not 0.0 < focal_length < math.inf:
+        return f"its focal length, K[0], is {focal_length:g}; a camera's is finite and more than 0 pixels"
+    if not math.isfinite(centre):
+        return f"its centre, K[2], is {centre:g}; a camera's is finite"
+    return ""
+
+
 def sightings_of(message: Detection2DArray) -> list[Sighting]:
-    """Return all detections of a frame that say what they saw."""
-    return [_sighting(detection) for detection in message.detections if detection.results]
+    """Return all detections of a frame that say what they saw, and in which direction."""
+    seen = (_sighting(detection) for detection in message.detections if detection.results)
+    return [sighting for sighting in seen if sighting.point is not None or math.isfinite(sighting.column)]
 
 
 def _sighting(detection: Detection2D) -> Sighting:

@@ -28,7 +28,9 @@ class PersonWatch:
         """The latest sighting of the person."""
         self.target: Target | None = None
         """The person's place and velocity, or None while depth has never been known."""
-        self.seen_at = now
+        self._seen_at = now
+        self._awaited_from = now
+        """The beginning of the time in which the person could have been seen and was not."""
         self.fresh_at = now
         """The time at which the last frame came."""
         self.others: list[str] = []
@@ -41,7 +43,11 @@ class PersonWatch:
 
     def unseen_s(self, now: float) -> float:
         """Return the seconds for which the person, or anybody who matches, has not been seen."""
-        return now - self.seen_at
+        return now - self._seen_at
+
+    def awaited_s(self, now: float) -> float:
+        """Return the same without the time in which the robot could not look for them."""
+        return now - self._awaited_from
 
     def let_go(self) -> None:
         """Take anybody who matches from now on: the person is lost."""
@@ -60,7 +66,11 @@ class PersonWatch:
 
     def grant_time(self, now: float) -> None:
         """Begin to wait for the person anew, after a time in which nothing could be seen."""
-        self.seen_at = now
+        self._awaited_from = now
+
+    def pass_over(self, seconds: float) -> None:
+        """Leave the last seconds out of the time for which the person is awaited."""
+        self._awaited_from += seconds
 
     def see(self, frame: DetectionFrame, now: float) -> bool:
         """Look at a frame, which must be newer than those before, and return whether it shows the person. In one from
@@ -112,7 +122,8 @@ class PersonWatch:
                 self.target = Target(point, frame.instant / 1e6)
             else:
                 self.target.add(point, frame.instant / 1e6)
-        self.sighting, self.seen_at, self._anybody = sighting, now, False
+        self.sighting, self._anybody = sighting, False
+        self._seen_at = self._awaited_from = now
         self._sighted_at = frame.instant
 
 

@@ -40,3 +40,17 @@ def test_half_a_picture_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(OSError, match="no space left"):
         keep_picture(tmp_path, "1.jpg", b"x")
     assert _kept(tmp_path) == []
+
+
+def test_a_picture_that_is_kept_again_is_whole_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, write, seen = keep_picture(tmp_path, "1.jpg", b"picture"), Path.write_bytes, []
+
+    def slow(self: Path, data: bytes) -> int:
+        write(self, data[:3])
+        seen.append(path.read_bytes())
+        return write(self, data)
+
+    monkeypatch.setattr(Path, "write_bytes", slow)
+    assert keep_picture(tmp_path, "1.jpg", b"picture") == path
+    assert seen == [path.read_bytes()] == [b"picture"]
+    assert _kept(tmp_path) == [1]

@@ -15,6 +15,7 @@ from dimos_streams.robot.velocity_gate.logic import VelocityGateLimits, Velocity
 LIMITS = VelocityGateLimits()
 PERIOD = 0.05
 VALID = (0.05, 12.0)
+UNSEEN = f"no ray of the scan was measured where the robot goes: at most {LIMITS.unseen_speed} m/s"
 
 speeds = st.one_of(st.floats(), st.floats(-3.0, 3.0))
 velocities = st.builds(Velocity, speeds, speeds, speeds)
@@ -160,7 +161,9 @@ def test_a_needed_scan_that_is_missing_or_stale_allows_turning_only() -> None:
     [
         ({"ranges": []}, "has no rays: `ranges` is empty"),
         ({"ranges": [math.nan, 0.0, 0.01]}, "has no rays that were measured"),
-        ({"ranges": [-math.inf] * 3, "range_min": -math.inf}, "has no rays that were measured"),
+        ({"ranges": [0.0] * 360, "range_min": 0.0}, "has no rays that were measured"),
+        ({"ranges": [0.0] * 360, "range_min": -math.inf}, "has no rays that were measured"),
+        ({"ranges": [5.0] * 360, "range_min": math.nan}, "has no rays that were measured"),
         ({"range_max": 0.0}, "can hit nothing: its range_min is 0.05 m, its range_max 0 m"),
         ({"range_max": math.nan}, "can hit nothing"),
         ({"angle_increment": math.nan}, "has angles that are none"),
@@ -187,9 +190,31 @@ def test_a_scan_that_says_nothing_is_none(changes: dict[str, Any], why: str) -> 
 @pytest.mark.parametrize("far", [math.inf, VALID[1] + 1.0])
 def test_a_scan_of_nothing_near_lets_the_robot_drive(far: float) -> None:
     logic = gate(needs_scan=True)
-    logic.scan(scan_of([math.nan] * 359 + [far], math.radians(1)), 0.0)
+    logic.scan(scan_of([far] * 360, math.radians(1)), 0.0)
     assert drive(logic, Velocity(0.5)).vx == pytest.approx(0.5)
     assert logic.trouble == ""
+
+
+@pytest.mark.parametrize("nothing", [math.nan, 0.0, VALID[0] / 2, -1.0])
+@pytest.mark.parametrize(("beside", "is_seen"), [(0, True), (19, True), (21, False), (60, False)])
+def test_where_no_ray_was_measured_the_robot_creeps(nothing: float, beside: int, is_seen: bool) -> None:
+    logic = gate(needs_scan=True)
+    ranges = [nothing if abs(degree) <= beside else 5.0 for degree in range(-180, 180)]
+    logic.scan(scan_of(ranges, math.radians(1)), 0.0)
+    assert drive(logic, Velocity(0.5)).vx == pytest.approx(0.5 if is_seen else LIMITS.unseen_speed)
+    assert logic.trouble == ("" if is_seen else UNSEEN)
+    assert drive(logic, Velocity(-0.5), now=10.0).vx == pytest.approx(-0.5)
+    assert logic.trouble == ""
+
+
+@pytest.mark.parametrize("nearest", [0.0, VALID[0], 0.3])
+def test_what_is_too_near_to_measure_stops_the_robot(nearest: float) -> None:
+    logic = gate(needs_scan=True)
+    scan = scan_of([-math.inf if abs(degree) < 5 else 5.0 for degree in range(-180, 180)], math.radians(1))
+    scan.range_min = nearest
+    logic.scan(scan, 0.0)
+    assert drive(logic, Velocity(0.5)) == STILL
+    assert drive(logic, Velocity(-0.5), now=10.0).vx == pytest.approx(-0.5)
 
 
 @pytest.mark.parametrize(
@@ -216,7 +241,7 @@ def test_where_no_ray_goes_the_robot_creeps(first: int, last: int, direction: in
     way = math.radians(direction)
     out = drive(logic, Velocity(0.5 * math.cos(way), 0.5 * math.sin(way)))
     assert math.hypot(out.vx, out.vy) == pytest.approx(0.5 if is_seen else LIMITS.unseen_speed)
-    assert logic.trouble == ("" if is_seen else "no ray of the scan goes where the robot goes: at most 0.1 m/s")
+    assert logic.trouble == ("" if is_seen else UNSEEN)
 
 
 def test_two_rays_that_look_away_from_each_other_see_little() -> None:

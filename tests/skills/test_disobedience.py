@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import cmath
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,6 +18,7 @@ from dimos_streams.skills.drive import Drive
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.moving.obedience import Obedience
 from dimos_streams.skills.moving.planar import Pose
+from dimos_streams.skills.patrol import Patrol
 from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
 from tests.skills.detections import Seen, frame, odometry
@@ -63,10 +64,15 @@ class Robot:
 
 
 async def _closed(
-    robot: Robot, skill: str, *, module: type[Module] = Drive, **arguments: Any
+    robot: Robot,
+    skill: str,
+    *,
+    module: type[Module] = Drive,
+    config: Mapping[str, Any] | None = None,
+    **arguments: Any,
 ) -> tuple[HarnessCall, float]:
     """A call on a robot, after its end, and the seconds that it took."""
-    async with ModuleHarness(module) as harness:
+    async with ModuleHarness(module, config) as harness:
         harness.module.spawn(robot.run(harness), name="robot")
         began = clock.monotonic()
         call = await harness.call(skill, **arguments)
@@ -105,6 +111,26 @@ async def test_a_robot_that_contradicts_its_commands_is_stopped(
     assert why in closed.text
     assert "standing at x " in closed.text
     assert took_s < 3.5
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("robot", "why"),
+    [
+        (Robot(ahead=-1.0), MOVES),
+        (Robot(left=-1.0), TURNS),
+        (Robot(left=-1.0, person=lambda _: 2.0 + 0.5j), TURNS),
+    ],
+    ids=["moves", "turns", "turns to follow somebody"],
+)
+async def test_a_patrol_ends_with_the_first_contradiction(robot: Robot, why: str) -> None:
+    config = {"waypoints": [(3.0, 0.0), (3.0, 2.0), (0.0, 2.0)]}
+    call, took_s = await _closed(robot, "patrol", module=Patrol, config=config)
+    closed = call.events[-1]
+    assert closed.outcome is Outcome.FAILED, closed.text
+    assert why in closed.text
+    assert took_s < 12.0
+    assert not [event for event in call.events if event.data.get("event") in ("missed", "back")]
 
 
 def _shoved(at_s: float, lasts_s: float, velocity: complex, turn: float) -> Push:

@@ -14,7 +14,7 @@ from dimos_streams import clock
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
-from dimos_streams.messages.sensor_msgs import LaserScan
+from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.follow_run import Following
 from dimos_streams.testing import HarnessCall, ModuleHarness
@@ -204,6 +204,16 @@ async def test_lost_for_good_ends_the_call() -> None:
         assert harness.sent("cmd_vel")[-1] == STOP
 
 
+@pytest.mark.virtual_time
+async def test_a_camera_info_without_a_centre_does_not_replace_one_that_has_it() -> None:
+    async with following(Seen(at=None, column=60.0)) as (harness, _):
+        for centre in (60.0, math.nan):
+            harness.feed("camera_info", CameraInfo(K=[200.0, 0.0, centre, 0.0, 200.0, 120.0, 0.0, 0.0, 1.0]))
+        call = await harness.call("follow_person", description="person in red", timeout_s=1.0)
+        assert (await call.closed()).outcome is Outcome.COMPLETED
+        assert all(command.angular.z == 0.0 for command in harness.sent("cmd_vel")), "the centre is 60"
+
+
 @pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.feature("B3")
@@ -222,6 +232,50 @@ async def test_time_in_which_the_robot_is_held_does_not_count() -> None:
         await asyncio.sleep(2)
         assert call.texts("progress")[-1] == "following person in red"
         assert (await call.closed()).outcome is Outcome.COMPLETED
+
+
+def held(seq: int, hold: bool) -> Hold:
+    return Hold(utime=clock.utime(), source="agent", seq=seq, hold=hold, valid_s=60.0)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("kept_by", ["a hold", "a frozen camera"])
+async def test_nobody_drives_to_where_somebody_was_long_ago(kept_by: str) -> None:
+    async with following(Seen(at=(4.0, 0.0))) as (harness, camera):
+        call = await harness.call("follow_person", description="person in red", timeout_s=60.0)
+        await call.answer()
+        camera.view = []
+        if kept_by == "a hold":
+            harness.feed("hold", held(1, True))
+        else:
+            camera.state = "silent"
+        await asyncio.sleep(5)
+        before = len(harness.sent("cmd_vel"))
+        if kept_by == "a hold":
+            progress = call.events[-1]
+            assert progress.text == "held by agent; looking for person in red"
+            assert (progress.data["distance_m"], progress.data["track"]) == (None, None)
+            harness.feed("hold", held(2, False))
+        camera.state = "live"
+        await updated(call, "lost")
+        assert {command.linear.x for command in harness.sent("cmd_vel")[before:]} == {0.0}
+        camera.view = [Seen(at=(4.0, 0.0))]
+        await updated(call, "found_again")
+        await asyncio.sleep(0.5)
+        assert harness.sent("cmd_vel")[-1].linear.x > 0.5
+
+
+@pytest.mark.virtual_time
+async def test_time_in_which_the_robot_is_held_is_not_said_to_be_followed() -> None:
+    async with following(Seen(at=(2.0, 0.0))) as (harness, _):
+        call = await harness.call("follow_person", description="person in red", timeout_s=3.0)
+        await call.answer()
+        harness.feed("hold", held(1, True))
+        await asyncio.sleep(20)
+        harness.feed("hold", held(2, False))
+        closed = await call.closed()
+        assert closed.data["result"]["followed_s"] == pytest.approx(3.0, abs=0.3)
+        assert "Followed for 3 s" in closed.text
 
 
 @pytest.mark.virtual_time

@@ -146,3 +146,18 @@ def test_keeps_the_picture(encoding: str, tmp_path: Path) -> None:
     assert path == tmp_path / "pictures" / "observe-1234567.jpg"
     picture = Image(width=32, height=24, encoding="jpeg", data=path.read_bytes())
     assert np.allclose(array_from_image(picture), 200, atol=3)
+
+
+def test_several_looks_at_once_keep_the_same_picture(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        context = RunContext(run_dir=tmp_path)
+        async with ModuleHarness(Observe, name="observe", context=context) as harness:
+            task = asyncio.create_task(Camera(harness, [Seen()]).run())
+            calls = [await harness.call("observe") for _ in range(4)]
+            pixels = np.zeros((24, 32, 3), dtype=np.uint8)
+            harness.feed("color_image", image_from_array(pixels, "rgb8", header("camera_optical", 1234567)))
+            path = str(tmp_path / "pictures" / "observe-1234567.jpg")
+            assert [(await call.result())["picture"] for call in calls] == [path] * 4
+            task.cancel()
+
+    run_virtual(scenario())

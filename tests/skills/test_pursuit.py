@@ -19,13 +19,13 @@ from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
 from dimos_streams.messages.time import utime_of
 from dimos_streams.skill import Call
 from dimos_streams.skills.drive import Drive
-from dimos_streams.skills.moving.planar import Pose, PoseHistory, turned, wrapped
+from dimos_streams.skills.moving.planar import Pose, PoseHistory, clamped, turned, wrapped
 from dimos_streams.skills.moving.pursuit import Gains, PursuitLimits, Target, approach
 from dimos_streams.skills.moving.steering import STEPS, Detour, Surroundings, surroundings_of
 from dimos_streams.skills.own_calls import OwnCalls
 from dimos_streams.skills.patrol_run import Encounter, PatrolReport
 from dimos_streams.skills.seeing.frames import DetectionFrame
-from dimos_streams.skills.seeing.sighting import Lens, sightings_of
+from dimos_streams.skills.seeing.sighting import Lens, lens_fault, sightings_of
 from dimos_streams.skills.seeing.watch import PersonWatch
 from dimos_streams.testing import ModuleHarness
 from tests.skills.detections import GREEN, RED, Seen, frame, odometry
@@ -158,9 +158,32 @@ def test_a_lens_is_the_camera_s_where_it_gives_one_and_the_stock_robot_s_else() 
     assert Lens.of(reported) == Lens(100.0, 50.0)
     assert Lens.of(reported).bearing(50.0) == 0.0
     assert Lens.of(reported).bearing(-50.0) == pytest.approx(math.pi / 4)
-    for nothing in (None, CameraInfo(K=[0.0] * 9), CameraInfo(K=[math.nan] * 9)):
-        assert Lens.of(nothing) == Lens()
+    assert Lens.of(None) == Lens()
     assert Lens().bearing(0.0) == pytest.approx(math.radians(39.0), abs=0.01)
+
+
+@pytest.mark.parametrize(
+    ("focal_length", "centre", "why"),
+    [
+        (0.0, 0.0, "its focal length, K[0], is 0; "),
+        (math.nan, 50.0, "its focal length, K[0], is nan; "),
+        (math.inf, 50.0, "its focal length, K[0], is inf; "),
+        (100.0, math.nan, "its centre, K[2], is nan; "),
+        (100.0, -math.inf, "its centre, K[2], is -inf; "),
+    ],
+)
+def test_a_lens_that_gives_no_directions_is_none(focal_length: float, centre: float, why: str) -> None:
+    reported = CameraInfo(K=[focal_length, 0.0, centre, 0.0, 90.0, 40.0, 0.0, 0.0, 1.0])
+    assert lens_fault(reported).startswith(why)
+    assert Lens.of(reported) == Lens()
+    assert lens_fault(CameraInfo(K=[])) == "its K has 0 numbers, not 9"
+
+
+def test_what_is_not_a_number_turns_and_drives_nothing() -> None:
+    assert clamped(math.nan, 1.5) == 0.0
+    assert [clamped(value, 1.5) for value in (math.inf, -math.inf, 0.3)] == [1.5, -1.5, 0.3]
+    nowhere = [Seen(at=None, column=column) for column in (math.nan, math.inf, -math.inf)]
+    assert [each.id for each in sightings_of(frame(*nowhere, Seen(column=math.nan, id="7")))] == ["7"]
 
 
 def test_a_sighting_is_what_fits_best_and_where_it_can_be() -> None:

@@ -45,6 +45,6 @@ def _of_scan(scan: LaserScan) -> Iterator[str]:
 def _of_orientation(q: Quaternion) -> Iterator[str]:
     norm = math.hypot(q.x, q.y, q.z, q.w)
     if norm == 0.0:
-        yield "its orientation is all zero, which is no quaternion: the robot's heading counts as 0"
+        yield "its orientation is all zero, which is no quaternion: nobody knows the robot's heading"
     elif abs(norm - 1.0) > _OFF_NORM:
-        yield "its orientation is no unit quaternion: the robot's heading is wrong"
+        yield f"its orientation is no unit quaternion: its length is {norm:.3g}, not 1"

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from dimos_streams.messages.dimos_streams import Hold
-from dimos_streams.messages.scan import why_blind
+from dimos_streams.messages.scan import free_distance, hits, looks, why_blind
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.operator.holding import HOLDS_KNOWN_AFTER_S, STOP_ROBOT, HoldTable
 from dimos_streams.robot.velocity import STILL, Velocity
@@ -25,7 +25,7 @@ class VelocityGateLimits:
 
     ``stop_distance`` is kept free in front of the hull; ``braking`` is what the base surely manages, and
     ``reaction_s`` the age that a scan or a command may have by the time the base obeys. ``unseen_speed`` is for ways
-    into which no ray of the scan goes, as behind a lidar that looks ahead.
+    into which no ray of the scan was measured, as behind a lidar that looks ahead.
     """
 
     max_speed: float = 1.0
@@ -43,11 +43,6 @@ class VelocityGateLimits:
     reaction_s: float = 0.2
 
 
-_BESIDE = math.radians(20)
-"""The largest angle, in radians, from a ray to a direction into which it still looks: closer rays would show nothing
-more that is as wide as a chair."""
-
-
 @dataclass(frozen=True, slots=True)
 class _VelocityCommand:
     velocity: Velocity
@@ -56,32 +51,13 @@ class _VelocityCommand:
 
 @dataclass(frozen=True)
 class _Scan:
-    ranges: tuple[float, ...]
-    angle_min: float
-    increment: float
-    valid: tuple[float, float]
+    message: LaserScan
 
     @functools.cached_property
-    def points(self) -> list[tuple[float, float]]:
+    def points(self) -> list[complex]:
         """The points that were hit, in the base's frame. They are computed lazily, since a robot that stands needs
         none."""
-        low, high = self.valid
-        rays = _rays(len(self.ranges), self.angle_min, self.increment)
-        return [
-            (distance * cos, distance * sin)
-            for distance, (cos, sin) in zip(self.ranges, rays, strict=True)
-            if low <= distance <= high
-        ]
-
-    def looks(self, direction: float) -> bool:
-        """Return whether a ray goes into a direction of the base's frame, whatever it has hit there."""
-        last = len(self.ranges) - 1
-        for turns in range(-2, 3):
-            bearing = direction + turns * math.tau
-            nearest = max(0, min(last, round((bearing - self.angle_min) / self.increment)))
-            if abs(self.angle_min + nearest * self.increment - bearing) <= _BESIDE:
-                return True
-        return False
+        return hits(self.message)
 
 
 class VelocityGateLogic:
@@ -132,15 +108,11 @@ class VelocityGateLogic:
         self._commands[source] = _VelocityCommand(velocity if sound else STILL, now)
 
     def scan(self, scan: LaserScan, now: float) -> None:
-        """Take a scan of the base's frame. Ranges outside of its limits (and NaN) hit nothing.
-
-        A scan that is of no use, see ``why_blind``, is ignored.
-        """
+        """Take a scan of the base's frame. One that is of no use, see ``why_blind``, is ignored."""
         self._blind = why_blind(scan)
         if self._blind:
             return
-        valid = (scan.range_min, scan.range_max)
-        self._scan = _Scan(tuple(scan.ranges), scan.angle_min, scan.angle_increment, valid)
+        self._scan = _Scan(scan)
         self._scanned_at = now
 
     def commanded(self, now: float) -> bool:
@@ -200,9 +172,9 @@ class VelocityGateLogic:
             self.trouble = f"{self._without_scan(now)}: the gate only lets the robot turn"
             return _with_speed(velocity, 0.0)
         direction = math.atan2(velocity.vy, velocity.vx)
-        if self.needs_scan and self._scan is not None and not self._scan.looks(direction):
+        if self.needs_scan and self._scan is not None and not looks(self._scan.message, direction):
             slowest = self.limits.unseen_speed
-            self.trouble = f"no ray of the scan goes where the robot goes: at most {slowest:g} m/s"
+            self.trouble = f"no ray of the scan was measured where the robot goes: at most {slowest:g} m/s"
             speed = min(speed, slowest)
         free = self.free_distance(direction) - self.limits.stop_distance
         return _with_speed(velocity, min(speed, self._speed_to_stop_within(free)))
@@ -214,14 +186,8 @@ class VelocityGateLogic:
 
     def free_distance(self, direction: float) -> float:
         """Metres that the hull may go in a direction (of the base's frame) until it meets a seen point."""
-        cos, sin = math.cos(direction), math.sin(direction)
-        half_width = self.limits.robot_radius + self.limits.side_margin
-        free = math.inf
-        for x, y in self._scan.points if self._scan is not None else ():
-            ahead, aside = x * cos + y * sin, y * cos - x * sin
-            if ahead > 0.0 and abs(aside) < half_width:
-                free = min(free, ahead - math.sqrt(half_width**2 - aside**2))
-        return free
+        points = self._scan.points if self._scan is not None else ()
+        return free_distance(points, direction, self.limits.robot_radius + self.limits.side_margin)
 
     def _speed_to_stop_within(self, distance: float) -> float:
         """The speed from which reaction and braking take this distance."""
@@ -229,13 +195,6 @@ class VelocityGateLogic:
             return 0.0
         lost = self.limits.braking * self.limits.reaction_s
         return math.sqrt(lost**2 + 2.0 * self.limits.braking * distance) - lost
-
-
-@functools.lru_cache(maxsize=4)
-def _rays(count: int, angle_min: float, increment: float) -> tuple[tuple[float, float], ...]:
-    """The directions of a scan's rays, which are the same for every scan of a lidar."""
-    angles = [angle_min + i * increment for i in range(count)]
-    return tuple((math.cos(angle), math.sin(angle)) for angle in angles)
 
 
 def _with_speed(velocity: Velocity, speed: float) -> Velocity:

@@ -54,7 +54,7 @@ class VelocityGateConfig(ModuleConfig):
     side_margin: float = Field(_DEFAULTS.side_margin, ge=0.0)
     stop_distance: float = Field(_DEFAULTS.stop_distance, ge=0.0, description="kept free before the hull, m")
     unseen_speed: float = Field(
-        _DEFAULTS.unseen_speed, ge=0.0, description="m/s, where no ray of the scan goes; 0 to go nowhere unseen"
+        _DEFAULTS.unseen_speed, ge=0.0, description="m/s, where no ray was measured; 0 to go nowhere unseen"
     )
     braking: float = Field(_DEFAULTS.braking, gt=0.0, description="deceleration that the base surely has, m/s²")
     reaction_s: float = Field(_DEFAULTS.reaction_s, ge=0.0)

@@ -99,7 +99,9 @@ def test_the_snapshot_shows_everything_and_fits_the_schema() -> None:
                     channel_name("/robot1/battery", BatteryState), encode(BatteryState(percentage=0.5))
                 )
                 scene.inner.publish(channel_name("/odom", Odometry), b"nonsense")
-                only_pose = PoseStamped(header=header("world", 1), pose=Pose(position=Point(x=3.0)))
+                only_pose = PoseStamped(
+                    header=header("world", 1), pose=Pose(position=Point(x=3.0), orientation=Quaternion(w=1.0))
+                )
                 scene.inner.publish(channel_name("/odom", PoseStamped), encode(only_pose))
                 agent.emit("text", text="hello")
                 await until(

@@ -12,7 +12,7 @@ import pytest
 
 from dimos_streams.bus.memory import MemoryBus
 from dimos_streams.messages.codec import encode
-from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance
+from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance, Quaternion
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.odometry import pose_fault
 from dimos_streams.messages.sensor_msgs import LaserScan
@@ -25,6 +25,7 @@ from tests.helpers import until
 
 pytestmark = pytest.mark.virtual_time
 
+HERE = Odometry(pose=PoseWithCovariance(pose=Pose(orientation=Quaternion(w=1.0))))
 NOWHERE = Odometry(pose=PoseWithCovariance(pose=Pose(position=Point(x=math.nan))))
 
 
@@ -55,14 +56,14 @@ async def walking() -> AsyncIterator[tuple[ModuleHarness, Walker, Callable[[], s
 
 async def test_an_input_that_falls_silent_is_in_the_health_until_it_is_back() -> None:
     async with walking() as (harness, walker, health):
-        harness.feed("odom", Odometry())
+        harness.feed("odom", HERE)
         harness.feed("scan", LaserScan())
         await asyncio.sleep(1.9)
         assert health() == "ok", "a hitch is nothing for operators"
         await until(lambda: health() == "/odom has been silent for 2 s")
         await until(lambda: health() == "/odom has been silent for 12 s; /scan has been silent for 12 s")
         assert walker.health == "ok", "which is the module's own to say"
-        harness.feed("odom", Odometry())
+        harness.feed("odom", HERE)
         harness.feed("scan", LaserScan())
         await until(lambda: health() == "ok")
 
@@ -72,7 +73,7 @@ async def test_what_never_came_is_missed_after_a_while_if_the_module_needs_it() 
         await asyncio.sleep(4.5)
         assert health() == "ok", "robots may begin late"
         await until(lambda: health() == "nothing has come on /odom for 6 s")
-        harness.feed("odom", Odometry())
+        harness.feed("odom", HERE)
         await until(lambda: health() == "ok")
 
 
@@ -82,7 +83,7 @@ async def test_what_comes_and_can_not_be_used_is_named_with_the_reason() -> None
         await until(lambda: health() == "what comes on /odom can't be used: its position is not a number")
         sending.cancel()
         await until(lambda: health().startswith("nothing has come on /odom for "))
-        harness.feed("odom", Odometry())
+        harness.feed("odom", HERE)
         await until(lambda: health() == "ok")
         harness.bus.publish(walker.odom.channel, encode(String(data="no odometry")))
         await until(lambda: health().startswith("what comes on /odom can't be used: its fingerprint is "))

@@ -44,9 +44,9 @@ export function between(one, other, share) {
   };
 }
 
-/** @param {{x: number, y: number, z: number, w: number}} turned a quaternion @returns {number} about z, radians */
+/** @param {{x: number, y: number, z: number, w: number}} turned a quaternion of any length @returns {number} about z, radians */
 export function yawOf({ x, y, z, w }) {
-  return Math.atan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z));
+  return Math.atan2(2 * (w * z + x * y), w * w + x * x - y * y - z * z);
 }
 
 /** Return whether a point can be shown. One that is not known is NaN, which is null in JSON.

@@ -1,0 +1,68 @@
+"""The legs of ``patrol``, against odometry that the test holds."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.skills.patrol import Patrol
+from dimos_streams.testing import ModuleHarness
+from tests.skills.detections import Camera, odometry
+
+CONFIG = {"waypoints": [(2.0, 0.0)], "look_around_deg": 0.0, "leg_timeout_s": 3.0}
+
+
+@dataclass
+class Base:
+    """A base that is where the test says, whatever it is told."""
+
+    harness: ModuleHarness
+    x: float = 0.0
+
+    async def run(self) -> None:
+        while True:
+            self.harness.feed("odom", odometry(self.x))
+            await asyncio.sleep(0.05)
+
+
+@contextlib.asynccontextmanager
+async def standing() -> AsyncIterator[Base]:
+    async with ModuleHarness(Patrol, CONFIG) as harness:
+        base = Base(harness)
+        harness.module.spawn(base.run(), name="base")
+        harness.module.spawn(Camera(harness).run(), name="camera")
+        yield base
+
+
+@pytest.mark.virtual_time
+async def test_the_time_of_a_leg_passes_only_while_nobody_holds_the_robot() -> None:
+    async with standing() as base:
+        call = await base.harness.call("patrol")
+        await asyncio.sleep(1.0)
+        base.harness.feed("hold", Hold(utime=clock.utime(), source="agent", seq=1, hold=True, valid_s=60.0))
+        await asyncio.sleep(30.0)
+        assert len(call.texts("update")) == 1, "on its way"
+        base.harness.feed("hold", Hold(utime=clock.utime(), source="agent", seq=2, hold=False, valid_s=60.0))
+        await asyncio.sleep(1.5)
+        assert len(call.texts("update")) == 1
+        await asyncio.sleep(1.0)
+        assert call.texts("update")[1:] == [
+            "Can't reach way-point 1 of 1, round 1 of 1: not done within 3 s. Going on"
+        ]
+
+
+@pytest.mark.virtual_time
+async def test_the_way_home_is_no_way_point_that_was_missed() -> None:
+    async with standing() as base:
+        call = await base.harness.call("patrol")
+        await call.answer()
+        base.x = 2.0
+        result = await call.result(timeout_s=10.0)
+        assert call.texts("update")[-1].startswith("Can't reach where the patrol began: ")
+        assert (result["reached"], result["missed"], result["home_m"]) == (1, 0, 2.0)
