@@ -31,7 +31,7 @@ def checked_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> dict[st
     except SkillArgumentError as error:
         unfit = {path.partition(".")[0] for path in error.problems}
         fit = {name: value for name, value in filled.items() if name not in unfit}
-        return fit | {name: arguments[name] for name in unfit & arguments.keys()}
+        return fit | {name: value for name, value in arguments.items() if name in unfit}
     return filled
 
 
