@@ -481,6 +481,19 @@ async def test_a_robot_to_which_the_bus_lets_nobody_listen_costs_no_subscription
         robots.stop()
 
 
+@pytest.mark.virtual_time
+async def test_nothing_is_kept_of_agents_that_nobody_watches_any_more() -> None:
+    async with agents("one", "two") as (scene, _):
+        monitor = scene.bridge.monitor
+        consoles = [Console(monitor.watch(name)) for name in ("one", "two")]
+        await until(lambda: set(monitor._reports.snapshots) == {"one", "two"})
+        await consoles[0].close()
+        await asyncio.sleep(LINGER_S + 2 * STATE_EVERY_S)
+        assert list(monitor._watched_at) == ["two"]
+        assert monitor._reports._retry_at == {}
+        await consoles[1].close()
+
+
 @pytest.mark.feature("C5")
 @pytest.mark.virtual_time
 async def test_a_namespace_that_is_too_long_for_a_channel_blinds_no_console() -> None:
