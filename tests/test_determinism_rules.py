@@ -37,6 +37,12 @@ SEEDED = {"random.Random", "numpy.random.default_rng", "numpy.random.SeedSequenc
 """Fine with an argument."""
 FOR_TYPES = {"numpy.random.Generator"}
 SETS = {"set", "frozenset"}
+SET_OPERATORS = (ast.Sub, ast.BitOr, ast.BitAnd, ast.BitXor)
+"""What makes a set of the keys of a table."""
+UNORDERED = {"sum", "any", "all", "len", "set", "frozenset"}
+"""What gives the same of a set in whatever order."""
+ORDERED = {"list", "tuple", "enumerate", "iter", "next", "dict.fromkeys", "map", "filter", "zip"}
+"""What keeps the order of what it gets."""
 
 ALLOWED: dict[tuple[str, str], str] = {
     (
@@ -152,6 +158,16 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/testing/model_server.py", "asyncio.new_event_loop"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "set of tasks"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "threading.Thread"): "a real HTTP server for tests",
+    (
+        "dimos_streams/client/http_gateway.py",
+        "order of a set",
+    ): "closes connections to a real bridge; in virtual time there is no HTTP",
+    ("dimos_streams/common/secrets.py", "order of a set"): "the places that are found are sorted",
+    (
+        "dimos_streams/dimos_skills/server.py",
+        "order of a set",
+    ): "closes connections to a real server; its module refuses virtual time",
+    ("dimos_streams/testing/fault_bus.py", "order of a set"): "cancels all its timers in one instant",
     ("dimos_streams/testing/part.py", "set of tasks"): "a part that crashes cancels all its requests in one instant",
 }
 
@@ -166,7 +182,16 @@ class _Reader(ast.NodeVisitor):
     def __init__(self) -> None:
         self.found: list[tuple[int, str]] = []
         self._names: dict[str, str] = {"np": "numpy"}
-        self._typing_only = 0
+        self._sets: set[str] = set()
+        """The attributes that are declared as sets."""
+
+    def visit_Module(self, node: ast.Module) -> None:
+        for each in ast.walk(node):
+            match each:
+                case ast.AnnAssign(target=ast.Attribute() as name, annotation=annotation):
+                    if ast.unparse(annotation).partition("[")[0] in SETS:
+                        self._sets.add(ast.unparse(name))
+        self.generic_visit(node)
 
     def visit_Import(self, node: ast.Import) -> None:
         for alias in node.names:
@@ -188,9 +213,13 @@ class _Reader(ast.NodeVisitor):
             return
         if name in FORBIDDEN_BUILTINS:
             self._report(node, name)
-        if name in ("list", "tuple", "enumerate", "iter", "next", "dict.fromkeys") or name.endswith(".join"):
+        if name in ORDERED or name.endswith(".join"):
             for argument in node.args:
                 self._check_order(argument)
+        if name in UNORDERED:
+            for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
+                self._visit_unordered(argument)
+            return
         self.generic_visit(node)
 
     def visit_Attribute(self, node: ast.Attribute) -> None:
@@ -220,6 +249,21 @@ class _Reader(ast.NodeVisitor):
         self._check_order(node.iter)
         self.generic_visit(node)
 
+    def visit_SetComp(self, node: ast.SetComp) -> None:
+        self._visit_unordered(node)
+
+    def _visit_unordered(self, node: ast.expr) -> None:
+        """Visit what is taken in whatever order it comes; what it is made of is in order or not all the same."""
+        if isinstance(node, ast.GeneratorExp | ast.SetComp):
+            first, *further = node.generators
+            for part in (node.elt, first.target, first.iter, *first.ifs, *further):
+                self.visit(part)
+        elif isinstance(node, ast.Call) and self._dotted(node.func) in ("map", "filter"):
+            for part in node.args:
+                self.visit(part)
+        else:
+            self.visit(node)
+
     def visit_Subscript(self, node: ast.Subscript) -> None:
         held = ast.unparse(node.slice)
         if self._dotted(node.value) in SETS and ("Task" in held or "Future" in held):
@@ -231,9 +275,17 @@ class _Reader(ast.NodeVisitor):
             self.visit(argument)
 
     def _check_order(self, node: ast.expr) -> None:
-        made = isinstance(node, ast.Call) and self._dotted(node.func) in SETS
-        if made or isinstance(node, ast.Set | ast.SetComp):
+        if self._is_set(node):
             self._report(node, "order of a set")
+
+    def _is_set(self, node: ast.expr) -> bool:
+        """Return whether an expression shows that it is a set."""
+        if isinstance(node, ast.BinOp) and isinstance(node.op, SET_OPERATORS):
+            return any(self._is_set(part) or _is_keys(part) for part in (node.left, node.right))
+        if isinstance(node, ast.Attribute) and ast.unparse(node) in self._sets:
+            return True
+        made = isinstance(node, ast.Call) and self._dotted(node.func) in SETS
+        return made or isinstance(node, ast.Set | ast.SetComp)
 
     def _dotted(self, node: ast.AST) -> str:
         """The name that an expression is, its first part as it was imported; empty for other expressions."""
@@ -246,6 +298,10 @@ class _Reader(ast.NodeVisitor):
 
     def _report(self, node: ast.AST, what: str) -> None:
         self.found.append((getattr(node, "lineno", 0), what))
+
+
+def _is_keys(node: ast.expr) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "keys"
 
 
 def breaches(source: str) -> Iterator[tuple[int, str]]:
@@ -273,6 +329,11 @@ def breaches(source: str) -> Iterator[tuple[int, str]]:
         ("for name in set(names): pass", "order of a set"),
         ("list({a, b})", "order of a set"),
         ("', '.join({a for a in b})", "order of a set"),
+        ("for name in known.keys() - wanted: pass", "order of a set"),
+        ("[name for name in known.keys() & set(wanted)]", "order of a set"),
+        ("gather(*map(ask, left.keys() - asked))", "order of a set"),
+        ("self.parts: set[Part] = set()\nfor part in self.parts: pass", "order of a set"),
+        ("self.parts: set[Part] = set()\ntuple(self.parts)", "order of a set"),
         ("self.tasks: set[asyncio.Task[None]] = set()", "set of tasks"),
     ],
 )
@@ -287,6 +348,12 @@ def test_the_rules_find(source: str, what: str) -> None:
         "import random\ndef f(rng: random.Random) -> None: rng.random()",
         "import numpy as np\nnp.random.default_rng(7)\ndef f(rng: np.random.Generator): rng.random()",
         "sorted(set(names))",
+        "for name in sorted(known.keys() - wanted): pass",
+        "for name in known.keys(): pass",
+        "self.boxes: set[Box] = set()\nsum(box.held for box in self.boxes) + sum(map(held, self.boxes))",
+        "self.boxes: set[Box] = set()\nself.boxes = {box for box in self.boxes if box.open}",
+        "if known.keys() - wanted: pass",
+        "self.names: set[str] = set()\nfor name in sorted(self.names): pass",
         "from datetime import UTC, datetime\ndatetime.fromtimestamp(utime / 1e6, UTC)",
         "from dimos_streams import clock\nclock.monotonic()",
         "def f(self): self.random.random(); self.time.time",

@@ -167,7 +167,7 @@ class AgentCore:
             self.config, name, parts, model_name=lambda: self.model_name, on_change=on_warnings
         )
         self.reviews = Reviews(self.calls, self.events, self._parts_of, self.books.approvals.call_begun)
-        self._watchers: set[asyncio.Event] = set()
+        self._watchers: dict[asyncio.Event, None] = {}
         self.spent = Usage()
         """The usage of this process."""
         self.reader: EventReader | None = None
@@ -300,8 +300,8 @@ class AgentCore:
 
     def watch(self, changed: asyncio.Event) -> Callable[[], None]:
         """Set an event whenever something that operators see may have changed. Return a function that ends that."""
-        self._watchers.add(changed)
-        return partial(self._watchers.discard, changed)
+        self._watchers[changed] = None
+        return partial(self._watchers.pop, changed, None)
 
     def changed(self) -> None:
         """Tell watchers that something that operators see may have changed."""

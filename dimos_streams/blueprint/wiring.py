@@ -110,7 +110,7 @@ def channels_of(blueprint: Blueprint) -> dict[str, str]:
         for channel in output_channels(spec, module_class(spec))
     }
     namespaces = set(map(namespace_of, blueprint.modules))
-    for channel in external_channels(blueprint) - found.keys():
+    for channel in sorted(external_channels(blueprint) - found.keys()):
         found[channel] = namespace_of_topic(channel, namespaces)
     return {channel: found[channel] for channel in sorted(found)}
 

@@ -43,7 +43,7 @@ class VelocityGateAnswers:
         if self._directory is None:
             return
         modules = {module.name: module for module in self._directory.reporting(GATE)}
-        once_gates = map(self._directory.module, self._instances.keys() - modules.keys())
+        once_gates = [self._directory.module(name) for name in self._instances if name not in modules]
         modules |= {module.name: module for module in once_gates if module is not None}
         for name, module in sorted(modules.items()):
             if not self._concerns(name):

@@ -241,6 +241,7 @@ class Ros2Robot(Module):
         for trouble in found:
             if trouble.key not in before:
                 self.log.warning("%s", trouble.text)
-        for key in before.keys() - self._troubles.keys():
-            self.log.info("no longer: %s", before[key].text)
+        for key, trouble in before.items():
+            if key not in self._troubles:
+                self.log.info("no longer: %s", trouble.text)
         self.health = "; ".join(trouble.text for trouble in found) or "ok"

@@ -6,6 +6,7 @@ from dimos_streams.skill.info import SkillInfo, name_fault
 from dimos_streams.skill.names import public_names
 from dimos_streams.skill.policy import (
     BASE,
+    MAX_RESOURCES,
     ODOM,
     Approval,
     Audience,
@@ -19,6 +20,7 @@ from dimos_streams.skill.spec import Parameters, SkillSpec, check_undos, skills_
 
 __all__ = [
     "BASE",
+    "MAX_RESOURCES",
     "ODOM",
     "Approval",
     "Audience",

@@ -20,13 +20,15 @@ ODOM = "odom"
 """The frame in which robots know where they are."""
 BASE = "base"
 """The resource that every call holds that moves the robot's base."""
+MAX_RESOURCES = 32
+"""Maximum number of resources that one skill may name."""
 
 
 class SkillTraits(FrozenModel):
     """The part of a skill's policy that callers may know. Each trait is defined here and nowhere else: authors state
     it, heartbeats carry it, and the bridge and agents read it."""
 
-    resources: tuple[str, ...] = ()
+    resources: tuple[str, ...] = Field(default=(), max_length=MAX_RESOURCES)
     """Resources that a call holds, exclusively, from its beginning to its close."""
     tags: Tags = ()
     """Words by which agents' configs choose skills (``tag:safe``)."""

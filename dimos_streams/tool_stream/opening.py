@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dimos_streams.skill import OnLoss
+from dimos_streams.common.names import is_name
+from dimos_streams.skill import MAX_RESOURCES, OnLoss
+from dimos_streams.tool_stream.event import is_call_id
 
 
 class Opening(NamedTuple):
@@ -18,11 +20,16 @@ class Opening(NamedTuple):
 
 
 def opening_of(data: Mapping[str, Any]) -> Opening:
-    """Return the opening in an event's data, which come from outside: what is not as it should be is left out."""
+    """Return the opening in an event's data, which come from outside: what is not as it should be is left out, and so
+    are more resources than a skill may name."""
     parent, arguments, resources = (data.get(name) for name in ("parent", "arguments", "resources"))
     return Opening(
-        parent=parent if isinstance(parent, str) else "",
+        parent=parent if isinstance(parent, str) and is_call_id(parent) else "",
         arguments=arguments if isinstance(arguments, dict) else {},
-        resources=tuple(use for use in resources if isinstance(use, str)) if isinstance(resources, list) else (),
+        resources=tuple(filter(_is_resource, resources[:MAX_RESOURCES])) if isinstance(resources, list) else (),
         on_loss="continue" if data.get("on_loss") == "continue" else "stop",
     )
+
+
+def _is_resource(use: Any) -> bool:
+    return isinstance(use, str) and is_name(use)

@@ -69,18 +69,20 @@ class CallEndings:
         self, calls: Iterable[OpenCall], reason: str, *, bound_s: float, outcome: Outcome = Outcome.CANCELLED
     ) -> tuple[OpenCall, ...]:
         """Ask calls to end and wait for that. Those that have not ended after ``bound_s`` are given up: they close
-        here with ``outcome``, whatever they go on to do, and are returned."""
+        here with ``outcome``, whatever they go on to do, and are returned. Each call is asked, also one that is given
+        up before its turn has come, and if this is cancelled."""
         ending = tuple(call for call in calls if call.close is None)
         for call in ending:
             call.ask_to_end(reason)
         waits = [asyncio.ensure_future(call.closed.wait()) for call in ending]
-        requests = [self._tasks.spawn(self.cancel([call], reason), name="cancel") for call in ending]
+        for call in ending:
+            self._tasks.spawn(self.cancel([call], reason), name="cancel")
         try:
             if waits:
                 await asyncio.wait(waits, timeout=bound_s)
         finally:
-            for task in (*waits, *requests):
-                task.cancel()
+            for wait in waits:
+                wait.cancel()
         return await self.give_up((call for call in ending if call.close is None), reason, outcome)
 
     def end_soon(self, calls: Iterable[OpenCall], reason: str, *, bound_s: float) -> None:

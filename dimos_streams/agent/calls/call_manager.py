@@ -21,6 +21,7 @@ from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.family import head_of_family, parent_of
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
+from dimos_streams.tool_stream.opening import opening_of
 
 _LOOK_S = 0.02
 _UNWANTED_S = 3.0
@@ -263,12 +264,11 @@ class CallManager:
     def _adopt(self, event: ToolEvent) -> OpenCall:
         """Take over a call that somebody else began; end it if it should not have begun."""
         said = event.data if event.type == "open" else {}
-        named, given = said.get("parent"), said.get("arguments")
-        parent = named if isinstance(named, str) else ""
-        known = self._known(parent)
+        opening = opening_of(said)
+        parent, known = opening.parent, self._known(opening.parent)
         call = OpenCall(event.call_id, event.skill, known.missions if known else (), parent)
-        call.arguments = given if isinstance(given, Mapping) else {}
-        call.arguments_known = isinstance(given, Mapping)
+        call.arguments = opening.arguments
+        call.arguments_known = isinstance(said.get("arguments"), Mapping)
         if known is not None:
             call.deliver, call.reviewer = known.deliver, known.reviewer
         reason = known.asked_to_end if known else "" if parent else self._doubt(call)

@@ -86,7 +86,7 @@ class _Ending:
         await self._offers.refresh(at_once=True)
         while True:
             await self._look()
-            await asyncio.gather(*map(self._ask, self._left.keys() - self._asked))
+            await asyncio.gather(*(self._ask(call_id) for call_id in self._left if call_id not in self._asked))
             if not self.may_run:
                 return
             await asyncio.sleep(_LOOK_EVERY_S)

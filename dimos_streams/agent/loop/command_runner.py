@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Iterable, Sequence
 
 from dimos_streams import clock
+from dimos_streams.agent.calls.call_endings import GRACE_S
 from dimos_streams.agent.calls.open_call import OpenCall, listed
 from dimos_streams.agent.control.commands import AbortCommand, AbortReport, UndoCommand
 from dimos_streams.agent.control.undo import UndoEntry, Undoing, UndoLog, Undone
@@ -117,14 +118,13 @@ class CommandRunner:
         return [call for call in (*calls.open, *calls.given_up) if call.call_id not in own or call in calls.given_up]
 
     async def _settle(self, abort: AbortCommand) -> None:
-        """End all open calls, also those that turn up meanwhile, within the bound."""
+        """End all open calls within the bound, also those that turn up meanwhile: late ones have ``GRACE_S``."""
         deadline = clock.monotonic() + self._parts.budget.limits.abort_bound_s
         reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
         while self._parts.calls.open or self._parts.calls.starting:
+            bound_s = max(GRACE_S, deadline - clock.monotonic())
             ending = asyncio.ensure_future(
-                self._parts.calls.endings.end(
-                    self._parts.calls.open, reason, bound_s=max(0.0, deadline - clock.monotonic())
-                )
+                self._parts.calls.endings.end(self._parts.calls.open, reason, bound_s=bound_s)
             )
             try:
                 while not ending.done():

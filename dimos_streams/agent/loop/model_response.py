@@ -141,10 +141,9 @@ class Answering:
             assembler.add(replace(delta, name=name, arguments=self._capped(delta.arguments, "arguments")))
             if assembler.full:
                 self._finish, self._why_cut = CAPPED, f"more than the {MAX_CALLS - 1} calls that are read"
-            names = assembler.begun()
-            for name in names[self._announced :]:
+            for name in assembler.newly_begun():
                 self._emit(EventKind.CALL_START, self._missions, skill=name)
-            self._announced = len(names)
+                self._announced += 1
         elif isinstance(delta, TokenUsage):
             self._usage = delta
         elif isinstance(delta, Finish):

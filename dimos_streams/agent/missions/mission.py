@@ -60,7 +60,7 @@ class Mission:
         self.guard: ActionGuard | None = None
         """The guard that watches it over its turns; the first turn makes it."""
         self._held = 0
-        self._parts: set[Mission] = set()
+        self._parts: dict[Mission, None] = {}
 
     @property
     def text(self) -> str:
@@ -91,7 +91,7 @@ class Mission:
         """Count one more piece of work."""
         if self._held == 0 and self.parent is not None:
             self.parent.hold()
-            self.parent._parts.add(self)
+            self.parent._parts[self] = None
         self._held += 1
 
     def release(self) -> None:
@@ -100,7 +100,7 @@ class Mission:
         if self._held == 0:
             self._on_over()
             if self.parent is not None:
-                self.parent._parts.discard(self)
+                self.parent._parts.pop(self, None)
                 self.parent.release()
 
     def end(self, reason: str, why: str = "") -> bool:

@@ -155,11 +155,13 @@ class OpenAIModel:
             raise ModelError(f"{self._name} sent JSON that is nested too deeply", retryable=True) from error
 
     async def _open(self, request: ModelRequest) -> AsyncStream[object]:
-        """Send the request, and again as long as a refusal teaches how to ask, or there is something to try."""
+        """Send the request, and again as long as a refusal teaches how to ask, or there is something to try. What was
+        learnt and is refused once more is sent all the same, by the options' ``extra``: that refusal is raised."""
         from openai import APIStatusError, AsyncStream
 
         from dimos_streams.agent.models.answer_body import COMPLETIONS
 
+        learnt: list[str] = []
         unclear: APIStatusError | None = None
         trials: Iterator[Trial] = iter(())
         trial: Trial | None = None
@@ -174,6 +176,9 @@ class OpenAIModel:
                 if is_too_long(status, code, said):
                     raise
                 if lesson := self._manners.refused(status, said, body):
+                    if lesson in learnt:
+                        raise
+                    learnt.append(lesson)
                     _logger.warning("%s: %s from now on, because it refused: %s", self._name, lesson, said)
                     unclear, trial = None, None
                     continue

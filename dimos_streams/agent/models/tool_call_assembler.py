@@ -20,6 +20,8 @@ SHOWN_CHARACTERS = 200
 MAX_CALLS = 1000
 """Maximum number of calls in an answer; further ones are not read."""
 _MAX_NAME = 200
+_LONGEST_NAME = 10 * _MAX_NAME
+"""Length of a name beyond which no further piece of it is kept, in characters."""
 _MAX_ID = 1000
 """Maximum length of an id, in characters; a longer one is replaced, for it goes into every event and every
 request."""
@@ -70,10 +72,14 @@ class _Extent:
 class _Slot:
     """A call in the making."""
 
+    number: int
+    """Its place in the answer."""
     index: int | None
-    id: str | None
+    id: str | None = None
     name: str = ""
     pieces: list[str] = field(default_factory=list)
+    length: int = 0
+    """The length of all pieces, in characters."""
     extent: _Extent = field(default_factory=_Extent)
     extra: Mapping[str, Any] | None = None
 
@@ -105,6 +111,12 @@ class ToolCallAssembler:
     def __init__(self, offered: Iterable[str] = ()) -> None:
         self._offered = frozenset(offered)
         self._slots: list[_Slot] = []
+        self._newest: dict[int | None, _Slot] = {}
+        """The newest call of each index; of None the newest of all."""
+        self._by_id: dict[tuple[int | None, str], _Slot] = {}
+        """The newest call of each id among those of an index; of None among all."""
+        self._begun = 0
+        """The number of calls, from the first on, whose arguments have begun."""
 
     @property
     def full(self) -> bool:
@@ -119,20 +131,23 @@ class ToolCallAssembler:
         if slot is None:
             if self.full:
                 return
-            slot = _Slot(delta.index, delta.id)
-            self._slots.append(slot)
-        slot.id = slot.id or delta.id
+            slot = self._begin(delta.index)
+        if delta.id and not slot.id:
+            self._identify(slot, delta.id)
         slot.extra = delta.extra or slot.extra
         # Some servers repeat the whole name in every piece.
-        if delta.name != slot.name or self._continues(slot.name, delta.name):
+        if len(slot.name) <= _LONGEST_NAME and (delta.name != slot.name or self._continues(slot.name, delta.name)):
             slot.name += delta.name
         if delta.arguments:
             slot.pieces.append(delta.arguments)
+            slot.length += len(delta.arguments)
             slot.extent.feed(delta.arguments)
 
-    def begun(self) -> list[str]:
-        """The names of the calls whose arguments have begun, in order, up to the first that has none yet."""
-        begun = itertools.takewhile(lambda slot: slot.pieces, self._slots)
+    def newly_begun(self) -> list[str]:
+        """The names of the calls whose arguments have begun, in order, up to the first that has none yet. Those that
+        were returned before are left out."""
+        begun = list(itertools.takewhile(lambda slot: slot.pieces, itertools.islice(self._slots, self._begun, None)))
+        self._begun += len(begun)
         return [slot.known_name for slot in begun]
 
     def finish(
@@ -159,19 +174,30 @@ class ToolCallAssembler:
 
     def _slot_for(self, delta: ToolCallDelta) -> _Slot | None:
         """The call that a piece belongs to, or None for a new one."""
-        candidates = [slot for slot in self._slots if delta.index is None or slot.index == delta.index]
-        if delta.id:
-            known = [slot for slot in candidates if slot.id == delta.id]
-            if known:
-                return None if _is_another(delta, known[-1]) else known[-1]
-        if not candidates:
+        if delta.id and (known := self._by_id.get((delta.index, delta.id))) is not None:
+            return None if _is_another(delta, known) else known
+        newest = self._newest.get(delta.index)
+        if newest is None:
             return None
-        newest = candidates[-1]
         if delta.id and newest.id:
             # There are servers that make up a new id for every piece of the same call.
             continues = delta.index is not None and not delta.name and not newest.extent.closed
             return newest if continues else None
         return None if self._begins_a_call(delta, newest) else newest
+
+    def _begin(self, index: int | None) -> _Slot:
+        slot = self._newest[None] = _Slot(len(self._slots), index)
+        self._slots.append(slot)
+        if index is not None:
+            self._newest[index] = slot
+        return slot
+
+    def _identify(self, slot: _Slot, call_id: str) -> None:
+        slot.id = call_id
+        for key in dict.fromkeys(((None, call_id), (slot.index, call_id))):
+            other = self._by_id.get(key)
+            if other is None or other.number < slot.number:
+                self._by_id[key] = slot
 
     def _begins_a_call(self, delta: ToolCallDelta, newest: _Slot) -> bool:
         if not delta.name or not newest.name:
@@ -201,8 +227,9 @@ def _is_another(delta: ToolCallDelta, slot: _Slot) -> bool:
 
 def _is_repeated(delta: ToolCallDelta, slot: _Slot) -> bool:
     """Return whether a piece is a whole call once more."""
-    same = bool(delta.id) and (delta.id, delta.name, delta.arguments) == (slot.id, slot.name, "".join(slot.pieces))
-    return same and slot.extent.closed
+    if not (slot.extent.closed and delta.id and (delta.id, delta.name) == (slot.id, slot.name)):
+        return False
+    return len(delta.arguments) == slot.length and delta.arguments == "".join(slot.pieces)
 
 
 def _assembled(call: ToolCall, *, complete: bool) -> AssembledCall:

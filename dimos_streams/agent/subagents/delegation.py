@@ -29,7 +29,7 @@ from dimos_streams.agent.subagents.sub_mission import SubLog, SubMission, Subset
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import end_tasks
-from dimos_streams.errors import SkillError, suggest
+from dimos_streams.errors import DimosStreamsError, SkillError, suggest
 
 DELEGATE = "delegate"
 HANDED_BACK = "handed_back"
@@ -261,8 +261,11 @@ class Delegation:
             await end_tasks(loop)
             if work.parts.model is not work.parent.model:
                 await work.parts.model.close()
-        if not loop.cancelled() and loop.exception() is not None:
-            raise SkillError(f"the sub-mission failed: {loop.exception()}")
+        error = None if loop.cancelled() else loop.exception()
+        if isinstance(error, DimosStreamsError):
+            raise SkillError(f"the sub-mission failed: {error}") from error
+        if error is not None:  # a defect, which whoever has called this logs with its place
+            raise error
 
 
 def _answer(work: SubMission, agent: str) -> CallResult:

@@ -32,6 +32,8 @@ CANCEL_OVERDUE_S: Final = 3.0
 """Time, in seconds, that a call has to end once asked to; operators hear of one that goes on for longer."""
 _SHORT_TEXT, _MAX_PLAIN = 200, 32
 """Maximum characters of a text, and number of values, that are remembered of an unsolicited call."""
+_LEASE = 500
+"""Approximate memory of a resource that a call holds, besides its name, in bytes."""
 
 
 @dataclass(slots=True)
@@ -158,7 +160,8 @@ class CallState(CallView):
             self.arguments_bytes = _weight(json_text(self.arguments))
         texts = len(self.text) + len(self.answer or "")
         result = 0 if self.result is None else _weight(json_text(self.result))
-        return 1000 + 2 * texts + result + self.arguments_bytes
+        leases = sum(_LEASE + len(name) for name in self.resources)
+        return 1000 + 2 * texts + result + self.arguments_bytes + leases + len(self.parent)
 
     def shorten(self) -> None:
         """Keep only the beginnings of its texts; readers of its events have the whole texts."""

@@ -27,7 +27,7 @@ MAX_OPEN = 1000
 MAX_UNSOLICITED = 500
 """Maximum number of open calls that are unsolicited, begun without the bridge; more are ignored."""
 UNSOLICITED_BYTES = 1024 * 1024
-"""Maximum memory of the texts and arguments of all these calls, in bytes; half of it for long texts."""
+"""Maximum memory of the texts, arguments and resources of all these calls, in bytes; half of it for long texts."""
 _NEW_UNSOLICITED = (5.0, 200.0)
 """Maximum number of new ones per second, and at once: each is entered, watched, closed and reported."""
 _KEPT_CLOSED = 1000

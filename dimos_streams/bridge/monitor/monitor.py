@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -71,7 +70,7 @@ class Monitor:
         self._collector = Collector(RunSources(broker, self._reports, self._robots))
         self._watchers = Watchers(self._look_soon)
         self._watched_at: dict[str, float] = {}
-        """Times at which somebody last watched an agent, by its name."""
+        """Times at which somebody last watched an agent, by its name, as long as that counts."""
         self._reported: deque[tuple[int, ToolEvent]] = deque(maxlen=_MAX_REPORTED)
         """Events of reports that have not been read, each with the offset behind which it came."""
         self._alone_since = 0.0
@@ -190,6 +189,5 @@ class Monitor:
         for agent in agents:
             if self._watchers.want(agent.name):
                 self._watched_at[agent.name] = now
-        self._reports.want(
-            agent for agent in agents if now - self._watched_at.get(agent.name, -math.inf) < self._linger_s
-        )
+        self._watched_at = {name: at for name, at in self._watched_at.items() if now - at < self._linger_s}
+        self._reports.want(agent for agent in agents if agent.name in self._watched_at)

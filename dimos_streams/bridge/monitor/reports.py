@@ -38,19 +38,22 @@ class Reports:
         self._wanted: frozenset[str] = frozenset()
         self._opening: set[str] = set()
         self._retry_at: dict[str, float] = {}
+        """Times before which an agent is not asked again, by its name, as long as they have not come."""
         self._tasks = OwnedTasks()
 
     def want(self, agents: Iterable[AgentView]) -> None:
         """Have these agents report, and no others. Call it again and again, because agents come and go."""
         wanted = {agent.name: agent for agent in agents if agent.reports and agent.available}
         self._wanted = frozenset(wanted)
+        now = clock.monotonic()
+        self._retry_at = {name: at for name, at in self._retry_at.items() if now < at}
         for call_id, name in list(self._agents.items()):
             if name not in wanted:
                 self.snapshots.pop(self._agents.pop(call_id), None)
                 self._tasks.spawn(self._cancel(call_id), name="report")
         for name, agent in wanted.items():
             known = name in self._opening or name in self._agents.values()
-            if not known and clock.monotonic() >= self._retry_at.get(name, 0.0):
+            if not known and name not in self._retry_at:
                 self._opening.add(name)
                 self._tasks.spawn(self._open(agent), name="report")
 

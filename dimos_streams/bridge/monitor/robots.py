@@ -12,7 +12,8 @@ from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.names import namespace_of
-from dimos_streams.errors import MessageError
+from dimos_streams.errors import MessageError, UserError
+from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, decode
 from dimos_streams.messages.geometry_msgs import Pose, PoseStamped
 from dimos_streams.messages.nav_msgs import Odometry
@@ -61,25 +62,38 @@ class _NewestMessage:
 class _Followed:
     """The messages of one robot that are listened to."""
 
-    odometry: _NewestMessage
-    pose: _NewestMessage
-    battery: _NewestMessage
+    odometry: _NewestMessage | None
+    pose: _NewestMessage | None
+    battery: _NewestMessage | None
 
     @classmethod
     def of(cls, bus: Bus, prefix: str) -> _Followed:
-        """Listen to a robot whose topics begin with ``prefix``. Raises ``BusError``; then nothing is listened to."""
+        """Listen to a robot whose topics begin with ``prefix``; what can't be a topic is None. Raises ``BusError``;
+        then nothing is listened to."""
         topics = (("odom", Odometry), ("odom", PoseStamped), ("battery", BatteryState))
         with contextlib.ExitStack() as begun:
             newest = []
             for topic, type in topics:
-                newest.append(_NewestMessage(bus, channel_name(f"{prefix}/{topic}", type)))
-                begun.callback(newest[-1].close)
+                newest.append(_listen(bus, f"{prefix}/{topic}", type))
+                if (heard := newest[-1]) is not None:
+                    begun.callback(heard.close)
             begun.pop_all()
             return cls(*newest)
 
     def close(self) -> None:
         for newest in (self.odometry, self.pose, self.battery):
-            newest.close()
+            if newest is not None:
+                newest.close()
+
+
+def _listen(bus: Bus, topic: str, type: type[Message]) -> _NewestMessage | None:
+    """Listen to a topic; return None if there can be none of that name, as of a robot whose namespace is too long for
+    a channel. Raises ``BusError``."""
+    try:
+        channel = channel_name(topic, type)
+    except UserError:
+        return None
+    return _NewestMessage(bus, channel)
 
 
 class Robots:
@@ -93,7 +107,7 @@ class Robots:
     def follow(self, modules: Iterable[str]) -> None:
         """Listen to the robots of the namespaces of these modules, and to no others; to 100 of them at most."""
         namespaces = dict.fromkeys(map(namespace_of, modules))
-        for gone in self._followed.keys() - namespaces.keys():
+        for gone in [known for known in self._followed if known not in namespaces]:
             self._followed.pop(gone).close()
         for namespace in namespaces:
             if namespace not in self._followed and len(self._followed) < MAX_ROBOTS:
@@ -121,20 +135,19 @@ class Robots:
     def _stamped_pose(self, robot: _Followed) -> PoseStamped | None:
         """The pose in a robot's odometry, whichever type it has; None if there is none that is fresh."""
         for newest in (robot.odometry, robot.pose):
-            data = newest.data(FRESH_S)
+            if newest is None or (data := newest.data(FRESH_S)) is None:
+                continue
             try:
-                if data is not None and newest is robot.odometry:
+                if newest is robot.odometry:
                     odometry = decode(Odometry, data, channel=newest.channel)
                     return PoseStamped(header=odometry.header, pose=odometry.pose.pose)
-                if data is not None:
-                    return decode(PoseStamped, data, channel=newest.channel)
+                return decode(PoseStamped, data, channel=newest.channel)
             except MessageError as error:
                 self._skip(newest, error)
         return None
 
-    def _battery(self, newest: _NewestMessage) -> dict[str, float | str]:
-        data = newest.data(BATTERY_FRESH_S)
-        if data is None:
+    def _battery(self, newest: _NewestMessage | None) -> dict[str, float | str]:
+        if newest is None or (data := newest.data(BATTERY_FRESH_S)) is None:
             return {}
         try:
             percentage = decode(BatteryState, data, channel=newest.channel).percentage

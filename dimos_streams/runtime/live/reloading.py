@@ -102,7 +102,7 @@ class Reloader:
 
     def _directories(self) -> frozenset[Path]:
         files = frozenset[Path]().union(*self._run.sources().values())
-        for file in files - self._stamps.keys():
+        for file in sorted(files - self._stamps.keys()):
             self._stamps[file] = stamp(file)
         return frozenset(file.parent for file in files)
 

@@ -8,16 +8,14 @@ arguments: a ``not`` around an expression, say, forbids nothing here. ``unevalua
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from contextvars import ContextVar
 from typing import Any
 
 from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
 from referencing import Registry
 
-MAX_STEPS = 30_000
-"""Maximum number of looks at parts of a schema or of the arguments, for one call; they take a tenth of a second."""
-_CHARACTERS_PER_STEP = 100
+from dimos_streams.tool_stream.arguments.steps import CHARACTERS_PER_STEP, limited_steps, spend
+
 _REFERENCE_STEPS = 3
 _EXPRESSIONS = frozenset({"pattern", "patternProperties"})
 _NEVER = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
@@ -26,22 +24,12 @@ _MAY_FOLLOW = ("not", "if", "contains")
 _Keyword = Callable[[Any, Any, Any, Any], Any]
 
 
-class TooManySteps(Exception):
-    """The error for arguments whose check takes longer than it may for a call."""
-
-
-_left: ContextVar[int] = ContextVar("steps left")
-
-
 def errors_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[ValidationError]:
     """Return the errors of the arguments. Raises ``TooManySteps``, and whatever comes of an invalid schema."""
     kind: Any = _Lenient if _has_expressions(schema) else _Strict
-    token = _left.set(MAX_STEPS)
-    try:
+    with limited_steps():
         # Without a registry of our own, a reference in a schema from outside would be fetched from wherever it says.
         return list(kind(schema, registry=Registry()).iter_errors(dict(arguments)))
-    finally:
-        _left.reset(token)
 
 
 def _has_expressions(schema: object) -> bool:
@@ -52,29 +40,22 @@ def _has_expressions(schema: object) -> bool:
     return isinstance(schema, list) and any(map(_has_expressions, schema))
 
 
-def _spend(steps: int) -> None:
-    left = _left.get() - steps
-    if left < 0:
-        raise TooManySteps
-    _left.set(left)
-
-
 def _size(value: object) -> int:
     return len(value) if isinstance(value, list | Mapping) else 0
 
 
 def _counted(keyword: _Keyword) -> _Keyword:
     def check(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
-        _spend(1 + _size(value) + _size(instance))
+        spend(1 + _size(value) + _size(instance))
         for error in keyword(validator, value, instance, schema) or ():
-            _spend(1 + len(error.message) // _CHARACTERS_PER_STEP)  # they show the instance, each anew
+            spend(1 + len(error.message) // CHARACTERS_PER_STEP)  # they show the instance, each anew
             yield error
 
     return check
 
 
 def _reference(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
-    _spend(_REFERENCE_STEPS)
+    spend(_REFERENCE_STEPS)
     return Draft202012Validator.VALIDATORS["$ref"](validator, value, instance, schema)
 
 
@@ -96,7 +77,7 @@ def _unique(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[
 
 def _key(value: object) -> str:
     """Return a text that is the same for values that JSON Schema calls equal: 1 and 1.0, but not 1 and true."""
-    _spend(1)
+    spend(1)
     if isinstance(value, Mapping):
         return f"{{{','.join(sorted(f'{name!r}:{_key(part)}' for name, part in value.items()))}}}"
     if isinstance(value, list | tuple):

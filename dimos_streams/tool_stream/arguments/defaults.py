@@ -7,7 +7,8 @@ from typing import Any
 
 from dimos_streams.errors import SkillArgumentError
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.arguments.schemas import arguments_size, check_arguments, check_size
+from dimos_streams.tool_stream.arguments.schemas import arguments_size, check_arguments, check_size, too_many_steps
+from dimos_streams.tool_stream.arguments.steps import CHARACTERS_PER_STEP, TooManySteps, limited_steps, spend
 
 _MAX_HOPS = 64
 """Maximum number of steps from one ``$ref`` to the next: a schema that nobody has checked may go in circles."""
@@ -20,27 +21,43 @@ def checked_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> dict[st
     Raises ``SkillError``, see ``check_arguments``.
     """
     check_arguments(skill, arguments)
-    filled = with_defaults(skill.parameters, arguments)
+    try:
+        filled = _with_defaults(skill.parameters, arguments)
+    except TooManySteps:
+        raise too_many_steps(skill.name) from None
     check_size(skill.name, arguments_size(filled))
     try:
         check_arguments(skill, filled)
     except SkillArgumentError as error:
         unfit = {path.partition(".")[0] for path in error.problems}
         fit = {name: value for name, value in filled.items() if name not in unfit}
-        return fit | {name: arguments[name] for name in unfit & arguments.keys()}
+        return fit | {name: value for name, value in arguments.items() if name in unfit}
     return filled
 
 
 def with_defaults(parameters: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments, whether they fit or not, with a schema's defaults, also in objects and lists within them."""
-    filled: dict[str, Any] = _filled(parameters, parameters, dict(arguments))
+    """Return arguments, whether they fit or not, with a schema's defaults, also in objects and lists within them; as
+    they are if that takes more than ``MAX_STEPS``: no such call is made."""
+    try:
+        return _with_defaults(parameters, arguments)
+    except TooManySteps:
+        return dict(arguments)
+
+
+def _with_defaults(parameters: Mapping[str, Any], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    with limited_steps():
+        filled: dict[str, Any] = _filled(parameters, parameters, dict(arguments))
     return filled
 
 
 def _filled(schema: Any, root: Mapping[str, Any], value: Any) -> Any:
+    """Return a value with the defaults within it. Lists multiply those of the lists within them, so that each value
+    counts, and the length of its text: a long one may stand in many places."""
+    spend(1 + len(value) // CHARACTERS_PER_STEP if isinstance(value, str) else 1)
     if isinstance(value, Mapping):
         properties = _of_objects(schema, root).get("properties")
         known: Mapping[str, Any] = properties if isinstance(properties, Mapping) else {}
+        spend(len(known))
         filled = {name: _filled(known.get(name), root, part) for name, part in value.items()}
         for name, part in known.items():
             if name not in filled and isinstance(part, Mapping) and "default" in part:
@@ -58,6 +75,7 @@ def _of_objects(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
     for word in ("anyOf", "oneOf", "allOf"):
         parts = found.get(word)
         if isinstance(parts, list):
+            spend(len(parts))
             objects = [part for part in (_resolved(each, root) for each in parts) if "properties" in part]
             if len(objects) == 1 and "properties" not in found:
                 return objects[0]
@@ -73,6 +91,7 @@ def _resolved(schema: Any, root: Mapping[str, Any]) -> Mapping[str, Any]:
         if not isinstance(reference, str):
             return schema
         schema = root
+        spend(1 + len(reference) // CHARACTERS_PER_STEP)
         for part in reference.removeprefix("#/").split("/"):
             schema = schema.get(part) if isinstance(schema, Mapping) else None
     return {}

@@ -14,6 +14,7 @@ from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.faults import fault, fault_of_options
+from dimos_streams.tool_stream.arguments.steps import MAX_STEPS, TooManySteps
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS, json_bytes
 
 _MAX_DEPTH = 64
@@ -38,7 +39,7 @@ def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
 
     Every door comes here before anybody is asked about a call.
     """
-    from dimos_streams.tool_stream.arguments.bounded_validator import MAX_STEPS, TooManySteps, errors_of
+    from dimos_streams.tool_stream.arguments.bounded_validator import errors_of
 
     if too_large := dict(_too_large(arguments)):
         raise SkillArgumentError(skill.name, too_large)
@@ -46,8 +47,7 @@ def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
         check_schema(skill.parameters)
         errors = errors_of(skill.parameters, arguments)
     except TooManySteps:
-        problem = f"to check them takes more than {MAX_STEPS} steps: give fewer values, or shorter lists"
-        raise SkillArgumentError(skill.name, {"arguments": problem}) from None
+        raise too_many_steps(skill.name) from None
     except Exception as error:  # the schema comes from outside, and anything may be wrong with it
         raise SkillError(f"the schema of skill {skill.name!r} can't be used: {error}"[:_MAX_PROBLEM]) from error
     problems: dict[str, str] = {}
@@ -60,6 +60,12 @@ def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
     if problems:
         raise SkillArgumentError(skill.name, dict(islice(problems.items(), _MAX_PROBLEMS)))
     check_size(skill.name, arguments_size(arguments))  # last: an argument that does not belong there says more
+
+
+def too_many_steps(skill: str) -> SkillArgumentError:
+    """The error for arguments that take more than ``MAX_STEPS``."""
+    problem = f"to check them takes more than {MAX_STEPS} steps: give fewer values, or shorter lists"
+    return SkillArgumentError(skill, {"arguments": problem})
 
 
 def arguments_size(arguments: Mapping[str, Any]) -> int:

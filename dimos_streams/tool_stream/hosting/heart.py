@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks, report_defect
@@ -32,6 +33,8 @@ before while many go on asking."""
 _BETWEEN_FRAGMENTS_S = 0.005
 _CALL_BYTES = 9
 """Bytes of a call in a heartbeat, besides its id."""
+_MAX_RIVALS = 1000
+"""Number of rivals that are remembered as logged."""
 _MANY_ASK = 10
 """Number of requests within one pause that the processes of one run do not exceed, even if all start at once."""
 
@@ -57,7 +60,8 @@ class Heart:
         self._modules = modules
         self._note = note
         self._own = Instance(0, "", 0, "")
-        self._rival = ""
+        self._rivals = NewestEntries[tuple[str, str], None](_MAX_RIVALS)
+        """The rivals that are known: names of modules of this process, each with the id of another instance."""
         self._take_token_back: Callable[[], None] = lambda: None
         self._task: asyncio.Task[None] | None = None
         self._described: asyncio.TimerHandle | None = None
@@ -113,13 +117,15 @@ class Heart:
                 _log.exception("the calls of module %r could not be looked after", hosted.module.name)
 
     def _log_rivals(self) -> None:
-        """Log each other instance that runs beside a module of this process, once; readers see it as its health."""
+        """Log each other instance that runs beside a module of this process, once, and one at a time: anybody may
+        pretend to be many. Readers see it as its health."""
         for name in self._modules:
             view = self._directory.module(name)
             for rival in view.rivals if view is not None else ():
-                if rival.id not in (self._own.id, self._rival):
-                    self._rival = rival.id
+                if rival.id != self._own.id and (name, rival.id) not in self._rivals:
+                    self._rivals[name, rival.id] = None
                     _logger.error("module %r runs beside another of this name: %s", name, rival)
+                    return
 
     def send(self, name: str, *, skills_json: str = "", health: str = "") -> None:
         """Send a module's heartbeat now, besides those that are due; with its own health, unless there is another.

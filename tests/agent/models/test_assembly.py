@@ -150,13 +150,34 @@ def test_a_signature_goes_with_its_call() -> None:
     assert plain.call.extra is None
 
 
-def test_names_are_reported_when_arguments_begin() -> None:
+def test_names_are_reported_once_when_arguments_begin() -> None:
     assembler = ToolCallAssembler(OFFERED)
-    names_begun = []
+    names_begun: list[list[str]] = []
     for piece in (d(0, "a", "mo"), d(0, None, "ve"), d(1, "b", "stop"), d(1, None, "", "{}"), d(0, None, "", "{}")):
         assembler.add(ToolCallDelta(**piece))
-        names_begun.append(assembler.begun())
-    assert names_begun == [[], [], [], [], ["move", "stop"]]
+        names_begun.append(assembler.newly_begun())
+    assembler.add(ToolCallDelta(index=2, name="observe", arguments="{}"))
+    assert [*names_begun, assembler.newly_begun()] == [[], [], [], [], ["move", "stop"], ["observe"]]
+
+
+@pytest.mark.feature("B1")
+@pytest.mark.parametrize(
+    "pieces",
+    [
+        [d(0, "a", "stop", "x")] * 50_000,
+        [d(0, None, "x" * (number % 2 + 1)) for number in range(200_000)],
+        [d(number % 999, f"{number % 999}", "stop", "{}") for number in range(20_000)],
+        [d(number % 999, None, "", "{") for number in range(20_000)],
+    ],
+    ids=["arguments", "a name", "whole calls again", "arguments of many calls"],
+)
+def test_many_small_pieces_take_no_longer_each_for_what_came_before(pieces: list[dict[str, Any]]) -> None:
+    assembler = ToolCallAssembler(OFFERED)
+    began = time.process_time()
+    for piece in pieces:
+        assembler.add(ToolCallDelta(**piece))
+        assembler.newly_begun()
+    assert time.process_time() - began < 2.0
 
 
 @pytest.mark.feature("B2")

@@ -135,6 +135,26 @@ def test_a_server_that_refuses_all_of_it() -> None:
     assert len(server.requests) <= len(REFUSALS) + 2
 
 
+@pytest.mark.feature("D7")
+@pytest.mark.parametrize(
+    "extra", [{"temperature": 0.2}, {"max_tokens": 9}, {"stream_options": {}}], ids=lambda extra: next(iter(extra))
+)
+def test_what_a_blueprint_sends_in_any_case_is_refused_once_more_and_no_more(extra: dict[str, Any]) -> None:
+    def refuse(request: RecordedRequest) -> Reply:
+        words = {"max_tokens": "use max_completion_tokens"}
+        return Reply.error(400, ", ".join(words.get(name, name) for name in extra if name in request.body))
+
+    async def main() -> None:
+        async with ModelServer(refuse) as server:
+            model = create_model("openai:m", base_url=server.url, options=ModelOptions(extra=extra))
+            with pytest.raises(ModelError, match="HTTP 400"):
+                await asyncio.wait_for(anext(model.stream(ALL)), 20.0)
+            assert len(server.requests) == 2
+            await model.close()
+
+    asyncio.run(main())
+
+
 def test_what_is_not_about_the_form_is_asked_a_few_times_only() -> None:
     async def main() -> None:
         async with ModelServer(lambda request: Reply.error(400, "No.")) as server:

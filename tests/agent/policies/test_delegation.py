@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.models.protocol import ModelRequest
 from dimos_streams.tool_stream.event import Outcome
 from tests.agent.policies.parts import Answer, Brain, decide, robot_stage
@@ -460,3 +461,26 @@ async def test_a_sub_agent_puts_nothing_in_the_place_of_a_call_that_is_not_its_o
         assert "of 'patrol' belongs to agent 'agent': yours are those" in of_helper
         robot.done.set()
         await said.closed()
+
+
+@pytest.mark.feature("E9")
+@pytest.mark.virtual_time
+async def test_a_defect_in_a_sub_agents_loop_is_logged_with_its_place(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    brain = Brain(delegating("helper", "walk"), "too bad", helper=["never asked"])
+    async with robot_stage(brain, agents=AGENTS) as (made, _):
+        run = AgentLoop.run
+
+        async def fail(loop: AgentLoop) -> None:
+            if loop is made.agent.core.loop:
+                await run(loop)
+            raise AttributeError("'NoneType' object has no attribute 'x'")
+
+        monkeypatch.setattr(AgentLoop, "run", fail)
+        assert (await (await made.say("go")).result())["text"] == "too bad"
+        (told,) = [entry.text for entry in made.entries("tool")]
+        assert "AttributeError" in told
+    (record,) = [record for record in caplog.records if "tool delegate failed" in record.getMessage()]
+    assert record.exc_info is not None
+    assert record.exc_info[0] is AttributeError

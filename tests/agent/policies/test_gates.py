@@ -546,3 +546,11 @@ async def test_a_sub_mission_has_no_free_motions_of_its_own() -> None:
         for number, mission in enumerate(("m1", "m1/1", "m1/2", "m1"))
     ]
     assert [isinstance(verdict, Allow) for verdict in verdicts] == [True, True, False, False]
+
+
+def test_schemas_of_skills_that_have_gone_are_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dimos_streams.agent.policies.gates.chain._MAX_TOOLS", 10)
+    chain = GateBench().chain
+    for number in range(50):
+        assert chain.tool(offered(f"s{number}")) is not None
+    assert list(chain._tools) == [f"s{number}" for number in range(40, 50)]

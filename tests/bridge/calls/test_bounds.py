@@ -10,9 +10,11 @@ import pytest
 
 from dimos_streams.bridge.calls import call_admission
 from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.ledger import UNSOLICITED_BYTES
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.skill import MAX_RESOURCES
 from dimos_streams.tool_stream.event import CALLS, Outcome
 from tests.bridge.monitor.parts import agents
 from tests.bridge.parts import answered, closed, event, scene
@@ -112,6 +114,20 @@ def test_a_call_takes_little_memory_besides_what_is_said_of_it() -> None:
     taken = tracemalloc.get_traced_memory()[0] - before
     tracemalloc.stop()
     assert taken / len(calls) < 1500
+
+
+@pytest.mark.virtual_time
+async def test_calls_that_were_begun_without_the_bridge_hold_few_resources() -> None:
+    """Each names more than a skill may; all of them count as memory."""
+    async with scene() as world:
+        ledger = world.broker.ledger
+        for number in range(150):
+            uses = ["no name", 1, *(f"{number}/arm{each}" for each in range(1000))]
+            ledger.enter([event(1, "open", call_id=f"c{number}", data={"resources": uses, "parent": "p" * 9999})])
+        calls = ledger.calls.open
+        assert {(call.parent, len(call.resources)) for call in calls} == {("", MAX_RESOURCES - 2)}
+        assert 50 < len(calls) < UNSOLICITED_BYTES / (500 * (MAX_RESOURCES - 2))
+        assert len(ledger.leases.holders()) == len(calls) * (MAX_RESOURCES - 2)
 
 
 @pytest.mark.slow

@@ -44,6 +44,16 @@ def test_leases_pass_down_and_back_in_whatever_order_calls_become_known(order: t
     assert leases.holders() == {}
 
 
+def test_what_others_hold_costs_a_call_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    leases = Leases()
+    leases.grant("a", [f"r{number}" for number in range(100)])
+    monkeypatch.setattr(leases, "holders", None)  # a table of all
+    assert leases.conflicts("b", ["r7", "arm"]) == leases.lacking("b", ["r7", "arm"]) == {"r7": "a"}
+    leases.grant("b", ["arm"])
+    leases.release("a")
+    assert leases.lacking("c", ["r7", "arm"]) == {"arm": "b"}
+
+
 def test_names_are_looked_for_from_the_inside_to_the_outside() -> None:
     assert public_names("go", "x/a/patrol") == ("x_a_go", "x_go", "go")
     assert public_names("go", "patrol") == public_names("go") == ("go",)

@@ -23,7 +23,7 @@ from dimos_streams.errors import BusError, SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.operator.reporting import event_data
 from tests.bridge.monitor.parts import Client, Console, ToyAgent, agents
-from tests.bridge.parts import Scene, closed, event, scene
+from tests.bridge.parts import Scene, Worker, closed, event, scene
 from tests.helpers import run_virtual, until
 
 
@@ -479,3 +479,29 @@ async def test_a_robot_to_which_the_bus_lets_nobody_listen_costs_no_subscription
         robots.follow(["worker"])
         assert len(bus.subscriptions()) == len(before) + 3
         robots.stop()
+
+
+@pytest.mark.virtual_time
+async def test_nothing_is_kept_of_agents_that_nobody_watches_any_more() -> None:
+    async with agents("one", "two") as (scene, _):
+        monitor = scene.bridge.monitor
+        consoles = [Console(monitor.watch(name)) for name in ("one", "two")]
+        await until(lambda: set(monitor._reports.snapshots) == {"one", "two"})
+        await consoles[0].close()
+        await asyncio.sleep(LINGER_S + 2 * STATE_EVERY_S)
+        assert list(monitor._watched_at) == ["two"]
+        assert monitor._reports._retry_at == {}
+        await consoles[1].close()
+
+
+@pytest.mark.feature("C5")
+@pytest.mark.virtual_time
+async def test_a_namespace_that_is_too_long_for_a_channel_blinds_no_console() -> None:
+    async with scene(worker=False) as world:
+        before = len(world.inner.subscriptions())
+        world.bridge.monitor._robots.follow(["warehouse-hall-three/forklift-17/worker"])
+        assert len(world.inner.subscriptions()) == before + 1, "its odometry is within LCM's bound"
+        await world.add(Worker(name=f"warehouse-hall-three/{'forklift-' * 5}/worker"))
+        console = Console(world.bridge.monitor.watch(None))
+        await until(lambda: console.state)
+        await console.close()

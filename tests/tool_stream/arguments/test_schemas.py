@@ -11,9 +11,9 @@ import pytest
 from dimos_streams.common.schemas.references import MAX_PARTS
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.arguments.bounded_validator import MAX_STEPS
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments, with_defaults
 from dimos_streams.tool_stream.arguments.schemas import check_arguments, check_schema
+from dimos_streams.tool_stream.arguments.steps import MAX_STEPS
 
 _POINT = {"type": "object", "properties": {"x": {"type": "number", "default": 1.0}, "y": {"type": "number"}}}
 _SCHEMA: dict[str, Any] = {
@@ -230,6 +230,30 @@ def test_arguments_that_take_too_long_to_check_are_refused(schema: dict[str, Any
     assert problems({"d": value}, _d(schema)) == {
         "arguments": f"to check them takes more than {MAX_STEPS} steps: give fewer values, or shorter lists"
     }
+    assert time.process_time() - began < 1.0
+
+
+def _nested(depth: int, default: list[Any]) -> dict[str, Any]:
+    """A schema of lists within each other, each of which is as long as ``default`` if it is left out."""
+    items: dict[str, Any] = {"properties": {"x": {"default": "y" * 30_000}}}
+    for _ in range(depth):
+        items = {"properties": {"d": {"default": default, "items": items}}}
+    return items
+
+
+@pytest.mark.parametrize(
+    ("schema", "arguments"),
+    [
+        (_nested(4, [{}] * 40), {}),
+        (_nested(1, []), {"d": [{}] * 13_000}),
+        ({"properties": {"d": {"default": [{}] * 300, "items": {"anyOf": [{}] * 300}}}}, {}),
+    ],
+)
+def test_defaults_that_take_too_long_are_refused(schema: dict[str, Any], arguments: dict[str, Any]) -> None:
+    began = time.process_time()
+    with pytest.raises(SkillArgumentError, match=f"more than {MAX_STEPS} steps"):
+        checked_arguments(skill(schema), arguments)
+    assert with_defaults(schema, arguments) == arguments, "no such call is made"
     assert time.process_time() - began < 1.0
 
 

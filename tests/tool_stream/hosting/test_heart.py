@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import logging
 from collections.abc import AsyncIterator
@@ -93,3 +94,18 @@ async def test_a_health_that_is_no_text_is_refused_where_it_is_set() -> None:
     with pytest.raises(TypeError, match=refused):
         camera.health = OSError("it is gone")  # type: ignore[assignment]
     assert camera.health == "ok"
+
+
+async def test_each_of_several_rivals_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+    bus = MemoryBus()
+    await bus.open()
+    hosts = [ModuleHost(bus) for _ in range(3)]
+    for host in hosts:
+        await host.start(Camera(name="camera"), {})
+        await asyncio.sleep(0.1)
+    await asyncio.sleep(20.0)
+    for host in hosts:
+        await host.stop()
+    await bus.close()
+    said = [record.getMessage() for record in caplog.records if "runs beside another" in record.getMessage()]
+    assert len(said) == 6, "each of the three says it of two"

@@ -32,6 +32,7 @@ from dimos_streams.agent.policies.gates.rejected import RejectedGate
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.gates.zones import Zones
 from dimos_streams.common.importing import import_attribute, is_reference
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import is_stray, stray_cancellation
@@ -39,6 +40,8 @@ from dimos_streams.errors import UserError
 from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
+_MAX_TOOLS = 1000
+"""Number of skills whose schemas for the model are kept, by name: modules come and go."""
 _logger = logging.getLogger(__name__)
 _Look: TypeAlias = Callable[[Mapping[str, Any]], Refuse | None]
 
@@ -53,7 +56,7 @@ class GateChain:
         self.allowed = allowed
         self.enabled = enabled
         self._duplicates = duplicates
-        self._tools: dict[str, tuple[OfferedSkill, ToolSchema | None]] = {}
+        self._tools = NewestEntries[str, tuple[OfferedSkill, ToolSchema | None]](_MAX_TOOLS)
 
     async def review(self, request: CallRequest) -> Verdict:
         """See ``Reviewer``."""
