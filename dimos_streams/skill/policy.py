@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 from pydantic import Field
 
+from dimos_streams.common.names import MAX_NAME
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.skill.tags import Tags
 
@@ -22,13 +23,15 @@ BASE = "base"
 """The resource that every call holds that moves the robot's base."""
 MAX_RESOURCES = 32
 """Maximum number of resources that one skill may name."""
+ResourceName = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
+"""The name of a resource, which is any text; on the bus a namespace stands before it."""
 
 
 class SkillTraits(FrozenModel):
     """The part of a skill's policy that callers may know. Each trait is defined here and nowhere else: authors state
     it, heartbeats carry it, and the bridge and agents read it."""
 
-    resources: tuple[str, ...] = Field(default=(), max_length=MAX_RESOURCES)
+    resources: tuple[ResourceName, ...] = Field(default=(), max_length=MAX_RESOURCES)
     """Resources that a call holds, exclusively, from its beginning to its close."""
     tags: Tags = ()
     """Words by which agents' configs choose skills (``tag:safe``)."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from dimos_streams.common.names import is_name
+from dimos_streams.common.names import MAX_NAME
 from dimos_streams.skill import MAX_RESOURCES, OnLoss
 from dimos_streams.tool_stream.event import is_call_id
 
@@ -32,4 +32,4 @@ def opening_of(data: Mapping[str, Any]) -> Opening:
 
 
 def _is_resource(use: Any) -> bool:
-    return isinstance(use, str) and is_name(use)
+    return isinstance(use, str) and 0 < len(use) <= 2 * MAX_NAME  # a namespace stands before its name
