@@ -62,6 +62,15 @@ class RunEntry:
         if any(process["failing"] and process["state"] == "ready" for process in self.record.processes):
             self._renew_in(STEADY_AFTER_S)
 
+    def note_ready(self) -> None:
+        """Write down that all of the run is ready: as a run that has ended it is kept longer then."""
+        if self.record is None:
+            return
+        try:
+            registry.note_ready(self.record.run_dir)
+        except OSError as error:
+            _log.warning("that the run is ready can't be written down, so it may be deleted early: %s", error)
+
     def remove(self, how: str) -> None:
         """Take the entry back, and write down how the run has ended; ``renew`` does nothing from now on."""
         self._removed = True

@@ -226,6 +226,7 @@ class _Session:
         if self._plan.mode != "virtual":  # whose run is over before there is much to look at
             keep_all_that_is_there()
         self._ready_at = (clock.monotonic(), time.perf_counter())
+        self._entry.note_ready()
         record = self._entry.record
         bridge = self._options.bridge_url if self._plan.serves else None
         parts = [
