@@ -116,8 +116,8 @@ def test_an_old_or_damaged_database_is_told_in_a_line(tmp_path: Path, capsys: py
     assert run("--port", "0", *database) == 2
     assert "has schema 9, and this hub (version" in capsys.readouterr().err
     path.write_bytes(b"no database" * 1000)
-    assert run("--port", "0", *database) == 1
-    assert capsys.readouterr().err == f"error: the hub's database {path}: file is not a database\n"
+    assert run("--port", "0", *database) == 2
+    assert capsys.readouterr().err == f"error: the hub's database {path} can't be used: file is not a database\n"
 
 
 @pytest.mark.parametrize(
@@ -131,12 +131,18 @@ def test_an_old_or_damaged_database_is_told_in_a_line(tmp_path: Path, capsys: py
             "the hub's database nodir/x.sqlite can't be used: there is no directory /",
         ),
         (["robots", "add", "r1"], "nodir/x.sqlite", "/nodir"),
-        (["--port", "0"], "robot.yaml", "the hub's database robot.yaml can't be used: the file is not a database"),
+        (["--port", "0"], "robot.yaml", "the hub's database robot.yaml can't be used: file is not a database"),
+        (["robots", "list"], "robot.yaml", "the hub's database robot.yaml can't be used: file is not a database"),
+        (["migrate"], "robot.yaml", "the hub's database robot.yaml can't be used: file is not a database"),
+        (["--port", "0"], "other.db", "other.db has tables of another program; give the hub one of its own"),
+        (["robots", "list"], "other.db", "other.db has tables of another program; give the hub one of its own"),
+        (["robots", "add", "r1"], "other.db", "other.db has tables of another program"),
+        (["migrate"], "other.db", "other.db has tables of another program"),
         (["--port", "0"], ".", "the hub's database . can't be used: it is a directory"),
         (["robots", "add", "r1"], ".", "it is a directory"),
     ],
 )
-def test_a_database_that_is_none_is_refused_and_nothing_is_made(
+def test_a_database_that_is_no_hub_s_is_refused_and_nothing_is_made_or_changed(
     words: list[str],
     name: str,
     why: str,
@@ -146,6 +152,13 @@ def test_a_database_that_is_none_is_refused_and_nothing_is_made(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "robot.yaml").write_text("name: robot\n")
-    assert run(*words, "--database", f"sqlite:///{name}") != 0
+    with sqlite3.connect("other.db") as db:
+        db.execute("CREATE TABLE fleet (car text)")
+    db.close()
+    for path in tmp_path.iterdir():
+        path.chmod(0o644)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert run(*words, "--database", f"sqlite:///{name}") == 2
     assert why in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["robot.yaml"]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o644}
