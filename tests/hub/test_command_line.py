@@ -52,7 +52,7 @@ def test_what_a_robot_says_of_itself_is_no_order_for_a_terminal(
             assert run("robots", "list", "--database", database, *more) == 0
             said = capsys.readouterr().out
             assert "all " in said
-            assert said.removesuffix("\n").isprintable(), said
+            assert said.replace("\n", "").isprintable(), said
 
 
 @pytest.mark.slow
@@ -67,6 +67,12 @@ def test_a_token_ends_only_for_one_that_is_written(tmp_path: Path, capsys: pytes
         assert run("robots", "add", "r2", "--write", f"{path}", "--database", url) == 2
     assert run("robots", "add", "r1", "--write", f"{file}", "--database", url) == 2
     assert not file.exists(), "r1 is known already"
+    for words in (["add", "r1", "--new-token"], ["list"]):
+        with open("/dev/full", "w") as full, pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.stdout", full)
+            assert run("robots", *words, "--database", url) == 1
+        said = capsys.readouterr().err
+        assert said.endswith("error: standard output can't be written: No space left on device\n")
     storage = HubStorage(open_engine(url))
     try:
         assert (storage.robots.of_token(token), [row.name for row in storage.robots.all()]) == ("r1", ["r1"])
@@ -88,6 +94,9 @@ def test_a_token_ends_only_for_one_that_is_written(tmp_path: Path, capsys: pytes
         (["--host", "0.0.0.0"], "needs a token for operators: set --token-file or DIMOS_STREAMS_TOKEN"),
         (["--token-file", "/nowhere"], "--token-file /nowhere: No such file"),
         (["--connections", "100000"], "needs 100256 open files"),
+        (["--keep-days", "inf"], "a hub can't keep events for inf days; valid are at most 36500"),
+        (["--keep-days", "nan"], "Invalid value for '--keep-days': it must be at least 0.001 (given: 'nan')"),
+        (["--keep-days", "1e300"], "a hub can't keep events for 1e+300 days; valid are at most 36500"),
         (
             ["--database", "sqlite:///x.sqlite", "robots", "add", "r1"],
             "--database is before `robots`, which would not",
@@ -104,6 +113,11 @@ def test_what_a_hub_can_not_use_is_told_in_a_line(
     assert run(*(words if words[0] == "robots" else ["--port", "0", *words])) == 2
     said = capsys.readouterr()
     assert (why in said.err, said.err.count("\n"), said.out) == (True, 1, "")
+
+
+def test_of_two_tokens_for_operators_none_is_taken_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--port", "0", "--token-file", "/nowhere", "--token", "opens-all-of-it") == 2
+    assert "--token is the operators' token, and so is what is in --token-file /nowhere" in capsys.readouterr().err
 
 
 def test_an_old_or_damaged_database_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

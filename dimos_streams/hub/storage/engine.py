@@ -15,13 +15,13 @@ Wake = Callable[[str], None]
 
 EVENTS, COMMANDS = "dimos_streams_events", "dimos_streams_commands"
 """The channels for notices between hubs."""
-_OF_A_HUB = {"fleet", "journals", "commands", "hubs"}
+_OF_A_HUB = frozenset({"fleet", "journals", "commands", "hubs"})
 """Tables that together no other program has."""
 
 
 def check_tables(tables: Collection[str], where: str) -> None:
     """Raise ``WrongSchemaError`` if the tables that a database has are another program's."""
-    if tables and not _OF_A_HUB <= set(tables):
+    if tables and not _OF_A_HUB.issubset(tables):
         raise WrongSchemaError(f"the database {where} has tables of another program; give the hub one of its own")
 
 
