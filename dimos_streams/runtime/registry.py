@@ -19,6 +19,8 @@ from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.liveness.part_state import ClockOffset
 
+STOP_BOUND_S = 15.0
+"""Maximum time, in seconds, that a run, or a part of one, may take to end after it was asked to."""
 _KEPT_RUNS = 20
 """The number of ended runs that are kept, of those that were ready once."""
 _KEPT_STARTS = 5

@@ -28,7 +28,11 @@ class UnknownFleetRobotError(UserError):
 
 
 class RobotTable:
-    """See ``HubStorage``. Of tokens only hashes are kept: they are random, and long enough for that."""
+    """The robots of a fleet: who may connect, who is connected, and what each reports. Methods raise as those of
+    ``HubStorage`` do, and wait for the database likewise.
+
+    Of tokens only hashes are kept: they are random, and long enough for that.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
