@@ -38,8 +38,8 @@ PARTITION = 1_000_000
 _US = 1_000_000
 _SELECT = "SELECT seq, call_id, caller, type, robot, body FROM events"
 JOURNALS = 1000
-"""Maximum number of journals of each robot: those that shipped last. A robot that is sound ships those of its newest
-20 runs."""
+"""Maximum number of journals of each robot: those that shipped last. A robot that is sound ships those of the runs
+that it keeps, a few dozen at most."""
 _GONE_DAYS = 60.0
 """Minimum number of days without shipping after which a journal is forgotten; never less than twice the retention."""
 
