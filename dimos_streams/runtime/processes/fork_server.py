@@ -26,7 +26,7 @@ from typing import Any, NoReturn
 
 from dimos_streams import clock
 from dimos_streams.common.importing import LIBRARY, SKILLS, is_within
-from dimos_streams.common.process.matrices import one_thread_for_matrices
+from dimos_streams.common.process.threads import one_thread_for_matrices
 from dimos_streams.errors import UserError
 from dimos_streams.messages import registry
 from dimos_streams.runtime.processes.sources import Stamp, forget_stale_bytecode, is_installed, stamp
