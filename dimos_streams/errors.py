@@ -100,7 +100,7 @@ class RobotNeededError(UserError, SkillError):
     """Raised at a fleet's hub for what could be meant for several robots, and names none."""
 
 
-class UnknownCallError(SkillError):
+class UnknownCallError(UserError, SkillError):
     """Raised for an id of which no call is remembered."""
 
     def __init__(self, call_id: str) -> None:

@@ -16,6 +16,8 @@ from dimos_streams.common.process.own_code import raised_at, show_if_debugging
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError, suggest
 
+LIBRARY, SKILLS = "dimos_streams", "dimos_streams.skills"
+"""The package of this library, and the one within it that has the stock skills."""
 EXTRAS = {
     "mujoco": "sim",
     "simplejpeg": "sim",
@@ -34,6 +36,11 @@ _NO_SUCH_NAME = re.compile(r"(cannot import name '(.+)' from '(.+)') \(.*\)")
 """Python's text for a name that a module does not have, with the module's file."""
 _first: list[str] = []
 """The folder in which modules that somebody names are looked for first, if there is one."""
+
+
+def is_within(name: str, package: str) -> bool:
+    """Return whether a Python module is a package, or in it."""
+    return name == package or name.startswith(f"{package}.")
 
 
 def is_reference(text: str) -> bool:

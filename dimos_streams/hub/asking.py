@@ -18,9 +18,9 @@ from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S
 from dimos_streams.hub.storage.rows import CommandState, NewCommand, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import in_thread
+from dimos_streams.hub.woken import Woken
 from dimos_streams.tool_stream.event import json_text
 
-_POLL_S = 0.5
 _EXPIRES_IN_S = DEFAULT_EXPIRY_S
 _ANSWER_S = 15.0
 """Time, in seconds, of waiting for an answer after a command's expiry, if whoever asks does not say how long."""
@@ -105,12 +105,12 @@ class Asker:
         self._storage = storage
         self._executor = executor
         self._waiting: dict[int, list[asyncio.Future[CommandState]]] = {}
-        self._woken = asyncio.Event()
+        self._woken = Woken()
         self._ended = False
 
     def wake(self) -> None:
         """Note that there may be an answer."""
-        self._woken.set()
+        self._woken.wake()
 
     def end(self) -> None:
         """Wait for nothing any more: whoever waits is told so. Twice is fine."""
@@ -160,19 +160,16 @@ class Asker:
     async def run(self) -> None:
         """Look for answers, until cancelled."""
         while True:
-            self._woken.clear()
             if self._waiting:
                 try:
                     states = await in_thread(self._executor, self._storage.commands.states, list(self._waiting))
                 except StorageUnavailableError as error:
                     _log.warning("answers of robots can't be read: %s", error)
+                except Exception:  # whoever asks later must not wait in vain
+                    _log.exception("answers of robots can't be read because of a defect")
                 else:
                     self._resolve(states)
-            try:
-                async with asyncio.timeout(_POLL_S):
-                    await self._woken.wait()
-            except TimeoutError:
-                continue
+            await self._woken.wait()
 
     async def _outcome(self, id: int, within_s: float) -> CommandState | None:
         if self._ended:

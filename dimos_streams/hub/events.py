@@ -19,6 +19,7 @@ from dimos_streams.errors import DimosStreamsError
 from dimos_streams.hub.storage.rows import KeptRange, RobotBatch, StorageUnavailableError, TakeAnswer
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import HubThreads, in_thread
+from dimos_streams.hub.woken import Woken
 
 T = TypeVar("T")
 
@@ -26,8 +27,6 @@ MAX_WAITING = 20_000
 """Maximum number of entries that wait to be stored; with more, robots are asked to come again."""
 _MOST = 10_000
 """Number of entries from which on no further batch joins a transaction, which may thus have one batch more."""
-_POLL_S = 0.5
-"""Interval, in seconds, of looking for what other hubs have stored, where no notice of it came."""
 _AGAIN_S = 1.0
 """Time, in seconds, after which the database is asked again when it has not answered."""
 _FEED_EVENTS, _FEED_BYTES = 4096, 4 * 1024 * 1024
@@ -174,11 +173,11 @@ class EventFeed:
         """The reason why nothing can be read at the moment; empty if it can."""
         self._storage = storage
         self._executor = threads.others
-        self._woken = asyncio.Event()
+        self._woken = Woken()
 
     def wake(self) -> None:
         """Note that there may be something new."""
-        self._woken.set()
+        self._woken.wake()
 
     def note_first(self, first: int) -> None:
         """Note that events before a number are not kept any more."""
@@ -187,7 +186,6 @@ class EventFeed:
     async def run(self) -> None:
         """Hand on what is new, until cancelled."""
         while True:
-            self._woken.clear()
             try:
                 while await self._read_on():
                     pass
@@ -200,11 +198,7 @@ class EventFeed:
                 self.trouble = f"internal error ({type(error).__name__})"
                 _log.exception("events can't be read")
                 await asyncio.sleep(_AGAIN_S)
-            try:
-                async with asyncio.timeout(_POLL_S):
-                    await self._woken.wait()
-            except TimeoutError:
-                continue
+            await self._woken.wait()
 
     async def _read_on(self) -> bool:
         """Hand on a page; return whether there was any."""

@@ -159,6 +159,9 @@ class FleetHub:
             except DimosStreamsError as error:
                 _log.warning("the hub's database can't be looked after: %s", error)
                 await asyncio.sleep(_OTHERS_S)
+            except Exception:  # the hub serves without it, too
+                _log.exception("the hub's database can't be looked after because of a defect")
+                await asyncio.sleep(_OTHERS_S)
 
     async def _look_around(self, parts: HubParts) -> None:
         others = await in_thread(parts.threads.others, parts.storage.others, self.name, self.url, 3 * _OTHERS_S)

@@ -19,8 +19,8 @@ from dimos_streams.fleet.protocol import COMMANDS_AGE_S, COMMANDS_PING_S, MAX_EX
 from dimos_streams.hub.storage.rows import DueCommand, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import in_thread
+from dimos_streams.hub.woken import Woken
 
-_POLL_S = 0.5
 """Interval, in seconds, of looking for commands that other hubs were given, where no notice of it came."""
 _KEEP_S = 3.0
 _VALID_S = 12.0
@@ -82,14 +82,14 @@ class CommandStreams:
         self._ending = OwnedTasks()
         self._numbers = itertools.count(1)
         self._clocks: dict[str, int] = {}
-        self._woken = asyncio.Event()
+        self._woken = Woken()
 
     def __len__(self) -> int:
         return len(self._streams)
 
     def wake(self) -> None:
         """Note that there may be a command."""
-        self._woken.set()
+        self._woken.wake()
 
     def hear(self, robot: str, sent_utime: int) -> None:
         """Note that a robot has sent something, at a time by its own clock."""
@@ -136,16 +136,13 @@ class CommandStreams:
     async def run(self) -> None:
         """Hand commands to their streams, until cancelled."""
         while True:
-            self._woken.clear()
             try:
                 await self._hand_on()
             except StorageUnavailableError as error:
                 _log.warning("commands can't be read: %s", error)
-            try:
-                async with asyncio.timeout(_POLL_S):
-                    await self._woken.wait()
-            except TimeoutError:
-                continue
+            except Exception:  # robots wait for the commands that come after it
+                _log.exception("commands can't be read because of a defect")
+            await self._woken.wait()
 
     async def keep(self) -> None:
         """Note in the storage who is connected and was heard of, until cancelled."""
@@ -158,6 +155,9 @@ class CommandStreams:
                 await in_thread(self._executor, self._storage.robots.hear, clocks)
             except StorageUnavailableError as error:
                 _log.warning("which robots are connected can't be noted: %s", error)
+                continue
+            except Exception:  # all robots would count as gone
+                _log.exception("which robots are connected can't be noted because of a defect")
                 continue
             for robot in followed:
                 stream = self._streams.get(robot)

@@ -42,6 +42,7 @@ class ProcessView:
     state: ProcessState
     restarts: int
     why: str = ""
-    """The reason for its last restart, and the seconds until the next one; empty once it is ready."""
+    """The reason for its last restart, and the seconds until the next one, or for its failure if it is not restarted;
+    empty once it is ready."""
     failing: str = ""
     """The reason why it can't be relied on: it is down or hangs, or has ended by itself again and again; or empty."""

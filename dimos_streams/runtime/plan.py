@@ -11,11 +11,11 @@ from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.blueprint.wiring import agents_of, channels_of, deliveries, wire
 from dimos_streams.bus import Delivery
+from dimos_streams.common.importing import LIBRARY, SKILLS, is_within
 from dimos_streams.common.names import robot_of
-from dimos_streams.module import Module, RunContext, Services
+from dimos_streams.module import RunContext, Services
 from dimos_streams.runtime.options import RunOptions
 
-_LIBRARY, _SKILLS = "dimos_streams.", "dimos_streams.skills."
 _STRICTNESS: tuple[Restart, ...] = ("never", "on-failure", "always")
 
 
@@ -116,21 +116,18 @@ def library_imports(modules: Iterable[ModulePlan]) -> list[str]:
     Each process imports stock skills, and what is not the library's, by itself: a run goes on while they change.
     """
     classes = dict.fromkeys(module_class(plan.spec) for plan in modules)
-    of_library = [cls for cls in classes if cls.__module__.startswith(_LIBRARY) and not _is_skill(cls)]
-    names = ((*cls.packages, cls.__module__, *cls.late_imports) for cls in of_library)
+    names = (
+        (*cls.packages, cls.__module__, *cls.late_imports)
+        for cls in classes
+        if is_within(cls.__module__, LIBRARY) and not is_within(cls.__module__, SKILLS)
+    )
     return list(dict.fromkeys(name for each in names for name in each))
 
 
 def own_packages(modules: Iterable[ModulePlan]) -> list[str]:
     """Return the top-level packages of modules that are not the library's."""
-    types = dict.fromkeys(plan.spec.type for plan in modules)
-    return list(
-        dict.fromkeys(each.partition(":")[0].partition(".")[0] for each in types if not each.startswith(_LIBRARY))
-    )
-
-
-def _is_skill(cls: type[Module]) -> bool:
-    return cls.__module__.startswith(_SKILLS)
+    places = dict.fromkeys(plan.spec.type.partition(":")[0] for plan in modules)
+    return list(dict.fromkeys(each.partition(".")[0] for each in places if not is_within(each, LIBRARY)))
 
 
 def context_for(

@@ -19,7 +19,14 @@ from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.liveness.part_state import ClockOffset
 
+STOP_BOUND_S = 15.0
+"""Maximum time, in seconds, that a run, or a part of one, may take to end after it was asked to."""
 _KEPT_RUNS = 20
+"""The number of ended runs that are kept, of those that were ready once."""
+_KEPT_STARTS = 5
+"""The number of ended runs that are kept, of those that never were: they drive out none that was."""
+_READY_FILE = "ready"
+"""The name, in a run's directory, of the file that says that all of the run was ready once."""
 _DIGITS = 13
 """The number of digits with which each run's directory begins: they are in the order of their names."""
 RECORD_FILE = "run.json"
@@ -81,7 +88,8 @@ def state_dir() -> Path:
 
 
 def new_run_dir(name: str) -> Path:
-    """Create a directory for a new run; of ended runs only the newest are kept.
+    """Create a directory for a new run; of ended runs only the newest are kept, and few of those that were never
+    ready.
 
     Raises ``UserError`` if it can't be written, or another user could replace its files.
     """
@@ -154,6 +162,11 @@ def write(record: RunRecord) -> None:
     replace_text(record.run_dir / RECORD_FILE, record.model_dump_json(indent=1))
 
 
+def note_ready(run_dir: Path) -> None:
+    """Write down, for the time after its end, that all of a run is ready. Raises ``OSError``."""
+    (run_dir / _READY_FILE).touch()
+
+
 def remove(record: RunRecord) -> None:
     """Make a run unknown; its other files stay. Calling it twice is fine."""
     try:
@@ -201,7 +214,9 @@ def lives(pid: object, started: object) -> bool:
 def _forget_old(runs_dir: Path) -> None:
     """Delete the oldest ended runs. What is not provably a run stays, and what can't be deleted is reported."""
     ended = [path for path in sorted(runs_dir.iterdir()) if is_ended_run(path)]
-    for path in ended[:-_KEPT_RUNS]:
+    ran = [path for path in ended if (path / _READY_FILE).exists()]
+    only_begun = [path for path in ended if path not in ran]
+    for path in (*ran[:-_KEPT_RUNS], *only_begun[:-_KEPT_STARTS]):
         try:
             shutil.rmtree(path)
         except OSError as error:

@@ -67,6 +67,7 @@ def test_whoever_waits_for_a_run_that_dies_is_told_and_its_calls_are_listed_afte
     assert machine.leaves_nothing()
 
     ended = machine("status", "--all", "--json").json["ended"]
+    assert Path(ended[-1]["run_dir"], "ready").exists(), "starts that fail do not drive it out"
     listed = machine("calls", "--run", run["run_id"])
     assert re.fullmatch(rf"run {run['run_id']} {KILLED}\n", listed.err)
     assert shown(listed) == {"stumble": "failed", "move": "cancelled", "wander": "cancelled", "say": "cancelled"}

@@ -10,7 +10,8 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.cli.exit_codes import MEANINGS, code_of
+from dimos_streams.cli.exit_codes import MEANINGS, code_of, code_of_error
+from dimos_streams.client.problems import problem_error
 from dimos_streams.testing.model_reply import Reply
 from dimos_streams.testing.model_server import ModelServer, RecordedRequest
 from dimos_streams.tool_stream.event import ToolEvent
@@ -28,6 +29,12 @@ REPLIES = {
     "break off there": Reply.say("I would drive").but(cut_after=2),
     "all is fine": Reply.say("Done."),
 }
+
+
+@pytest.mark.parametrize("problem", ["unknown-skill", "unknown-agent", "unknown-robot", "unknown-call"])
+def test_what_a_bridge_does_not_know_was_typed_wrong(problem: str) -> None:
+    error = problem_error({"type": f"urn:dimos-streams:{problem}", "detail": "there is none"})
+    assert code_of_error(error) == 2
 
 
 def answer(request: RecordedRequest) -> Reply:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +11,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.cli.running.run_entry import RunEntry
 from dimos_streams.cli.running.run_plan import RunPlan
+from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.events import ProcessView
 from dimos_streams.runtime.options import RunOptions
@@ -41,4 +44,44 @@ async def test_a_process_that_has_lasted_is_not_shown_as_failing_for_ever(
     assert shown() == "no camera"
     await until(lambda: shown() == "", 20.0)
     entry.remove("stopped")
+    assert registry.runs() == []
+
+
+@pytest.mark.virtual_time
+async def test_what_happens_at_once_is_one_renewal_which_shows_the_last_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
+    run_dir = tmp_path / "runs" / "unplugged-1"
+    run_dir.mkdir(parents=True)
+    restarts, looked = [0], list[float]()
+
+    def processes() -> list[ProcessView]:
+        looked.append(clock.monotonic())
+        return [
+            ProcessView(label="camera", modules=("camera",), pid=os.getpid(), state="ready", restarts=restarts[0])
+        ]
+
+    entry = RunEntry(
+        RunPlan(blueprint=blueprints.unplugged, mode="live"),
+        RunOptions(bus_url="memq://", run_dir=run_dir),
+        processes,
+    )
+    entry.renew()
+    await asyncio.sleep(1.0)
+    for _ in range(50):
+        restarts[0] += 1
+        entry.renew_soon()
+    await asyncio.sleep(0.001)
+    assert len(looked) == 2, "one event is shown at once"
+    for _ in range(50):
+        restarts[0] += 1
+        entry.renew_soon()
+        await asyncio.sleep(0.002)
+    await until(lambda: registry.runs()[0].processes[0]["restarts"] == 100)
+    assert len(looked) <= 5
+    assert registry.runs()[0].processes[0]["pid_started"] == process_start(os.getpid())
+    entry.renew_soon()
+    entry.remove("stopped")
+    await asyncio.sleep(1.0)
     assert registry.runs() == []

@@ -52,7 +52,7 @@ def test_what_a_robot_says_of_itself_is_no_order_for_a_terminal(
             assert run("robots", "list", "--database", database, *more) == 0
             said = capsys.readouterr().out
             assert "all " in said
-            assert said.removesuffix("\n").isprintable(), said
+            assert said.replace("\n", "").isprintable(), said
 
 
 @pytest.mark.slow
@@ -67,6 +67,12 @@ def test_a_token_ends_only_for_one_that_is_written(tmp_path: Path, capsys: pytes
         assert run("robots", "add", "r2", "--write", f"{path}", "--database", url) == 2
     assert run("robots", "add", "r1", "--write", f"{file}", "--database", url) == 2
     assert not file.exists(), "r1 is known already"
+    for words in (["add", "r1", "--new-token"], ["list"]):
+        with open("/dev/full", "w") as full, pytest.MonkeyPatch.context() as patch:
+            patch.setattr("sys.stdout", full)
+            assert run("robots", *words, "--database", url) == 1
+        said = capsys.readouterr().err
+        assert said.endswith("error: standard output can't be written: No space left on device\n")
     storage = HubStorage(open_engine(url))
     try:
         assert (storage.robots.of_token(token), [row.name for row in storage.robots.all()]) == ("r1", ["r1"])
@@ -88,6 +94,9 @@ def test_a_token_ends_only_for_one_that_is_written(tmp_path: Path, capsys: pytes
         (["--host", "0.0.0.0"], "needs a token for operators: set --token-file or DIMOS_STREAMS_TOKEN"),
         (["--token-file", "/nowhere"], "--token-file /nowhere: No such file"),
         (["--connections", "100000"], "needs 100256 open files"),
+        (["--keep-days", "inf"], "a hub can't keep events for inf days; valid are at most 36500"),
+        (["--keep-days", "nan"], "Invalid value for '--keep-days': it must be at least 0.001 (given: 'nan')"),
+        (["--keep-days", "1e300"], "a hub can't keep events for 1e+300 days; valid are at most 36500"),
         (
             ["--database", "sqlite:///x.sqlite", "robots", "add", "r1"],
             "--database is before `robots`, which would not",
@@ -106,6 +115,11 @@ def test_what_a_hub_can_not_use_is_told_in_a_line(
     assert (why in said.err, said.err.count("\n"), said.out) == (True, 1, "")
 
 
+def test_of_two_tokens_for_operators_none_is_taken_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("--port", "0", "--token-file", "/nowhere", "--token", "opens-all-of-it") == 2
+    assert "--token is the operators' token, and so is what is in --token-file /nowhere" in capsys.readouterr().err
+
+
 def test_an_old_or_damaged_database_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "hub.sqlite"
     database = ["--database", f"sqlite:///{path}"]
@@ -116,8 +130,8 @@ def test_an_old_or_damaged_database_is_told_in_a_line(tmp_path: Path, capsys: py
     assert run("--port", "0", *database) == 2
     assert "has schema 9, and this hub (version" in capsys.readouterr().err
     path.write_bytes(b"no database" * 1000)
-    assert run("--port", "0", *database) == 1
-    assert capsys.readouterr().err == f"error: the hub's database {path}: file is not a database\n"
+    assert run("--port", "0", *database) == 2
+    assert capsys.readouterr().err == f"error: the hub's database {path} can't be used: file is not a database\n"
 
 
 @pytest.mark.parametrize(
@@ -131,12 +145,18 @@ def test_an_old_or_damaged_database_is_told_in_a_line(tmp_path: Path, capsys: py
             "the hub's database nodir/x.sqlite can't be used: there is no directory /",
         ),
         (["robots", "add", "r1"], "nodir/x.sqlite", "/nodir"),
-        (["--port", "0"], "robot.yaml", "the hub's database robot.yaml can't be used: the file is not a database"),
+        (["--port", "0"], "robot.yaml", "the hub's database robot.yaml can't be used: file is not a database"),
+        (["robots", "list"], "robot.yaml", "the hub's database robot.yaml can't be used: file is not a database"),
+        (["migrate"], "robot.yaml", "the hub's database robot.yaml can't be used: file is not a database"),
+        (["--port", "0"], "other.db", "other.db has tables of another program; give the hub one of its own"),
+        (["robots", "list"], "other.db", "other.db has tables of another program; give the hub one of its own"),
+        (["robots", "add", "r1"], "other.db", "other.db has tables of another program"),
+        (["migrate"], "other.db", "other.db has tables of another program"),
         (["--port", "0"], ".", "the hub's database . can't be used: it is a directory"),
         (["robots", "add", "r1"], ".", "it is a directory"),
     ],
 )
-def test_a_database_that_is_none_is_refused_and_nothing_is_made(
+def test_a_database_that_is_no_hub_s_is_refused_and_nothing_is_made_or_changed(
     words: list[str],
     name: str,
     why: str,
@@ -146,6 +166,13 @@ def test_a_database_that_is_none_is_refused_and_nothing_is_made(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "robot.yaml").write_text("name: robot\n")
-    assert run(*words, "--database", f"sqlite:///{name}") != 0
+    with sqlite3.connect("other.db") as db:
+        db.execute("CREATE TABLE fleet (car text)")
+    db.close()
+    for path in tmp_path.iterdir():
+        path.chmod(0o644)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    assert run(*words, "--database", f"sqlite:///{name}") == 2
     assert why in capsys.readouterr().err
-    assert [path.name for path in tmp_path.iterdir()] == ["robot.yaml"]
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == before
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o644}

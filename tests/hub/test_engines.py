@@ -229,7 +229,7 @@ def test_what_is_no_database_leaves_no_connection_open(tmp_path: Path) -> None:
     engine = SqliteEngine(path, partition=PARTITION)
     before = os.listdir("/proc/self/fd")
     for _ in range(3):
-        with pytest.raises(StorageUnavailableError), engine.reading():
+        with pytest.raises(UserError), engine.reading():
             pass
     assert len(os.listdir("/proc/self/fd")) <= len(before)
 

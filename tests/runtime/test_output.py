@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams.cli.terminal.log_files import RunLogs
 from dimos_streams.common.secrets import REDACTED, know
+from dimos_streams.runtime.processes import output
 from dimos_streams.runtime.processes.output import RedactedLines
+from dimos_streams.runtime.processes.rotated_log import LogTail
 
 SECRET = "sk-p1ant3d/key+7"
 IN_LINES = "-----BEGIN KEY-----\nMIIEvQIBADANBgkq\n-----END KEY-----"
@@ -72,6 +75,42 @@ def test_the_lines_of_several_threads_all_come_out() -> None:
     assert file.getvalue().decode() == f"{REDACTED} said\n" * 2000
 
 
+def test_a_log_is_begun_anew_when_it_is_large_and_read_over_that(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(output, "MAX_BYTES", 100)
+    log = tmp_path / "logs" / "a.log"
+    log.parent.mkdir()
+    tail = LogTail(log)
+    assert tail.read() == b"", "there is none yet"
+    told, whole = b"", ""
+    with output.open_log(log) as first, output.open_log(log) as second:  # as while one process follows another
+        for number in range(40):
+            line = f"line {number:04}"
+            print(line, file=second if number % 7 == 3 else first)
+            whole += f"{line}\n"
+            told += tail.read()
+    assert told.decode() == whole, "each line once, in order"
+    assert [path.name for path in sorted(log.parent.iterdir())] == ["a.log", "a.log.1"]
+    assert all(0 < path.stat().st_size <= 100 for path in log.parent.iterdir())
+    kept = LogTail(log).read().decode()
+    assert whole.endswith(kept)
+    assert len(kept) == sum(path.stat().st_size for path in log.parent.iterdir())
+    lines = RunLogs(tmp_path, None).new_lines()
+    assert "".join(f"{line.raw}\n" for line in lines) == kept
+    assert {line.process for line in lines} == {"a"}
+
+
+def test_a_log_that_can_not_be_begun_anew_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "MAX_BYTES", 20)
+    log = tmp_path / "a.log"
+    (tmp_path / "a.log.1").mkdir()
+    with output.open_log(log) as file:
+        for _ in range(5):
+            print("ten bytes", file=file)
+    assert log.read_text() == "ten bytes\n" * 5
+
+
 _MODULE = f"""
 import sys, warnings
 from pathlib import Path
@@ -83,6 +122,19 @@ print("of", {SECRET!r})
 warnings.warn("beware of " + {SECRET!r})
 print("ends with", {SECRET!r}, end="", file=sys.stderr)
 """
+
+
+@pytest.mark.slow
+def test_what_is_no_python_writes_to_the_log_that_was_begun_anew(tmp_path: Path) -> None:
+    code = (
+        "import os, sys; from pathlib import Path; from dimos_streams.runtime.processes import output;"
+        "output.MAX_BYTES = 20; output.write_to(Path(sys.argv[1]));"
+        "[print('ten bytes') for _ in range(3)]; os.write(1, b'out\\n'); os.write(2, b'err\\n')"
+    )
+    log = tmp_path / "a.log"
+    subprocess.run([sys.executable, "-c", code, str(log)], check=True, timeout=30)
+    assert log.read_text() == "ten bytes\nout\nerr\n"
+    assert (tmp_path / "a.log.1").read_text() == "ten bytes\n" * 2
 
 
 @pytest.mark.slow

@@ -190,5 +190,20 @@ def test_logs_come_in_pieces_of_whole_lines(tmp_path: Path) -> None:
         read_chunk(tmp_path, "skill", 0)
 
 
+def test_logs_in_pieces_go_on_over_a_file_that_was_begun_anew(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "skills.log"
+    lines = [f"{number:05} {'x' * 60}\n" for number in range(1000)]
+    log.write_text("".join(lines[:900]))
+    log.rename(log.with_name("skills.log.1"))
+    log.write_text("".join(lines[900:]))
+    for begin, since in ((300 * 67, 300), (900 * 67, 900)):
+        text, at, more = "", begin, True
+        while more:
+            chunk = read_chunk(tmp_path, "skills", at)
+            text, at, more = text + chunk.text, chunk.next_offset, chunk.more
+        assert text == "".join(lines[since:])
+
+
 def test_each_part_knows_the_agents_of_all() -> None:
     assert ROBOT.agents == BRAIN.agents == {"agent"}

@@ -15,7 +15,16 @@ from dimos_streams import clock
 from dimos_streams.cli.terminal.log_files import find_run_dir
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, is_ended_run, own, pid_space, process_start
 from dimos_streams.errors import NoRunError, UserError
-from dimos_streams.runtime.registry import RunRecord, keep_private, new_run_dir, run_dirs, runs, state_dir, write
+from dimos_streams.runtime.registry import (
+    RunRecord,
+    keep_private,
+    new_run_dir,
+    note_ready,
+    run_dirs,
+    runs,
+    state_dir,
+    write,
+)
 from tests.helpers import until
 
 
@@ -36,9 +45,11 @@ def test_a_process_that_has_ended_does_not_live_until_its_parent_looks() -> None
         assert process_start(process.pid) is None
 
 
-def make_run(name: str, *, lives: bool = False) -> Path:
+def make_run(name: str, *, lives: bool = False, was_ready: bool = True) -> Path:
     path = state_dir() / "runs" / name
     (path / "logs").mkdir(parents=True)
+    if was_ready:
+        note_ready(path)
     if lives:
         own(path)
     else:
@@ -69,6 +80,14 @@ def test_only_ended_runs_are_forgotten() -> None:
     kept = [living, foreign / "beach.jpg", copied, elsewhere, runs / "0000-link-1", runs / "a file", own / "logs"]
     assert [path for path in kept if not path.exists()] == []
     assert (runs / "0000-broken-1").exists()
+
+
+def test_starts_that_fail_drive_out_no_run_that_was_ready() -> None:
+    ran = [make_run(f"{number:04}-rover-7") for number in range(1, 21)]
+    failed = [make_run(f"{number:04}-rover-7", was_ready=False) for number in range(21, 50)]
+    new_run_dir("rover")
+    assert [path for path in ran if not path.exists()] == []
+    assert [path for path in failed if path.exists()] == failed[-5:]
 
 
 def test_runs_are_newer_or_older_by_when_they_began_wherever_the_clock_is_set_to(

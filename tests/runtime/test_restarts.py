@@ -286,9 +286,9 @@ async def test_pauses_double_up_to_five_seconds_until_it_runs_steadily() -> None
 @pytest.mark.parametrize(
     ("policy", "code", "becomes"),
     [
-        ("on-failure", 0, "stopped"),
+        ("on-failure", 0, "waiting"),
         ("always", 0, "waiting"),
-        ("never", 0, "stopped"),
+        ("never", 0, "failed"),
         ("on-failure", 1, "waiting"),
         ("always", 1, "waiting"),
         ("never", 1, "failed"),
@@ -303,8 +303,9 @@ async def test_what_becomes_of_a_process_that_ends_is_its_policy_s(policy: Resta
     await asyncio.sleep(0.1)
     assert waiting.done() == (becomes == "failed")
     if becomes == "failed":
-        with pytest.raises(ModuleFailedError, match=r"process 'talker' ended with exit code 1$"):
+        with pytest.raises(ModuleFailedError, match=rf"process 'talker' ended with exit code {code}$"):
             await waiting
+    assert f"process 'talker' ended with exit code {code}" in run.supervisor.processes()[0].failing
     waiting.cancel()
     await run.supervisor.stop()
     assert next(event.process for event in run.reported("stopping")) == "listener"

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.cli.terminal.run_text import restarting
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.live import supervisor as supervisor_module
 from dimos_streams.runtime.processes.worker import WorkerTask
@@ -134,8 +136,14 @@ async def test_a_successor_that_does_not_start_is_not_the_run_s_failure(policy: 
     with pytest.raises(ModuleFailedError, match=r"^no kettle$"):
         await run.supervisor.restart("talker", "its code changed")
     assert run.states() == [becomes, "ready"]
+    (view, _) = run.supervisor.processes()
+    assert view.failing.startswith("no kettle"), "`run --duration` names it"
+    (line,) = restarting([asdict(view)])
+    again = "; again in 0.2 s" if becomes == "waiting" else "; `dimos-streams restart talker` starts it again"
+    assert line == f"{'RESTART' if becomes == 'waiting' else 'FAILED'} talker: no kettle{again}"
     Worker.unstartable = False
     await run.supervisor.restart("talker", "mended")
+    assert run.supervisor.processes()[0].failing == ""
     await asyncio.sleep(5.0)
     assert run.states() == ["ready", "ready"]
     assert [each.pid for each in made() if each.plan.label == "talker"][-1] is not None

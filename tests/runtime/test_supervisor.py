@@ -113,15 +113,23 @@ def test_a_failure_at_start_is_the_runs(
     assert ("Traceback" in log) == (error is ModuleFailedError), "where it broke, unless the user can mend it"
 
 
-def test_a_killed_process_comes_back(bus_url: str, tmp_path: Path) -> None:
+def test_a_process_that_others_end_comes_back(bus_url: str, tmp_path: Path) -> None:
     async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
         await supervisor.start()
-        talker = supervisor.processes()[0]
-        assert talker.pid is not None
-        os.kill(talker.pid, signal.SIGKILL)
-        await until(lambda: supervisor.processes()[0].state == "ready" and supervisor.processes()[0].restarts == 1)
-        assert supervisor.processes()[0].pid != talker.pid
-        assert any(event.kind == "restarting" and "SIGKILL" in event.text for event in events)
+        for restarts, number in enumerate((signal.SIGKILL, signal.SIGTERM), 1):
+            talker = supervisor.processes()[0]
+            assert talker.pid is not None
+            os.kill(talker.pid, number)
+
+            def back(restarts: int = restarts) -> bool:
+                view = supervisor.processes()[0]
+                return (view.state, view.restarts) == ("ready", restarts)
+
+            await until(back)
+            assert supervisor.processes()[0].pid != talker.pid
+        killed, ended = (event.text for event in events if event.kind == "restarting")
+        assert "ended by SIGKILL" in killed
+        assert "ended with exit code 0" in ended, "it was asked to by somebody else than its supervisor"
 
     run_pair(pair(), bus_url, tmp_path, scenario)
 

@@ -17,14 +17,13 @@ from dimos_streams.cli.bridge_client.connection import (
 )
 from dimos_streams.errors import DimosStreamsError, SkillError, UserError, suggest
 from dimos_streams.operator.reporting import CLI
+from dimos_streams.runtime.registry import STOP_BOUND_S
 from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
 
 if TYPE_CHECKING:
     from dimos_streams.runtime.registry import RunRecord
 
 _ANSWERS_WITHIN_S = 10.0
-_STOP_BOUND_S = 15.0
-"""Maximum time, in seconds, that a run, or a part of one, may take to end after it was asked to."""
 _LOOK_EVERY_S = 0.2
 _END = f"/{PART}"
 
@@ -74,7 +73,7 @@ async def stop_part(address: BridgeAddress, machine: str) -> None:
     """End a machine's part and wait until it has gone. Raises as ``ask_part`` does, and ``DimosStreamsError`` for one
     that goes on."""
     await ask_part(address, machine, "stop_part", {})
-    deadline = clock.monotonic() + _STOP_BOUND_S
+    deadline = clock.monotonic() + STOP_BOUND_S
     while clock.monotonic() < deadline:
         await asyncio.sleep(_LOOK_EVERY_S)
         try:
@@ -82,7 +81,7 @@ async def stop_part(address: BridgeAddress, machine: str) -> None:
                 return
         except BridgeUnreachableError:  # it was in that part
             return
-    raise DimosStreamsError(f"the part on {machine!r} did not end within {_STOP_BOUND_S:g} s; stop it there")
+    raise DimosStreamsError(f"the part on {machine!r} did not end within {STOP_BOUND_S:g} s; stop it there")
 
 
 def part_here(machine: str, selector: str | None) -> RunRecord | None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import write_json
+from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.hub.settings import HubSettings
 
 if TYPE_CHECKING:
@@ -86,7 +86,7 @@ def serve(
         database=database,
         host=host,
         port=port,
-        token=_token(token, token_file),
+        token=_token(context, token, token_file),
         allowed_hosts=tuple(allowed_host or ()),
         connections=connections,
         retention=Retention(days=keep_days, events=keep_events),
@@ -104,7 +104,7 @@ def migrate(database: Database = _DEFAULTS.database) -> None:
         version = storage.open(migrate=True)
     finally:
         storage.close()
-    print(f"schema {SCHEMA}" + (", as before" if version == SCHEMA else f", was {version}" if version else ", new"))
+    write(f"schema {SCHEMA}" + (", as before" if version == SCHEMA else f", was {version}" if version else ", new"))
 
 
 def add(
@@ -138,11 +138,9 @@ def add(
     storage = _opened(database)
     try:
         with _written(token_file, token) if token_file else contextlib.nullcontext():
-            storage.robots.add(name, token, again=new_token)
+            storage.robots.add(name, token, again=new_token, hand_over=None if token_file else write)
     finally:
         storage.close()
-    if token_file is None:
-        print(token)
 
 
 def remove(name: RobotArgument, database: Database = _DEFAULTS.database) -> None:
@@ -156,7 +154,6 @@ def remove(name: RobotArgument, database: Database = _DEFAULTS.database) -> None
 
 def list_robots(database: Database = _DEFAULTS.database, as_json: options.Json = False) -> None:
     """Show the robots that may connect, and how they are."""
-    from dimos_streams.common.printable import printable
     from dimos_streams.hub.fleet_view import FleetRobot
 
     storage = _opened(database, make=False)
@@ -166,12 +163,12 @@ def list_robots(database: Database = _DEFAULTS.database, as_json: options.Json =
     finally:
         storage.close()
     if as_json:
-        write_json([view.model_dump(mode="json") for view in views])
+        write_json([view.model_dump(mode="json") for view in views], indent=2)
         return
     for view in views:
         heard = "never heard of" if view.heard_s is None else f"heard of {view.heard_s:.0f} s ago"
         link = "connected" if view.connected else heard
-        print(printable(f"{view.name}  {link}  {view.status}  {'; '.join(view.notes)}").rstrip())
+        write(f"{view.name}  {link}  {view.status}  {'; '.join(view.notes)}".rstrip())
 
 
 async def _serve(settings: HubSettings) -> None:
@@ -185,7 +182,7 @@ async def _serve(settings: HubSettings) -> None:
     try:
         from dimos_streams.hub.storage.urls import shown
 
-        print(f"serving on {hub.url}, from {shown(settings.database)}", flush=True)
+        write(f"serving on {hub.url}, from {shown(settings.database)}")
         await hub.wait()
     finally:
         await finish(hub.stop())
@@ -202,12 +199,17 @@ def _check_place(context: typer.Context) -> None:
         )
 
 
-def _token(given: str | None, file: Path | None) -> str | None:
+def _token(context: typer.Context, given: str | None, file: Path | None) -> str | None:
+    """Return the operators' token; a file counts before the environment. Raises ``UserError``."""
     from dimos_streams.common.http.bearer import token_in
     from dimos_streams.errors import UserError
 
     if file is None:
         return given
+    if "token" in options.given_on_command_line(context):
+        raise UserError(
+            f"--token is the operators' token, and so is what is in --token-file {file}; give one of them"
+        )
     try:
         return token_in(file)
     except (OSError, UnicodeDecodeError) as error:

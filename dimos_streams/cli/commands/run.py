@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from typing import TYPE_CHECKING
 
@@ -46,6 +45,7 @@ def run(
     from dimos_streams.cli.running.plan_checks import check_options, check_plan, mode_of, watch_sources
     from dimos_streams.cli.running.record_plan import record_plan, unused_patterns
     from dimos_streams.cli.running.run_plan import WAIT_S, RunPlan, prepare
+    from dimos_streams.common.process.threads import one_thread_for_matrices
     from dimos_streams.module import LOSS_BOUND_S
 
     to_record = record_plan(record, record_channels, record_without, record_split)
@@ -63,8 +63,7 @@ def run(
         hub=hub,
         foxglove=foxglove,
     )
-    # Numpy reads it only once. One thread is faster for matrices as small as ours.
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    one_thread_for_matrices()
     if reload:
         watch_sources(mode)
     known = frozenset(sys.modules)

@@ -23,6 +23,9 @@ from dimos_streams.runtime.live.slots import STEADY_AFTER_S
 from dimos_streams.runtime.options import RunOptions
 
 _RENEW_S = 5.0
+"""The time, in seconds, after which a record that could not be written is tried again."""
+_APART_S = 0.05
+"""The least time, in seconds, between two renewals for what happens: of many processes much happens at once."""
 
 _log = LimitedLog(logging.getLogger(__name__), period_s=60.0)
 
@@ -35,6 +38,9 @@ class RunEntry:
         self._options = options
         self._processes = processes
         self._renewing: asyncio.TimerHandle | None = None
+        self._renewed_at = float("-inf")
+        self._starts: dict[int, int] = {}
+        """The start of each living process, by its number."""
         self._removed = False
         self.record: registry.RunRecord | None = None
         """The record as it was made last; None if there is none."""
@@ -47,8 +53,12 @@ class RunEntry:
         options = self._options
         if options.run_dir is None or self._removed:
             return
+        if self._renewing is not None:
+            self._renewing.cancel()
+            self._renewing = None
         first = self.record is None
         self.record = self._present(options.run_dir)
+        self._renewed_at = clock.monotonic()
         try:
             if first:
                 keep_settings(self._plan.blueprint, options.run_dir)
@@ -62,9 +72,25 @@ class RunEntry:
         if any(process["failing"] and process["state"] == "ready" for process in self.record.processes):
             self._renew_in(STEADY_AFTER_S)
 
+    def renew_soon(self) -> None:
+        """Renew the record when what is happening has come true: once for all that happens at about the same time."""
+        if self._options.run_dir is not None and not self._removed:
+            self._renew_in(max(0.0, self._renewed_at + _APART_S - clock.monotonic()))
+
+    def note_ready(self) -> None:
+        """Write down that all of the run is ready: as a run that has ended it is kept longer then."""
+        if self.record is None:
+            return
+        try:
+            registry.note_ready(self.record.run_dir)
+        except OSError as error:
+            _log.warning("that the run is ready can't be written down, so it may be deleted early: %s", error)
+
     def remove(self, how: str) -> None:
         """Take the entry back, and write down how the run has ended; ``renew`` does nothing from now on."""
         self._removed = True
+        if self._renewing is not None:
+            self._renewing.cancel()
         if self.record is None:
             return
         with contextlib.suppress(OSError):  # on a full disk its directory does not say it
@@ -89,17 +115,24 @@ class RunEntry:
             token=options.token,
             started_utime=self.record.started_utime if self.record else clock.utime(),
             run_dir=run_dir,
-            processes=tuple(map(_with_start, self._processes())),
+            processes=self._with_starts(self._processes()),
+        )
+
+    def _with_starts(self, processes: list[ProcessView]) -> tuple[dict[str, object], ...]:
+        """Return processes with their starts, which distinguish each from a later one of its number."""
+        pids = [process.pid for process in processes if process.pid is not None]
+        starts = ((pid, self._starts.get(pid) or process_start(pid)) for pid in pids)
+        self._starts = {pid: started for pid, started in starts if started is not None}
+        return tuple(
+            {**asdict(each), "pid_started": None if each.pid is None else self._starts.get(each.pid)}
+            for each in processes
         )
 
     def _renew_in(self, seconds: float) -> None:
-        """Renew the run's record later, unless that is to be done already. The run goes on without it: other commands
-        see its state for themselves."""
-        if self._renewing is None or self._renewing.when() <= clock.monotonic():
-            self._renewing = asyncio.get_running_loop().call_later(seconds, self.renew)
-
-
-def _with_start(process: ProcessView) -> dict[str, object]:
-    """Return a process with its start, which distinguishes it from a later one of its number."""
-    started = None if process.pid is None else process_start(process.pid)
-    return {**asdict(process), "pid_started": started}
+        """Renew the run's record later, unless that is to be done earlier already. The run goes on without it: other
+        commands see its state for themselves."""
+        if self._renewing is not None:
+            if self._renewing.when() <= clock.monotonic() + seconds:
+                return
+            self._renewing.cancel()
+        self._renewing = asyncio.get_running_loop().call_later(seconds, self.renew)

@@ -127,7 +127,7 @@ class _Session:
         ]
         if part is not None:
             part.host.declare_ready()
-            ends.append(asyncio.ensure_future(part.report(self._reporter.note, self._entry.renew)))
+            ends.append(asyncio.ensure_future(part.report(self._reporter.note, self._entry.renew_soon)))
         duration = self._plan.duration_s
         if self._plan.mode == "virtual" and duration is None:
             ends.append(asyncio.ensure_future(self._stall.run(link.watch)))
@@ -202,7 +202,14 @@ class _Session:
         if not isinstance(runner, Supervisor) or run_dir is None:
             yield
             return
-        async with controlled(run_dir, runner.restart):
+
+        async def restart(module: str, reason: str) -> tuple[str, ...]:
+            try:
+                return await runner.restart(module, reason)
+            finally:
+                self._entry.renew()  # whoever gave the order finds in `status` what has become of it
+
+        async with controlled(run_dir, restart):
             reloading = asyncio.create_task(Reloader(runner, self._on_run_event).run()) if self._plan.reload else None
             try:
                 yield
@@ -220,12 +227,14 @@ class _Session:
 
     def _on_run_event(self, event: RunEvent) -> None:
         self._reporter.module_event(event)
-        asyncio.get_running_loop().call_soon(self._entry.renew)  # when what the event says has come true
+        self._entry.renew_soon()
 
     def _announce(self) -> None:
         if self._plan.mode != "virtual":  # whose run is over before there is much to look at
             keep_all_that_is_there()
         self._ready_at = (clock.monotonic(), time.perf_counter())
+        self._entry.renew()
+        self._entry.note_ready()
         record = self._entry.record
         bridge = self._options.bridge_url if self._plan.serves else None
         parts = [
@@ -238,7 +247,6 @@ class _Session:
         run_id = record.run_id if record else None
         self._reporter.note("\n".join(filter(None, parts)), "ready", run_id=run_id, bridge=bridge)
         if self._on_ready is not None and record is not None:
-            self._entry.renew()
             self._on_ready(record)
             self._reporter = log_reporter()
 

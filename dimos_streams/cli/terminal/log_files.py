@@ -11,6 +11,7 @@ from pathlib import Path
 from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.errors import NoRunError, UserError, suggest
+from dimos_streams.runtime.processes.rotated_log import LogTail
 from dimos_streams.runtime.registry import run_dirs, runs
 
 LOOK_EVERY_S = 0.2
@@ -91,7 +92,7 @@ class RunLogs:
         self._folder = run_dir / "logs"
         self._process = process
         self._as_json = as_json
-        self._offsets: dict[Path, int] = {}
+        self._tails: dict[Path, LogTail] = {}
         self._readers: dict[Path, LineReader] = {}
         self._run_dir = run_dir
         names = [path.stem for path in self._paths(everything=True)]
@@ -140,13 +141,9 @@ class RunLogs:
         return [path for path in paths if path.stem == self._process.replace("/", ".")]
 
     def _new_lines(self, path: Path) -> list[LogLine]:
-        with path.open("rb") as file:
-            file.seek(self._offsets.get(path, 0))
-            data = file.read()
-        complete = data.rpartition(b"\n")[0]  # the rest of a line that is being written comes next time
-        self._offsets[path] = self._offsets.get(path, 0) + (len(complete) + 1 if b"\n" in data else 0)
+        tail = self._tails.setdefault(path, LogTail(path))
         reader = self._readers.setdefault(path, LineReader(path.stem))
-        return reader.read(complete.decode(errors="replace"))
+        return reader.read(tail.read().decode(errors="replace"))
 
 
 def _utime(text: str) -> int | None:

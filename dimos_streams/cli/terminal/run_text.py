@@ -81,11 +81,14 @@ def warnings(bridge: dict[str, Any]) -> Iterator[str]:
 
 
 def restarting(processes: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Yield the processes that are restarted at the moment, with why and when, and those that run but have ended
-    again and again until just now."""
+    """Yield the processes that are restarted at the moment, with why and when, those that have failed and are not
+    restarted, and those that run but have ended again and again until just now."""
     for process in processes:
-        if why := process.get("why"):
+        why = process.get("why")
+        if why and process["state"] in ("waiting", "starting"):
             yield f"RESTART {process['label']}: {why}"
+        elif why and process["state"] == "failed":
+            yield f"FAILED {process['label']}: {why}; `dimos-streams restart {process['modules'][0]}` starts it again"
         elif process["state"] == "ready" and (failing := process.get("failing")):
             restarts = plural(process["restarts"], "restart")
             yield f"FAILING {process['label']}: {restarts}, the last one just now: {failing}"

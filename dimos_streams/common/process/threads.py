@@ -1,10 +1,11 @@
-"""Functions that block, beside the loop."""
+"""Threads of a process: functions that block, beside the loop, and those with which numpy calculates."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
 import contextvars
+import os
 import threading
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -69,3 +70,9 @@ async def in_own_thread(function: Callable[..., T], *args: Any) -> T:
 
     threading.Thread(target=run, name="own thread", daemon=True).start()
     return await future
+
+
+def one_thread_for_matrices() -> None:
+    """Have numpy use one thread, which is faster for matrices as small as ours. It reads the setting only once, and
+    child processes inherit it; one that the environment has is kept."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")

@@ -17,7 +17,8 @@ _AT_ONCE = 200
 
 
 class CallTable:
-    """See ``HubStorage``."""
+    """The calls of a hub, each folded from its events as those are stored. Methods raise as those of ``HubStorage``
+    do, and wait for the database likewise."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -49,9 +49,13 @@ _FIELDS = len(_Waiting._fields)
 
 
 class CommandTable:
-    """See ``HubStorage``. How long a command is valid is counted by the database's clock alone. A command that
-    was given later than the present, because that clock was set back, has expired for good: nobody knows how old
-    it is. So the clock is read behind the rows: another hub may give one while they are asked for."""
+    """The commands for robots, and how each ended. Methods raise as those of ``HubStorage`` do, and wait for the
+    database likewise.
+
+    How long a command is valid is counted by the database's clock alone. A command that was given later than the
+    present, because that clock was set back, has expired for good: nobody knows how old it is. So the clock is read
+    behind the rows: another hub may give one while they are asked for.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
+
+from dimos_streams.hub.storage.rows import WrongSchemaError
 
 Row = tuple[Any, ...]
 Wake = Callable[[str], None]
@@ -13,6 +15,14 @@ Wake = Callable[[str], None]
 
 EVENTS, COMMANDS = "dimos_streams_events", "dimos_streams_commands"
 """The channels for notices between hubs."""
+_OF_A_HUB = frozenset({"fleet", "journals", "commands", "hubs"})
+"""Tables that together no other program has."""
+
+
+def check_tables(tables: Collection[str], where: str) -> None:
+    """Raise ``WrongSchemaError`` if the tables that a database has are another program's."""
+    if tables and not _OF_A_HUB.issubset(tables):
+        raise WrongSchemaError(f"the database {where} has tables of another program; give the hub one of its own")
 
 
 class Transaction(ABC):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.hub.storage.calls import lose_calls
@@ -28,16 +28,28 @@ class UnknownFleetRobotError(UserError):
 
 
 class RobotTable:
-    """See ``HubStorage``. Of tokens only hashes are kept: they are random, and long enough for that."""
+    """The robots of a fleet: who may connect, who is connected, and what each reports. Methods raise as those of
+    ``HubStorage`` do, and wait for the database likewise.
+
+    Of tokens only hashes are kept: they are random, and long enough for that.
+    """
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
-    def add(self, name: str, token: str | None = None, *, again: bool = False) -> str:
+    def add(
+        self,
+        name: str,
+        token: str | None = None,
+        *,
+        again: bool = False,
+        hand_over: Callable[[str], None] | None = None,
+    ) -> str:
         """Let a robot connect; return its token, a new one if none is given. With ``again`` a robot that is known
         gets another token; the old one ends, and so does the stream of commands of whoever has it.
 
-        Raises ``UserError`` for a robot that is known already, unless ``again`` is given.
+        ``hand_over`` gets the token before it counts: if it raises, nothing has changed. Raises ``UserError`` for a
+        robot that is known already, unless ``again`` is given.
         """
         token = token or new_token()
         with self._engine.transaction() as db:
@@ -50,6 +62,8 @@ class RobotTable:
                 " connected_until = 0, process = '', replaced = '', doubled_until = 0",
                 name, token_hash(token), db.now(),
             )  # fmt: skip
+            if hand_over is not None:
+                hand_over(token)
         return token
 
     def remove(self, name: str) -> None:

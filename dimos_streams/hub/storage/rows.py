@@ -11,6 +11,8 @@ from dimos_streams.errors import DimosStreamsError, UserError
 if TYPE_CHECKING:
     from dimos_streams.fleet.commands import Method, Outcome, Role
 
+_MOST_DAYS = 36_500
+
 
 class StorageUnavailableError(DimosStreamsError):
     """Raised if the database does not answer, or takes nothing: down, full, cut off. It may be different later."""
@@ -81,6 +83,11 @@ class Retention:
     events: int = 20_000_000
     command_s: float = 3600.0
     """Time, in seconds, for which ended commands are remembered, so that whoever asks again gets the same answer."""
+
+    def __post_init__(self) -> None:
+        """Raise ``UserError`` for days before which there is no date."""
+        if not 0.0 <= self.days <= _MOST_DAYS:
+            raise UserError(f"a hub can't keep events for {self.days:g} days; valid are at most {_MOST_DAYS}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,13 +16,12 @@ from urllib.parse import unquote, urlsplit
 from dimos_streams import clock
 from dimos_streams.common.process.ownership import stranger_with
 from dimos_streams.common.secrets import unreadable_url
-from dimos_streams.errors import UserError
-from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake
+from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake, check_tables
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 
 _BUSY_S = 10.0
-_MAGIC = b"SQLite format 3\0"
-"""The first bytes of a database; one that is new has none."""
+_TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'"
 _STEP = 10_000
 """Maximum number of events that are deleted in one transaction: others wait for it."""
 
@@ -46,12 +45,12 @@ class SqliteEngine(Engine):
 
     def take(self) -> None:
         """Make this the only process that serves from the file. Raises ``UserError`` if there is one."""
+        with self.reading():
+            pass  # what is no hub's database gets no lock beside it
         try:
-            file = self._file()
-            _check_kind(file)
-            lock = os.open(f"{file}.lock", os.O_RDWR | os.O_CREAT, 0o600)
+            lock = os.open(f"{self._file()}.lock", os.O_RDWR | os.O_CREAT, 0o600)
         except (OSError, RuntimeError) as error:  # RuntimeError is a circle of links
-            raise UserError(f"the hub's database {self._path} can't be used: {_why(error)}") from error
+            raise self._unusable(error) from error
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -111,8 +110,7 @@ class SqliteEngine(Engine):
 
     def tables(self, transaction: Transaction) -> set[str]:
         """See ``Engine``."""
-        query = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'"
-        return {str(name) for (name,) in transaction.rows(query)}
+        return {str(name) for (name,) in transaction.rows(_TABLES)}
 
     def lock_schema(self, transaction: Transaction) -> None:
         """See ``Engine``: a transaction that writes is alone."""
@@ -162,14 +160,16 @@ class SqliteEngine(Engine):
     def _connection(self) -> sqlite3.Connection:
         db: sqlite3.Connection | None = getattr(self._local, "db", None)
         if db is None:
-            self._make_private()
+            self._make_new()
             # Closed by another thread than its own, which has ended by then.
             db = sqlite3.connect(self._path, isolation_level=None, timeout=_BUSY_S, check_same_thread=False)
             try:
+                self._check_own(db)
+                self._make_private()
                 db.execute("PRAGMA journal_mode=WAL")
                 # What a robot was told to be stored it may forget: no commit may be lost with the power.
                 db.execute("PRAGMA synchronous=FULL")
-            except sqlite3.Error:
+            except BaseException:
                 db.close()
                 raise
             with self._guard:
@@ -177,47 +177,57 @@ class SqliteEngine(Engine):
             self._local.db = db
         return db
 
+    def _make_new(self) -> None:
+        """Make the file, for its owner only, if there is none; one that is there is not touched. Raises
+        ``UserError`` if there can't be one, and ``StorageUnavailableError`` if it was there before."""
+        try:
+            with contextlib.suppress(FileExistsError):
+                os.close(os.open(self._file(), os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
+        except (OSError, RuntimeError) as error:
+            raise self._unusable(error) from error
+
+    def _check_own(self, db: sqlite3.Connection) -> None:
+        """Raise ``UserError`` for a file that is another program's, before anything of it is changed."""
+        try:
+            tables = {str(name) for (name,) in db.execute(_TABLES)}
+        except sqlite3.DatabaseError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_NOTADB:
+                raise
+            raise self._unusable(error) from error
+        check_tables(tables, self.where)
+
     def _make_private(self) -> None:
-        """Make the file for its owner only; what SQLite makes beside it is the same.
+        """Make the hub's file for its owner only; what SQLite makes beside it is the same.
 
         Raises ``UserError`` for one with several names: SQLite has a log for each of them, which damages the file.
 
-        One that is there is not opened: to close it would end SQLite's locks of it, which are the whole process's.
+        It is not opened: to close it would end SQLite's locks of it, which are the whole process's.
         """
         try:
             file = self._file()
-            with contextlib.suppress(FileExistsError):
-                os.close(os.open(file, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600))
-                return
             for each in _with_what_is_beside(file):
                 with contextlib.suppress(FileNotFoundError):
                     if (found := each.stat()).st_mode & 0o077 and found.st_uid == os.geteuid():
                         each.chmod(0o600)
             names = file.stat().st_nlink
         except (OSError, RuntimeError) as error:
-            raise StorageUnavailableError(f"the hub's database {self.where}: {_why(error)}") from error
+            raise self._unusable(error) from error
         if names > 1 and not self._connections:
             raise UserError(
                 f"the hub's database {self.where} has {names} names (hard links), and another one may be in use:"
                 " remove the others, or make a copy"
             )
 
+    def _unusable(self, error: Exception) -> DimosStreamsError:
+        """Return the error of a file that can't be used: a person's who has named it or, if it could be used before,
+        the hub's."""
+        kind = StorageUnavailableError if self._connections else UserError
+        return kind(f"the hub's database {self.where} can't be used: {_why(error)}")
+
 
 def _with_what_is_beside(file: Path) -> tuple[Path, ...]:
     """A database's file, and those that SQLite and the hub make beside it."""
     return (file, *(Path(f"{file}{end}") for end in ("-wal", "-shm", ".lock")))
-
-
-def _check_kind(file: Path) -> None:
-    """Raise ``OSError`` for a file that is no database, before there is a lock beside it.
-
-    One with a lock is not opened: to close it would end SQLite's locks of it, which are the whole process's.
-    """
-    if not file.exists() or Path(f"{file}.lock").exists():
-        return
-    with file.open("rb") as opened:
-        if opened.read(len(_MAGIC)) not in (_MAGIC, b""):
-            raise OSError(0, "the file is not a database")
 
 
 def sqlite_engine(url: str, *, partition: int) -> SqliteEngine:

@@ -19,7 +19,7 @@ from dimos_streams.bridge.journal.query import (
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.commands import CommandTable
-from dimos_streams.hub.storage.engine import EVENTS, Engine, Row, Transaction
+from dimos_streams.hub.storage.engine import EVENTS, Engine, Row, Transaction, check_tables
 from dimos_streams.hub.storage.locked_journals import LockedJournals
 from dimos_streams.hub.storage.robots import RobotTable
 from dimos_streams.hub.storage.rows import (
@@ -38,8 +38,8 @@ PARTITION = 1_000_000
 _US = 1_000_000
 _SELECT = "SELECT seq, call_id, caller, type, robot, body FROM events"
 JOURNALS = 1000
-"""Maximum number of journals of each robot: those that shipped last. A robot that is sound ships those of its newest
-20 runs."""
+"""Maximum number of journals of each robot: those that shipped last. A robot that is sound ships those of the runs
+that it keeps, a few dozen at most."""
 _GONE_DAYS = 60.0
 """Minimum number of days without shipping after which a journal is forgotten; never less than twice the retention."""
 
@@ -202,13 +202,8 @@ class HubStorage:
     def _version(self, db: Transaction) -> int:
         """The version of the tables, 0 if there are none. Raises ``WrongSchemaError`` for another program's."""
         tables = self.engine.tables(db)
-        if not tables:
-            return 0
-        if "fleet" in tables:
-            return int(db.rows("SELECT schema_version FROM fleet")[0][0])
-        raise WrongSchemaError(
-            f"the database {self.engine.where} has tables of another program; give the hub one of its own"
-        )
+        check_tables(tables, self.engine.where)
+        return int(db.rows("SELECT schema_version FROM fleet")[0][0]) if tables else 0
 
     def _wrong_schema(self, version: int, what_to_do: str) -> WrongSchemaError:
         return WrongSchemaError(

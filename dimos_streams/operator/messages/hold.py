@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Literal
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.kept import KeptReport
@@ -28,16 +27,6 @@ class HoldView(FrozenModel):
     """Gates that have said that they hold it still for who asks."""
     not_held: tuple[VelocityGateNotHeld, ...] = ()
     """Gates that were heard of and have not."""
-
-    @classmethod
-    def of_result(cls, result: Any) -> HoldView:
-        """Return the answer of the gates in the result of a call by which an agent holds its robot; empty if it has
-        none.
-
-        Raises pydantic's ``ValidationError`` for anything that is not such an answer.
-        """
-        fields = result if isinstance(result, Mapping) else {}
-        return HoldView.model_validate({key: fields[key] for key in HoldView.model_fields if key in fields})
 
     @property
     def confirmed(self) -> bool:

@@ -47,7 +47,8 @@ class Slot:
     pause_s: float = 0.0
     """The pause before the last restart after a failure, in seconds."""
     why: str = ""
-    """The reason for its process's last restart, and the time until the next one; empty once the process is ready."""
+    """The reason for its process's last restart, and the time until the next one, or for its failure if it is not
+    restarted; empty once the process is ready."""
     ended_again: str = ""
     """The reason for which its last process ended, if the one before it had ended shortly before, too."""
     started_at: float = 0.0
@@ -104,7 +105,7 @@ class Slot:
             return ""
         if self.state == "hung":
             return "its loop does not run"
-        if self.state in ("waiting", "starting"):
+        if self.state in ("waiting", "starting", "failed"):
             return self.why or "it is not ready"
         return "" if self.steady else self.ended_again
 

@@ -46,11 +46,11 @@ class Supervisor:
     """The supervisor that starts, watches and stops the processes of one blueprint, on the running loop's main
     thread.
 
-    A failure while the run starts is the run's failure. Later, a process is restarted by its policy, however often,
-    after a pause that doubles up to 5 s while it keeps failing; the failure of a ``restart: never`` process is the
-    run's. A process whose loop does not run is reported to the bus as hung, and counts as failed after
-    ``RunOptions.hang_bound_s``; one that begins has 30 s. Time spent waiting for a processor does not count: a
-    restart would need even more of it.
+    An end that the supervisor has not asked for is a failure. One while the run starts is the run's. Later, a process
+    is restarted by its policy, however often, after a pause that doubles up to 5 s while it keeps failing; the
+    failure of a ``restart: never`` process is the run's. A process whose loop does not run is reported to the bus as
+    hung, and counts as failed after ``RunOptions.hang_bound_s``; one that begins has 30 s. Time spent waiting for a
+    processor does not count: a restart would need even more of it.
     """
 
     def __init__(self, blueprint: Blueprint, options: RunOptions, on_event: OnRunEvent | None = None) -> None:
@@ -265,13 +265,11 @@ class Supervisor:
             why = f" ({redacted(slot.reported)})" if slot.reported else ""
             self._tell_end(slot, process.last_pid, f"{describe_exit(code, None)}{why}")
         slot.settle(text)
-        if code == 0 and policy != "always":
-            slot.state = "stopped"
-            self._emit("stopped", slot, text="it ended by itself")
-        elif (was_up or slot.restarts) and policy != "never":
+        # No module is ever done: also an end with code 0, as SIGTERM from elsewhere leads to, is a failure.
+        if (was_up or slot.restarts) and policy != "never":
             self._restart_later(slot, text)
         else:
-            slot.state = "failed"
+            slot.state, slot.why = "failed", text
             self._emit("failed", slot, text=text)
             if not replaced:
                 self._fail(slot, text)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dimos_streams.errors import SkillError, suggest
+from dimos_streams.runtime.processes.rotated_log import older_file
 
 CHUNK = 16_000
 """Bytes of a log in one piece, which as JSON stays below what one event holds."""
@@ -38,13 +39,30 @@ def read_chunk(run_dir: Path, process: str, offset: int) -> LogChunk:
         raise SkillError(f"no process {process!r} has a log{suggest(process, names)} (processes: {', '.join(names)})")
     path = run_dir / "logs" / f"{process}.log"
     try:
-        with path.open("rb") as file:
-            size = file.seek(0, 2)
-            begin = max(0, size - NEWEST) if offset < 0 else min(offset, size)
-            file.seek(begin)
-            data = file.read(CHUNK)
+        if offset > path.stat().st_size and (rest := _rest_of_older(older_file(path), offset)) is not None:
+            return rest
+        return _chunk(path, offset)
     except OSError as error:
         raise SkillError(f"the log of {process!r} can't be read: {error.strerror}") from error
+
+
+def _rest_of_older(path: Path, offset: int) -> LogChunk | None:
+    """Return the lines from an offset on of the file that was the log until it was begun anew; None if there are
+    none. Raises ``OSError``."""
+    if not path.exists() or path.stat().st_size <= offset:
+        return None
+    found = _chunk(path, offset)
+    return found if found.more else replace(found, next_offset=0, more=True)
+
+
+def _chunk(path: Path, offset: int) -> LogChunk:
+    """Return lines of a file; an offset behind its end is one of a file that was the log before. Raises
+    ``OSError``."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        begin = max(0, size - NEWEST) if offset < 0 else offset if offset <= size else 0
+        file.seek(begin)
+        data = file.read(CHUNK)
     if offset < 0 < begin:  # in the midst of a line
         skipped = data.find(b"\n") + 1
         begin, data = begin + skipped, data[skipped:]

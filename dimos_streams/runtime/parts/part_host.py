@@ -33,9 +33,7 @@ class PartHost:
 
     def trouble(self) -> dict[str, str]:
         """Return the machines of which this run can't be sure at the moment, and why."""
-        found = {machine: why for machine in self.part.others if (why := self._trouble_with(machine))}
-        self.module.health = "; ".join(f"machine {machine!r} {why}" for machine, why in found.items()) or "ok"
-        return found
+        return {machine: why for machine in self.part.others if (why := self._trouble_with(machine))}
 
     def contradictions(self) -> dict[str, str]:
         """Return the machines that run something else than this one, and what; waiting does not help."""
@@ -64,11 +62,12 @@ class PartHost:
         return ""
 
     async def changes(self) -> AsyncIterator[dict[str, str]]:
-        """Yield what ``trouble`` says, first now, then whenever it concerns other machines or has other reasons.
-        Never end."""
+        """Yield what ``trouble`` says, first now, then whenever it concerns other machines or has other reasons; have
+        the part's health say it meanwhile. Never end."""
         before: dict[str, str] | None = None
         while True:
             now = self.trouble()
+            self.module.health = "; ".join(f"machine {machine!r} {why}" for machine, why in now.items()) or "ok"
             if before is None or _kinds(now) != _kinds(before):
                 yield now
                 before = now

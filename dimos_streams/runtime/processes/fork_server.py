@@ -25,11 +25,12 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dimos_streams import clock
+from dimos_streams.common.importing import LIBRARY, SKILLS, is_within
+from dimos_streams.common.process.threads import one_thread_for_matrices
 from dimos_streams.errors import UserError
 from dimos_streams.messages import registry
 from dimos_streams.runtime.processes.sources import Stamp, forget_stale_bytecode, is_installed, stamp
 
-_LIBRARY, _SKILLS = "dimos_streams", "dimos_streams.skills"
 _PRELOAD, _FREEZE = (f"dimos_streams.runtime.processes.{name}" for name in ("preload", "freeze"))
 _STANDARD = 3
 _server: Any = multiprocessing.forkserver._forkserver
@@ -69,7 +70,7 @@ def start_forkserver(shared: Sequence[str] = ()) -> None:
     ``shared`` are Python modules that it imports besides those that all workers need. Raises ``UserError`` if there
     is no room for its socket.
     """
-    _one_thread_for_matrices()
+    one_thread_for_matrices()
     multiprocessing.set_forkserver_preload([_PRELOAD, *shared, _FREEZE])
     resource_tracker.ensure_running()  # the forkserver would start it, and it unblocks signals
     before = _server._forkserver_pid
@@ -89,7 +90,7 @@ def fork_server_from_here(shared: Sequence[str], own: Iterable[str], known: Coll
     """
     if hasattr(_server, "_forkserver_authkey"):  # since Python 3.14
         return
-    _one_thread_for_matrices()
+    one_thread_for_matrices()
     resource_tracker.ensure_running()
     with _without_interrupts(), _room_for_socket(), socket.socket(socket.AF_UNIX) as listener:
         address = connection.arbitrary_address("AF_UNIX")  # type: ignore[attr-defined]
@@ -123,7 +124,7 @@ def renew_stale_server() -> None:
 def _library_sources() -> Iterator[str]:
     """Yield the sources of the library's modules that are imported here."""
     for name, module in list(sys.modules.items()):
-        if name.startswith(f"{_LIBRARY}.") and not _is_within(name, _SKILLS) and (file := module.__file__):
+        if name.startswith(f"{LIBRARY}.") and not is_within(name, SKILLS) and (file := module.__file__):
             yield file
 
 
@@ -175,20 +176,10 @@ def _forget(is_own: IsOwn) -> None:
 
 def _is_own(own: frozenset[str], known: frozenset[str], name: str, module: object) -> bool:
     package = name.partition(".")[0]
-    if package == _LIBRARY:
-        return _is_within(name, _SKILLS)
+    if package == LIBRARY:
+        return is_within(name, SKILLS)
     file = getattr(module, "__file__", None)
     return package in own or (name not in known and isinstance(file, str) and not is_installed(file))
-
-
-def _is_within(name: str, package: str) -> bool:
-    return name == package or name.startswith(f"{package}.")
-
-
-def _one_thread_for_matrices() -> None:
-    """Have numpy use one thread, which is faster for matrices as small as ours. It reads the setting only once, and
-    workers inherit it."""
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 @contextmanager

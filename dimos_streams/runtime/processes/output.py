@@ -3,6 +3,7 @@ process."""
 
 from __future__ import annotations
 
+import contextlib
 import io
 import os
 import stat
@@ -15,6 +16,7 @@ from dimos_streams import clock
 from dimos_streams.common.printable import CONTINUATION
 from dimos_streams.common.secrets import RedactedPieces, users_redacted
 from dimos_streams.errors import UserError
+from dimos_streams.runtime.processes.rotated_log import MAX_BYTES, older_file
 
 _TRY_AGAIN_S = 1.0
 _STANDARD = (1, 2)
@@ -24,13 +26,15 @@ _LONGEST_WAITING = 10_000
 
 class LossyFile(io.RawIOBase):
     """A file whose losses are no errors: what the disk does not take is counted, and the count is written where it is
-    missing."""
+    missing. A log, which has a path, is begun anew when it is large; its older file stays beside it."""
 
-    def __init__(self, descriptor: int, path: Path | None = None) -> None:
-        """``path`` is opened for ``descriptor`` as soon as possible; without it the descriptor must be open."""
+    def __init__(self, descriptor: int, path: Path | None = None, *, is_open: bool = False) -> None:
+        """``path`` is opened for ``descriptor`` as soon as possible, unless it is open already; without a path the
+        descriptor must be open."""
         self.name = str(path or descriptor)
         self._descriptor = descriptor
         self._path = path
+        self._is_open = is_open or path is None
         self._tried_at = float("-inf")
         self._lost = 0
         self._why = ""
@@ -48,6 +52,7 @@ class LossyFile(io.RawIOBase):
         text = bytes(data)  # type: ignore[call-overload]
         try:
             self._open()
+            self._rotate(len(text))
             if self._lost:
                 missing = f"\n{CONTINUATION}{self._lost} bytes are missing here: {self._why}\n"
                 self._write_all(missing.encode())
@@ -60,20 +65,52 @@ class LossyFile(io.RawIOBase):
 
     def _open(self) -> None:
         """Open the file if it is not open. Raises ``OSError`` if it can't be opened yet."""
-        if self._path is None:
+        if self._is_open or self._path is None:
             return
         if clock.monotonic() - self._tried_at < _TRY_AGAIN_S:
             raise OSError(self._why)
         self._tried_at = clock.monotonic()
-        fd = os.open(self._path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
-        for descriptor in _STANDARD:
-            os.dup2(fd, descriptor)
+        self._take(_opened(self._path))
+        self._is_open = True
+
+    def _rotate(self, coming: int) -> None:
+        """Begin another file if this one would become too large by what is coming; where that can't be done, the
+        file goes on."""
+        if self._path is None:
+            return
+        found = os.fstat(self._descriptor)
+        if found.st_size == 0 or found.st_size + coming <= MAX_BYTES:
+            return
+        with contextlib.suppress(OSError):
+            # Else another process has done it: a log is two processes' while one takes the other's place.
+            if _is_at(self._path, found):
+                self._path.replace(older_file(self._path))
+            self._take(_opened(self._path))
+
+    def _take(self, fd: int) -> None:
+        """Have the descriptor, and what else this process writes to, lead to an open file."""
+        if self._descriptor in _STANDARD:
+            for descriptor in _STANDARD:
+                os.dup2(fd, descriptor)
+        else:
+            os.dup2(fd, self._descriptor, inheritable=False)
         os.close(fd)
-        self._path = None
 
     def _write_all(self, data: bytes) -> None:
         while data:
             data = data[os.write(self._descriptor, data) :]
+
+
+def _opened(path: Path) -> int:
+    return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+
+
+def _is_at(path: Path, found: os.stat_result) -> bool:
+    """Return whether a path leads to a file. Raises ``OSError`` if that can't be told."""
+    try:
+        return path.stat().st_ino == found.st_ino
+    except FileNotFoundError:
+        return False
 
 
 class RedactedLines(io.TextIOWrapper):
@@ -128,10 +165,10 @@ def write_to(path: Path) -> None:
 def open_log(path: Path) -> io.TextIOWrapper:
     """Open a log of its own, which loses what does not fit. Raises ``UserError`` if it can't be opened."""
     try:
-        fd = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        fd = _opened(path)
     except OSError as error:
         raise UserError(f"log {str(path)!r} can't be written: {error.strerror}") from error
-    return lines_to(LossyFile(fd))
+    return lines_to(LossyFile(fd, path, is_open=True))
 
 
 def guard_output() -> None:

@@ -16,8 +16,6 @@ from dimos_streams.errors import DimosStreamsError, UserError
 if TYPE_CHECKING:
     from dimos_streams.runtime.registry import RunRecord
 
-_STOP_BOUND_S = 15.0
-
 
 def stop(
     selector: options.RunArgument = None,
@@ -95,7 +93,7 @@ def _say_stopped(what: dict[str, str], text: str, *, as_json: bool) -> None:
 
 
 def _stop_here(run: RunRecord, *, as_json: bool) -> None:
-    from dimos_streams.runtime.registry import lives
+    from dimos_streams.runtime.registry import STOP_BOUND_S, lives
 
     known = [(run.pid, run.pid_started), *((process["pid"], process.get("pid_started")) for process in run.processes)]
     pids = [pid for pid, started in known if isinstance(pid, int) and lives(pid, started)]
@@ -108,7 +106,7 @@ def _stop_here(run: RunRecord, *, as_json: bool) -> None:
             os.close(fd)
     if left:
         numbers = " ".join(map(str, left))
-        raise DimosStreamsError(f"{run.run_id} did not end within {_STOP_BOUND_S:g} s; `kill -9 {numbers}` ends it")
+        raise DimosStreamsError(f"{run.run_id} did not end within {STOP_BOUND_S:g} s; `kill -9 {numbers}` ends it")
     _say_stopped({"run_id": run.run_id, "blueprint": run.blueprint}, f"{run.run_id} has stopped", as_json=as_json)
 
 
@@ -137,9 +135,10 @@ def _signal(run: RunRecord, watched: dict[int, int]) -> None:
 def _wait_for_end(watched: dict[int, int]) -> list[int]:
     """Wait until the processes have ended, within a bound; those that have not."""
     from dimos_streams import clock
+    from dimos_streams.runtime.registry import STOP_BOUND_S
 
     left = dict(watched)
-    deadline = clock.monotonic() + _STOP_BOUND_S
+    deadline = clock.monotonic() + STOP_BOUND_S
     while left and (remaining := deadline - clock.monotonic()) > 0:
         ended, _, _ = select.select(left.values(), (), (), remaining)
         left = {pid: fd for pid, fd in left.items() if fd not in ended}

@@ -1,0 +1,32 @@
+"""A hub goes on with what it does besides answering, whatever goes wrong in it."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams.hub.storage.commands import CommandTable
+from dimos_streams.hub.storage.robots import RobotTable
+from dimos_streams.hub.storage.storage import HubStorage
+from tests.helpers import until
+from tests.hub.serving import Robot, added, served_hub
+
+
+def test_a_defect_in_its_works_is_logged_and_ends_none_of_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: Any) -> Any:
+        raise OverflowError("a defect")
+
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    monkeypatch.setattr("dimos_streams.hub.streams._KEEP_S", 0.05)
+    for table, method in ((HubStorage, "trim"), (RobotTable, "keep"), (CommandTable, "due")):
+        monkeypatch.setattr(table, method, fail)
+    lines = ("the hub's database can't be looked after", "which robots are connected can't", "commands can't be read")
+    with served_hub(database) as hub, robot.commands(hub):
+        asyncio.run(until(lambda: all(f"{line}" in caplog.text for line in lines)))
+        assert [task.done() for task in hub._hub._tasks] == [False] * 6
