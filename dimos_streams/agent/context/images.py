@@ -12,6 +12,7 @@ from typing import Any
 from dimos_streams.agent.context.memo import Memo
 from dimos_streams.agent.models.protocol import ImagePart
 from dimos_streams.common.newest_entries import NewestEntries
+from dimos_streams.common.process.disk import read_small
 from dimos_streams.tool_stream.event import ToolEvent
 
 _MAX_BYTES = 5_000_000
@@ -55,10 +56,10 @@ class Pictures:
         assert self._directory is not None
         try:
             path = Path(name).resolve()
-            if not path.is_relative_to(self._directory) or path.stat().st_size > _MAX_BYTES:
-                _logger.warning("the picture %r is outside the run's directory, or too large", name[:200])
+            if not path.is_relative_to(self._directory):
+                _logger.warning("the picture %r is outside the run's directory", name[:200])
                 return None
-            return ImagePart(path.read_bytes(), self._media_type(name) or "image/jpeg")
+            return ImagePart(read_small(path, _MAX_BYTES), self._media_type(name) or "image/jpeg")
         except (OSError, ValueError) as error:
             _logger.warning("the picture %r can't be read: %s", name[:200], error)
             return None
