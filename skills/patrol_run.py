@@ -240,7 +240,7 @@ class _Noticed:
     utime: int
     """The time at which they were seen, by this machine's clock."""
     place: complex | None
-    """Their place in the odom frame, or None if depth is unknown."""
+    """Their place in the odom frame, or None if depth, or the robot's pose at that time, is unknown."""
 
 
 class _Guard:
@@ -260,7 +260,8 @@ class _Guard:
         """Return the next person who shows for enough frames in a row. Says so if frames stop coming."""
         found, frame = await self._lookout.next(self._find)
         poses, point = self._module.poses, found.sighting.point
-        place = None if point is None else poses.at(frame.stamp, frame.arrived).from_base(point)
+        pose = poses.at(frame.stamp, frame.arrived)
+        place = None if point is None or pose is None else pose.from_base(point)
         age_us = poses.age_us(frame.stamp, clock.monotonic()) or 0
         return _Noticed(found.sighting, clock.utime() - age_us, place)
 

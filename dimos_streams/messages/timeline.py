@@ -11,6 +11,8 @@ import logging
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 from typing import Generic, TypeVar
 
 from dimos_streams.common.limited_log import LimitedLog
@@ -25,7 +27,9 @@ CONFIRMING = 3
 LONGEST_AGE_US = 30_000_000
 """A measurement that seems to be older than this has another clock."""
 
-_CAPACITY = 64
+_KEPT_US = 10_000_000
+_APART_US = 20_000
+_MOST = _KEPT_US // _APART_US + 2
 _log = LimitedLog(logging.getLogger(__name__))
 
 
@@ -105,20 +109,21 @@ class Timeline:
 
 
 class History(Generic[T]):
-    """A source's values of the last seconds, so that what another one measured a moment ago can be placed."""
+    """A source's values of the last 10 s, so that what another one measured a moment ago can be placed. Of a fast
+    source one in 20 ms is kept, besides the newest."""
 
     def __init__(self, name: str, *, other_ahead: Callable[[], int | None] = lambda: 0) -> None:
         """``other_ahead`` tells how far the clock of the other source is ahead of this one's, µs; None where that is
         not known."""
         self._other_ahead = other_ahead
         self._timeline = Timeline(name)
-        self._values: deque[tuple[int, T]] = deque(maxlen=_CAPACITY)
+        self._values: deque[tuple[int, T]] = deque(maxlen=_MOST)
 
     def add(self, stamp: int, now: float, value: T) -> None:
         """Take what has just come. Of values with one stamp, as from a source that gives none, the newest is kept."""
         instant = self._timeline.take(stamp, now)
         if instant is not None:
-            self._values.append((instant, value))
+            self._keep(instant, value)
         elif self._timeline.repeats(stamp) and self._values:
             self._values[-1] = (self._values[-1][0], value)
 
@@ -129,12 +134,14 @@ class History(Generic[T]):
 
     def at(self, stamp: int, arrived: float) -> T | None:
         """Return the value nearest in time to what another source stamped; where their clocks differ, to its arrival.
-        None if there is no value."""
+        None if there is no value, and for what is older than the oldest one by more than these are apart."""
         at_arrival = self._timeline.now(arrived)
         if at_arrival is None:
             return None
         age = self.age_us(stamp, arrived)
         instant = at_arrival - (age or 0)
+        if instant < self._values[0][0] - self._usual_step_us():
+            return None
         return min(self._values, key=lambda stamped: abs(stamped[0] - instant))[1]
 
     def age_us(self, stamp: int, now: float) -> int | None:
@@ -142,6 +149,19 @@ class History(Generic[T]):
         compared."""
         ahead = self._other_ahead()
         return None if ahead is None else self._timeline.age_us(stamp - ahead, now)
+
+    def _keep(self, instant: int, value: T) -> None:
+        values = self._values
+        if len(values) > 1 and values[-1][0] - values[-2][0] < _APART_US:
+            values.pop()
+        values.append((instant, value))
+        while values[0][0] < instant - _KEPT_US:
+            values.popleft()
+
+    def _usual_step_us(self) -> float:
+        """The time between two values that are kept."""
+        steps = [later - earlier for (earlier, _), (later, _) in pairwise(self._values)]
+        return max(_APART_US, median(steps)) if steps else _APART_US
 
 
 def _us(seconds: float) -> int:

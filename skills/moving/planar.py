@@ -86,12 +86,13 @@ class PoseHistory:
         """Take odometry that has just come."""
         self._poses.add(utime_of(odometry.header), clock.monotonic(), pose_of(odometry))
 
-    def at(self, stamp: int, arrived: float) -> Pose:
-        """The pose when something was measured whose stamp, and whose arrival on the loop's clock, are given.
+    def at(self, stamp: int, arrived: float) -> Pose | None:
+        """The pose when something was measured whose stamp, and whose arrival on the loop's clock, are given; None if
+        that was before the poses that are known.
 
         The origin while there is none, so that the robot's frame is the still one.
         """
-        return self._poses.at(stamp, arrived) or Pose()
+        return Pose() if self._poses.latest is None else self._poses.at(stamp, arrived)
 
     def age_us(self, stamp: int, now: float) -> int | None:
         """Return the µs since something with that stamp was measured, by odometry's clock; None if its clock is

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dimos_streams.skills.moving.planar import PoseHistory
+from dimos_streams.skills.moving.planar import Pose, PoseHistory
 from dimos_streams.skills.moving.pursuit import FASTEST, Target
 from dimos_streams.skills.seeing.frames import DetectionFrame
 from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
@@ -63,18 +63,20 @@ class PersonWatch:
         self.seen_at = now
 
     def see(self, frame: DetectionFrame, now: float) -> bool:
-        """Look at a frame, which must be newer than those before, and return whether it shows the person."""
+        """Look at a frame, which must be newer than those before, and return whether it shows the person. In one from
+        before the poses that are known nobody is recognised."""
         self._frame, self.fresh_at = frame, now
+        pose = self._poses.at(frame.stamp, frame.arrived)
         seen = sightings_of(frame.message)
-        chosen = self._choose(frame, seen)
+        chosen = None if pose is None else self._choose(frame, seen, pose)
         self.others = [sighting.label for sighting in seen if sighting is not chosen]
-        if chosen is None:
+        if chosen is None or pose is None:
             return False
-        self._follow_up(frame, chosen, now)
+        self._follow_up(frame, chosen, pose, now)
         return True
 
-    def _choose(self, frame: DetectionFrame, seen: list[Sighting]) -> Sighting | None:
-        expected = self._expected(frame)
+    def _choose(self, frame: DetectionFrame, seen: list[Sighting], pose: Pose) -> Sighting | None:
+        expected = self._expected(frame, pose)
         for sighting in seen:
             if self._is_known(frame, sighting, expected):
                 return sighting
@@ -97,16 +99,15 @@ class PersonWatch:
         reach = REACH + FASTEST * (frame.instant / 1e6 - self.target.seen_at)
         return _apart(sighting, expected) <= reach
 
-    def _expected(self, frame: DetectionFrame) -> complex | None:
+    def _expected(self, frame: DetectionFrame, pose: Pose) -> complex | None:
         """Return the point of base_link where another track must be to be the same person, or None for any point."""
         if self.target is None or self._anybody:
             return None
-        pose = self._poses.at(frame.stamp, frame.arrived)
         return pose.to_base(self.target.expected(frame.instant / 1e6))
 
-    def _follow_up(self, frame: DetectionFrame, sighting: Sighting, now: float) -> None:
+    def _follow_up(self, frame: DetectionFrame, sighting: Sighting, pose: Pose, now: float) -> None:
         if sighting.point is not None:
-            point = self._poses.at(frame.stamp, frame.arrived).from_base(sighting.point)
+            point = pose.from_base(sighting.point)
             if self.target is None or self._anybody:
                 self.target = Target(point, frame.instant / 1e6)
             else:
