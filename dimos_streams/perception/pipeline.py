@@ -97,8 +97,10 @@ class Pipeline:
         )
 
     def detect(self, frame: Frame, wanted: Sequence[str]) -> list[Detection]:
-        """The detections of the backend, from the configured score on, with labels of ``MAX_LABEL`` characters at most;
-        of more than ``MAX_DETECTIONS`` those with the best scores. May block; raises what the backend raises."""
+        """The detections of the backend, from the configured score on, with labels of ``MAX_LABEL`` characters at
+        most. Of more than ``MAX_DETECTIONS`` those with the best scores.
+
+        May block; raises what the backend raises."""
         found = self._detector.detect(frame, wanted)
         sure = [_with_short_labels(detection) for detection in found if detection.score >= self._config.min_score]
         if len(sure) <= MAX_DETECTIONS:
