@@ -278,3 +278,12 @@ def test_a_writer_says_what_it_can_not_write(tmp_path: Path) -> None:
             write_log(tmp_path / "b.lcmlog", [(START, channel, b"")])
     longest: list[Any] = [(START, "x" * 999, b"1"), (START, "y", b"2")]
     assert raw(read_log(write_log(tmp_path / "c.lcmlog", longest))) == longest
+
+
+def test_a_part_knows_nothing_of_the_channels_of_other_logs(tmp_path: Path) -> None:
+    for name in ("/old", "/new"):
+        with LogReader(write_log(tmp_path / "log.lcmlog", [(START, name, b"")])) as log:
+            part = LogPart(remap={"/old": "/x"})
+            found = [event.channel for event in events_of([log], part)]
+    assert found == ["/new"]
+    assert part.unused() == ["no topic is called '/old'"]
