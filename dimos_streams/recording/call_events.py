@@ -27,7 +27,7 @@ class _CallStream:
     since: int
     """The time at which the event behind the hole came, µs by the log."""
     waiting: dict[int, tuple[int, ToolEvent]] = field(default_factory=dict)
-    """By their numbers the events that wait, each with the time at which it came."""
+    """The events that wait by their numbers, each with the time at which it came."""
     numbers: list[int] = field(default_factory=list)
     """A heap of the numbers of the waiting events, and of some that wait no more."""
 

@@ -12,7 +12,9 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.common.process.disk import why_endless
@@ -26,7 +28,9 @@ from dimos_streams.recording.format import (
     number_after,
     successor,
 )
-from dimos_streams.recording.numbered_syncs import NumberedSyncs
+
+if TYPE_CHECKING:
+    from dimos_streams.recording.files.numbered_syncs import NumberedSyncs
 
 _CHUNK = 1 << 20
 _FIRST_LOOK = 4096
@@ -67,7 +71,6 @@ class LogReader:
         """The damages that the newest ``events`` left out so far, bounded."""
         self.damaged_bytes = 0
         self._fd = -1
-        self._syncs = NumberedSyncs(self._read)
 
     def open(self) -> LogReader:
         """Open the file. Raises ``UserError`` if it can't be read."""
@@ -159,6 +162,12 @@ class LogReader:
         if following == end:
             self.end, self.end_number = end, number
         return self._skip(at, following, "an event larger than any message")
+
+    @cached_property
+    def _syncs(self) -> NumberedSyncs:
+        from dimos_streams.recording.files.numbered_syncs import NumberedSyncs  # which needs numpy, for damage only
+
+        return NumberedSyncs(self._read)
 
     def _swallowed(self, at: int, length: int, number: int, following: bytes) -> int | None:
         """Return the position at which an event begins inside the one at ``at``, whose successor is not where it
