@@ -9,14 +9,18 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, wraps
 from itertools import pairwise
+from typing import TypeVar
 
 MATCH_THRESHOLD = 0.6
 """The lowest score that counts as a match."""
 
+R = TypeVar("R")
+
+_LONGEST_REMEMBERED = 1200
 _UNKNOWN_WORD = 0.85
 _UNKNOWN_CLOTHES = 0.5
 """An unknown word for what somebody wears ("in mauve", "with a tuxedo") decides: nobody is followed who only might be
@@ -112,7 +116,23 @@ class Appearance:
     negated: bool = False
 
 
-@lru_cache(maxsize=512)
+def _remembered(most: int) -> Callable[[Callable[..., R]], Callable[..., R]]:
+    """Have a function of texts remember so many results, but not those of long texts, which anybody may send."""
+
+    def decorate(function: Callable[..., R]) -> Callable[..., R]:
+        remembering = lru_cache(most)(function)
+
+        @wraps(function)
+        def call(*texts: str) -> R:
+            is_short = sum(map(len, texts)) <= _LONGEST_REMEMBERED
+            return remembering(*texts) if is_short else function(*texts)
+
+        return call
+
+    return decorate
+
+
+@_remembered(512)
 def parse(text: str) -> Appearance:
     """Read a description. Never raises: words outside the grammar end up in `unknown`."""
     words = _tokens(text)
@@ -136,11 +156,12 @@ def parse(text: str) -> Appearance:
     if colours:
         garments.append(Garment("", frozenset(colours)))
     others = tuple(word for word in unknown if word != head)
-    clothes = tuple(word for word in others if word in _worn(words))
+    worn = _worn(words)
+    clothes = tuple(word for word in others if word in worn)
     return Appearance(head, _gender(words), tuple(garments), others, clothes, not _NEGATIONS.isdisjoint(words))
 
 
-@lru_cache(maxsize=4096)
+@_remembered(4096)
 def match_score(description: str, label: str) -> float:
     """The degree to which a label fits a description, 0..1; from `MATCH_THRESHOLD` on it is a match.
 

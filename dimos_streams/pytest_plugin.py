@@ -6,6 +6,7 @@ fixture is used, because the plugin is loaded wherever the package is installed.
 
 from __future__ import annotations
 
+import dataclasses
 import inspect
 import itertools
 import json
@@ -213,7 +214,7 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
         chosen = ReplayOptions(modules=tuple(modules), tolerances=tolerances, **options)
         report = replay_log(path, chosen)
         if not report.passed and update:
-            report = replay_log(path, ReplayOptions(modules=tuple(modules), update=True, **options))
+            report = replay_log(path, dataclasses.replace(chosen, update=True))
         if not report.passed and not report.updated:
             command = ["dimos-streams", "replay", str(path), "--modules", ",".join(modules)]
             for name, value in dict(options.get("settings", {})).items():

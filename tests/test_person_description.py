@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -128,3 +130,14 @@ def test_each_unknown_word_costs_something(words: list[str]) -> None:
     scores = [match_score(" ".join([*words[:n], "person in red"]), RED_BLUE) for n in range(len(words) + 1)]
     assert scores == sorted(scores, reverse=True)
     assert len(set(scores)) == len(scores)
+
+
+def test_long_labels_take_no_memory_for_good_and_no_time_by_their_square() -> None:
+    tracemalloc.start()
+    try:
+        for number in range(20):
+            match_score("person in red", f"person in a red shirt {number} " + "trousers " * 10_000)
+            parse(f"{number} in " + "mauve " * 10_000)
+        assert tracemalloc.get_traced_memory()[0] < 500_000
+    finally:
+        tracemalloc.stop()

@@ -9,6 +9,14 @@ from dimos_streams.messages.vision_msgs import Detection2D
 
 Box = tuple[float, float, float, float]
 """Left, top, right, bottom, in pixels of the colour image."""
+MAX_LABEL = 500
+"""The number of characters of a label that are read: anybody on the bus may say more, in one frame after another."""
+
+
+def labels_of(detection: Detection2D) -> tuple[tuple[str, float], ...]:
+    """The labels that the thing may have, cut to ``MAX_LABEL``, with the detector's scores; the likeliest first."""
+    hypotheses = (result.hypothesis for result in detection.results)
+    return tuple((hypothesis.class_id[:MAX_LABEL], hypothesis.score) for hypothesis in hypotheses)
 
 
 def place_of(detection: Detection2D) -> complex | None:
@@ -31,4 +39,4 @@ def box_of(detection: Detection2D) -> Box:
 def title_of(detection: Detection2D) -> str:
     """The id of the thing's track, if it has one, and its likeliest label, or ``?``."""
     label = detection.results[0].hypothesis.class_id if detection.results else "?"
-    return f"{detection.id} {label}".strip()
+    return f"{detection.id} {label[:MAX_LABEL]}".strip()

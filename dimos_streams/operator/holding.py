@@ -89,6 +89,13 @@ class HoldTable:
         """Number of messages that were skipped."""
         self._odd, self._odd_until = "", 0.0
 
+    def copy(self) -> HoldTable:
+        """Return a table of what is known at this moment."""
+        copied = HoldTable(self._reader)
+        copied._newest, copied.skipped = self._newest.copy(), self.skipped
+        copied._odd, copied._odd_until = self._odd, self._odd_until
+        return copied
+
     def update(self, message: Hold, now: float) -> None:
         """Take a message in the order in which it came."""
         problem = _problem_of(message) or self._no_room(message.source, now)

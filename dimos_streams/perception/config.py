@@ -8,6 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, ConfigDict, Field
 
 from dimos_streams.common.importing import is_reference
+from dimos_streams.common.schemas.bounds import Bounds
 from dimos_streams.common.schemas.http_url import checked_http_url
 from dimos_streams.errors import suggest
 from dimos_streams.live_settings import Live
@@ -19,6 +20,8 @@ NAMES = ("segmentation", "hog", "onnx", "vlm")
 Share = Annotated[float, Field(ge=0.0, le=1.0)]
 NotNegative = Annotated[float, Field(ge=0.0)]
 
+_CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SegmentationSettings:
@@ -28,7 +31,7 @@ class SegmentationSettings:
         min_pixels: how many pixels of the instance image must show of a thing.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = _CONFIG
 
     min_pixels: Annotated[int, Field(ge=1)] = 12
 
@@ -47,15 +50,19 @@ class HogSettings:
         overlap: of two boxes that overlap by more (IoU), the better one stays.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = _CONFIG
 
     threshold: float = -0.3
     upscale: Annotated[float, Field(gt=0.0, le=8.0)] = 2.0
     border: Annotated[int, Field(ge=0, le=512)] = 32
     min_height: NotNegative = 1.5
     max_height: NotNegative = 1.9
-    chest: tuple[float, float] = (0.8, 1.4)
+    chest: Bounds = (0.8, 1.4)
     overlap: Share = 0.4
+
+    def __post_init__(self) -> None:
+        if self.min_height > self.max_height:
+            raise ValueError(f"min_height, {self.min_height:g}, is more than max_height, {self.max_height:g}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,7 +78,7 @@ class VlmSettings:
         quality: of the JPEG that is sent, 1..100.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = _CONFIG
 
     base_url: Annotated[str, AfterValidator(checked_http_url)] = "http://127.0.0.1:8000/v1"
     model: str = ""
@@ -97,7 +104,7 @@ class OnnxSettings:
         threads: of the processor that it may use.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = _CONFIG
 
     model: str = ""
     classes: tuple[str, ...] = ()
@@ -122,7 +129,7 @@ class TrackerSettings:
             suits detectors that misname colours now and then.
     """
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = _CONFIG
 
     memory_s: NotNegative = 2.0
     confirm_hits: Annotated[int, Field(ge=1)] = 1
@@ -134,7 +141,7 @@ class TrackerSettings:
 class MountSettings:
     """The camera's place in base_link while tf doesn't say: metres, and radians downwards."""
 
-    __pydantic_config__ = ConfigDict(extra="forbid")
+    __pydantic_config__ = _CONFIG
 
     x: float = 0.06
     y: float = 0.0

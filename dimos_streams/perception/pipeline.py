@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from numpy.typing import NDArray
 
 from dimos_streams import clock
 from dimos_streams.errors import MessageError
+from dimos_streams.messages.detections import MAX_LABEL
 from dimos_streams.messages.image import metres_from_image, rgb_from_image
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import PlanarPose
@@ -96,10 +97,12 @@ class Pipeline:
         )
 
     def detect(self, frame: Frame, wanted: Sequence[str]) -> list[Detection]:
-        """The detections of the backend, from the configured score on; of more than ``MAX_DETECTIONS`` those with the
-        best scores. May block; raises what the backend raises."""
+        """The detections of the backend, from the configured score on, with labels of ``MAX_LABEL`` characters at
+        most. Of more than ``MAX_DETECTIONS`` those with the best scores.
+
+        May block; raises what the backend raises."""
         found = self._detector.detect(frame, wanted)
-        sure = [detection for detection in found if detection.score >= self._config.min_score]
+        sure = [_with_short_labels(detection) for detection in found if detection.score >= self._config.min_score]
         if len(sure) <= MAX_DETECTIONS:
             return sure
         return heapq.nlargest(MAX_DETECTIONS, sure, key=lambda detection: detection.score)
@@ -125,6 +128,11 @@ class Pipeline:
         except ValueError as error:
             raise MessageError("tf", TFMessage.msg_name, str(error)) from error
         return found or Mount.forward(at.x, at.y, at.z, at.pitch)
+
+
+def _with_short_labels(detection: Detection) -> Detection:
+    further = tuple((label[:MAX_LABEL], score) for label, score in detection.further_labels)
+    return replace(detection, label=detection.label[:MAX_LABEL], further_labels=further)
 
 
 def _pixels(images: Mapping[str, Image], part: str, read: Callable[[Image], NDArray[Any]]) -> NDArray[Any] | None:

@@ -18,6 +18,7 @@ from dimos_streams.person_description import match_score
 _SMOOTHING = 0.6
 _RATE_SMOOTHING = 0.25
 _TENTATIVE_MISSES = 2
+_MAX_LABELS = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,6 +136,7 @@ class _Track:
     hits: int = 0
     misses: int = 0
     labels: Counter[str] = field(default_factory=Counter)
+    """How often it was called what. Of too many the rarest is forgotten: a detector may say another one each time."""
 
     @property
     def label(self) -> str:
@@ -149,10 +151,15 @@ class _Track:
                 self.point = _Motion(sighting.point)
             else:
                 self.point.add(sighting.point, elapsed)
-        self.labels[sighting.detection.label] += 1
+        self._call(sighting.detection.label)
         self.hits += 1
         self.misses = 0
         self.utime = utime
+
+    def _call(self, label: str) -> None:
+        if label not in self.labels and len(self.labels) >= _MAX_LABELS:
+            del self.labels[min(self.labels, key=self.labels.__getitem__)]
+        self.labels[label] += 1
 
 
 def _still_point(detection: Detection, pose: PlanarPose) -> Floats | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import heapq
 from dataclasses import dataclass, field
-from itertools import takewhile
 
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.tool_stream.event import ToolEvent
@@ -26,18 +25,19 @@ class _CallStream:
 
     next_seq: int
     since: int
-    """The time at which the oldest of the waiting events came, µs by the log."""
-    waiting: dict[int, ToolEvent] = field(default_factory=dict)
+    """The time at which the event behind the hole came, µs by the log."""
+    waiting: dict[int, tuple[int, ToolEvent]] = field(default_factory=dict)
+    """The events that wait by their numbers, each with the time at which it came."""
     numbers: list[int] = field(default_factory=list)
     """A heap of the numbers of the waiting events, and of some that wait no more."""
 
-    def add(self, event: ToolEvent) -> None:
-        """Have an event wait."""
-        self.waiting[event.seq] = event
+    def add(self, utime: int, event: ToolEvent) -> None:
+        """Have an event wait that came at a time of the log."""
+        self.waiting[event.seq] = utime, event
         heapq.heappush(self.numbers, event.seq)
 
-    def first(self) -> ToolEvent:
-        """The first one that waits."""
+    def first(self) -> tuple[int, ToolEvent]:
+        """The first one that waits, and when it came."""
         while self.numbers[0] not in self.waiting:
             heapq.heappop(self.numbers)
         return self.waiting[self.numbers[0]]
@@ -56,6 +56,8 @@ class InOrder:
         """The number of the next event of open calls of which none waits; the call that spoke last stands last."""
         self._behind: dict[str, _CallStream] = {}
         """The calls of which events wait, in the order in which that began."""
+        self._since: list[tuple[int, str]] = []
+        """A heap of the times since which the calls behind wait, and of some since which they wait no more."""
         self._waiting = 0
         self._ended = NewestEntries[str, None](_MAX_ENDED)
 
@@ -70,7 +72,7 @@ class InOrder:
         if event.seq < stream.next_seq or event.seq in stream.waiting:
             self.repeated += 1
         else:
-            stream.add(event)
+            stream.add(utime, event)
             self._waiting += 1
         found += self._ready(call, stream)
         if self._waiting > _MAX_WAITING:
@@ -79,10 +81,13 @@ class InOrder:
 
     def due(self, utime: int) -> list[ToolEvent]:
         """Return the events whose predecessors are no longer waited for at a time of the log, behind their gaps."""
-        if not self._behind:
-            return []
-        late = list(takewhile(lambda each: utime - each[1].since > MAX_LATENESS_US, self._behind.items()))
-        return [event for call, stream in late for event in self._over_the_gap(call, stream)]
+        found = []
+        while self._since and utime - self._since[0][0] > MAX_LATENESS_US:
+            since, call = heapq.heappop(self._since)
+            stream = self._behind.get(call)
+            if stream is not None and stream.since == since:
+                found += self._over_the_gap(call, stream)
+        return found
 
     def rest(self) -> list[ToolEvent]:
         """Return all events that still wait, at the end of the log."""
@@ -94,21 +99,30 @@ class InOrder:
     def _ready(self, call: str, stream: _CallStream) -> list[ToolEvent]:
         """The events without a hole before them."""
         found = []
-        while (event := stream.waiting.pop(stream.next_seq, None)) is not None:
-            found.append(event)
+        while (arrived := stream.waiting.pop(stream.next_seq, None)) is not None:
+            found.append(arrived[1])
             stream.next_seq += 1
         self._waiting -= len(found)
         if found and found[-1].type == "close":
             self._end(call, stream)
         elif stream.waiting:
-            self._behind[call] = stream
+            if found or call not in self._behind:
+                self._wait(call, stream)
         else:
             self._behind.pop(call, None)
             self._whole[call] = stream.next_seq
         return found
 
+    def _wait(self, call: str, stream: _CallStream) -> None:
+        stream.since, _ = stream.first()
+        self._behind[call] = stream
+        heapq.heappush(self._since, (stream.since, call))
+        if len(self._since) > 2 * _MAX_WAITING:
+            self._since = [(each.since, name) for name, each in self._behind.items()]
+            heapq.heapify(self._since)
+
     def _over_the_gap(self, call: str, stream: _CallStream) -> list[ToolEvent]:
-        first = stream.first()
+        _, first = stream.first()
         self.gaps += first.seq - stream.next_seq
         gap = _gap(first, stream.next_seq)
         stream.next_seq = first.seq

@@ -14,7 +14,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress, events_of_logs
-from dimos_streams.recording.selection import EVERYTHING, Selection
+from dimos_streams.recording.selection import Selection
 from dimos_streams.recording.timeline import going_on
 from dimos_streams.recording.writer import LogWriter
 from dimos_streams.tool_stream.event import EVENTS, STATUS
@@ -26,7 +26,7 @@ from dimos_streams.tool_stream.wire.unpacking import unpack_event
 class LogPart:
     """A part of a log. Times are seconds from the first event that is not metadata."""
 
-    selection: Selection = EVERYTHING
+    selection: Selection = dataclasses.field(default_factory=Selection)
     from_s: float = 0.0
     to_s: float | None = None
     remap: Mapping[str, str] = dataclasses.field(default_factory=dict)

@@ -36,4 +36,9 @@ def pack(number: int, utime: int, channel: str, data: bytes) -> bytes:
 
 def successor(number: int) -> bytes:
     """Return the first bytes of the event after number ``number``."""
-    return SYNC_BYTES + ((number + 1) & 0xFFFF_FFFF_FFFF_FFFF).to_bytes(8, "big")
+    return SYNC_BYTES + number_after(number).to_bytes(8, "big")
+
+
+def number_after(number: int) -> int:
+    """Return the number of the event after number ``number``, of 64 bits without a sign."""
+    return (number + 1) & 0xFFFF_FFFF_FFFF_FFFF

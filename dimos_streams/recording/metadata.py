@@ -16,7 +16,7 @@ from dimos_streams.messages.codec import channel_name, decode, encode, type_name
 from dimos_streams.messages.index import TYPE_NAMES
 from dimos_streams.messages.plain_classes import class_of
 from dimos_streams.messages.std_msgs import String
-from dimos_streams.recording.selection import EVERYTHING, Selection
+from dimos_streams.recording.selection import Selection
 
 CHANNEL = channel_name("/recording_metadata", String)
 
@@ -93,7 +93,7 @@ def describe(
     seed: int = 0,
     mode: str = "",
     said: Iterable[str] = (),
-    selection: Selection = EVERYTHING,
+    selection: Selection | None = None,
     environment: Mapping[str, str] | None = None,
     types: Iterable[type[Message]] = (),
 ) -> Metadata:
@@ -110,7 +110,9 @@ def describe(
         seed=seed,
         mode=mode,
         said=tuple(map(redacted, said)),
-        channels=(Choice.of(selection),) if selection.include or selection.exclude else (),
+        channels=(Choice.of(selection),)
+        if selection is not None and (selection.include or selection.exclude)
+        else (),
         environment=dict(environment or {}),
         messages={name: definition(cls) for name, cls in sorted(_with_parts(types).items())},
     )

@@ -12,14 +12,29 @@ import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.common.process.disk import why_endless
 from dimos_streams.errors import UserError
-from dimos_streams.recording.format import HEADER, LONGEST_CHANNEL, SYNC, SYNC_BYTES, LogEvent, successor
+from dimos_streams.recording.format import (
+    HEADER,
+    LONGEST_CHANNEL,
+    SYNC,
+    SYNC_BYTES,
+    LogEvent,
+    number_after,
+    successor,
+)
+
+if TYPE_CHECKING:
+    from dimos_streams.recording.files.numbered_syncs import NumberedSyncs
 
 _CHUNK = 1 << 20
+_FIRST_LOOK = 4096
+"""The bytes that are looked through first: what is searched for is near, or else each look is twice as far."""
 _PEEK = 12
 """The bytes of the following event that are looked at: its sync word and its number."""
 _PROGRESS_EVERY = 1024
@@ -106,7 +121,7 @@ class LogReader:
                 at = self._skip_large(at, length, number)
                 continue
             if i + length + _PEEK > len(window):
-                window, base, i = self._read(at, max(_CHUNK, length + _PEEK)), at, 0
+                window, base, i = self._read(at, max(_CHUNK, 2 * (length + _PEEK))), at, 0
                 if len(window) < length:  # the file has become shorter since it was opened
                     break
             begin, stop = i + header_size, i + length
@@ -148,11 +163,17 @@ class LogReader:
             self.end, self.end_number = end, number
         return self._skip(at, following, "an event larger than any message")
 
+    @cached_property
+    def _syncs(self) -> NumberedSyncs:
+        from dimos_streams.recording.files.numbered_syncs import NumberedSyncs  # which needs numpy, for damage only
+
+        return NumberedSyncs(self._read)
+
     def _swallowed(self, at: int, length: int, number: int, following: bytes) -> int | None:
         """Return the position at which an event begins inside the one at ``at``, whose successor is not where it
         should be, or None if the event is whole and only what follows it is odd."""
         begin, end = at + 1, at + length  # what looks like a header may be garbage that an event follows
-        found = self._find(successor(number), begin, end)
+        found = self._syncs.find(number_after(number), begin, end)
         if found is not None and self._plausible(found):
             return found
         if end == self.size or following == SYNC_BYTES:
@@ -175,19 +196,16 @@ class LogReader:
         end = at + HEADER.size + channel_length + data_length
         return end <= self.size and _decoded(head[HEADER.size : HEADER.size + channel_length]) is not None
 
-    def _find(self, pattern: bytes, start: int, stop: int) -> int | None:
-        """Return the first position of ``pattern`` from ``start`` on and before ``stop``, or None."""
-        return next(self._occurrences(pattern, start, stop), None)
-
     def _occurrences(self, pattern: bytes, start: int, stop: int) -> Iterator[int]:
         """Yield the positions of ``pattern`` from ``start`` on and before ``stop``; bytes are read once for all."""
-        overlap = len(pattern) - 1
-        for at in range(start, stop, _CHUNK):
-            chunk = self._read(at, min(_CHUNK, stop - at) + overlap)
+        overlap, at, length = len(pattern) - 1, start, _FIRST_LOOK
+        while at < stop:
+            chunk = self._read(at, min(length, stop - at) + overlap)
             found = chunk.find(pattern)
             while found >= 0:
                 yield at + found
                 found = chunk.find(pattern, found + 1)
+            at, length = at + length, min(2 * length, _CHUNK)
 
     def _skip(self, at: int, to: int, why: str) -> int:
         """Note what lies between; adjacent damages become one."""

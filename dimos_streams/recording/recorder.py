@@ -6,7 +6,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from dimos_streams import clock
@@ -14,7 +14,7 @@ from dimos_streams.bus import Bus, Subscription
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.recording.metadata import CHANNEL, Metadata
-from dimos_streams.recording.selection import EVERYTHING, Selection
+from dimos_streams.recording.selection import Selection
 from dimos_streams.recording.writer import FLUSH_US, LogWriter
 
 CAPACITY = 65_536
@@ -33,7 +33,7 @@ class RecordingOptions:
     """A recording's path and content."""
 
     path: Path
-    selection: Selection = EVERYTHING
+    selection: Selection = field(default_factory=Selection)
     """Channels that are recorded count as wanted: their publishers go to the trouble of making the messages."""
     split_bytes: int | None = None
     """A file that has reached the size is followed by another."""

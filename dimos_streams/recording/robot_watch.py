@@ -6,12 +6,16 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.operator.holding import GATE
 from dimos_streams.tool_stream.event import STATUS
+
+_MOST_PLAYED = 10_000
+"""The number of played heartbeats that are remembered, which is far more than those that are under way on a bus."""
 
 
 class RobotWatch:
@@ -21,7 +25,7 @@ class RobotWatch:
         """``on_robot`` is called as soon as a gate is heard."""
         self._bus = bus
         self._on_robot = on_robot
-        self._played: set[bytes] = set()
+        self._played = NewestEntries[bytes, None](_MOST_PLAYED)
         """Digests of the heartbeats of gates that were played: a living one says when it was sent, so it is none."""
         self._subscription: Subscription | None = None
         self.gate = ""
@@ -40,7 +44,7 @@ class RobotWatch:
     def note(self, channel: str, data: bytes) -> None:
         """Note a message that is about to be played."""
         if channel == STATUS and _may_be_of_gate(data):
-            self._played.add(_digest(data))
+            self._played[_digest(data)] = None
 
     def _on_status(self, channel: str, data: bytes) -> None:
         if not _may_be_of_gate(data) or _digest(data) in self._played:

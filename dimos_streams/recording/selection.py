@@ -13,7 +13,10 @@ _REMEMBERED = 10_000
 
 class Selection:
     """Channels by patterns with ``*`` and ``?``: of topics (``/robot1/*``) or, with ``#``, of whole channels
-    (``*#sensor_msgs.Image``). Without an ``include`` all are meant."""
+    (``*#sensor_msgs.Image``). Without an ``include`` all are meant.
+
+    It remembers what it was asked about, so each reader of a log has one of its own.
+    """
 
     def __init__(self, include: Iterable[str] = (), exclude: Iterable[str] = ()) -> None:
         self.include = tuple(include)
@@ -59,6 +62,3 @@ def _compiled(pattern: str) -> _Pattern:
 def _fits(pattern: _Pattern, channel: str) -> bool:
     whole, expression = pattern
     return expression.match(channel if whole else split_channel(channel)[0]) is not None
-
-
-EVERYTHING = Selection()

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BeforeValidator, Field
 
+from dimos_streams.common.schemas.bounds import Bounds
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.module import ModuleConfig
 from dimos_streams.ros2.definitions import MAX_DEFINITION, NAVIGATE_TO_POSE
@@ -62,7 +63,7 @@ class ActionSetting(FrozenModel):
     moves: bool = Field(
         default=True, description="it moves the base: it needs the lease of it, and ends when the robot is held still"
     )
-    limits: dict[str, tuple[float, float]] = Field(
+    limits: dict[str, Bounds] = Field(
         default={}, max_length=64, description="least and greatest value of a goal's numbers, by their paths"
     )
     time_limit_s: float | None = Field(default=600.0, gt=0.0)

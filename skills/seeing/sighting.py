@@ -6,7 +6,7 @@ import cmath
 import math
 from dataclasses import dataclass
 
-from dimos_streams.messages.detections import Box, box_of, place_of
+from dimos_streams.messages.detections import Box, box_of, labels_of, place_of
 from dimos_streams.messages.sensor_msgs import CameraInfo
 from dimos_streams.messages.vision_msgs import Detection2D, Detection2DArray
 from dimos_streams.person_description import MATCH_THRESHOLD, match_score
@@ -96,5 +96,4 @@ def sightings_of(message: Detection2DArray) -> list[Sighting]:
 
 
 def _sighting(detection: Detection2D) -> Sighting:
-    labels = tuple((result.hypothesis.class_id, result.hypothesis.score) for result in detection.results)
-    return Sighting(id=detection.id, labels=labels, box=box_of(detection), point=place_of(detection))
+    return Sighting(id=detection.id, labels=labels_of(detection), box=box_of(detection), point=place_of(detection))

@@ -6,7 +6,7 @@ import math
 
 import pytest
 
-from dimos_streams.messages.detections import box_of, place_of, title_of
+from dimos_streams.messages.detections import MAX_LABEL, box_of, labels_of, place_of, title_of
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance
 from dimos_streams.messages.vision_msgs import (
     BoundingBox2D,
@@ -54,3 +54,11 @@ def test_the_title_has_track_and_label() -> None:
     assert title_of(detected(id="")) == "person"
     assert title_of(Detection2D(id="9")) == "9 ?"
     assert title_of(Detection2D()) == "?"
+
+
+def test_of_a_label_without_end_the_beginning_is_read() -> None:
+    endless = detected(label="person in red " + "x" * 100_000)
+    ((label, score),) = labels_of(endless)
+    assert (len(label), score) == (MAX_LABEL, 0.0)
+    assert label.startswith("person in red")
+    assert len(title_of(endless)) == MAX_LABEL + 2

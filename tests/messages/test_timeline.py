@@ -108,3 +108,34 @@ def test_a_source_without_stamps_has_a_newest_value() -> None:
         history.add(0, number * 0.1, number)
     assert history.latest == 2
     assert history.at(DAY, 0.2) == 2
+
+
+@pytest.mark.feature("H1")
+@pytest.mark.parametrize("rate_hz", [1, 20, 60, 100, 500])
+def test_what_a_slow_detector_saw_is_placed_at_any_rate_of_odometry(rate_hz: int) -> None:
+    history: History[float] = History("odometry")
+    for number in range(12 * rate_hz + 1):
+        history.add(DAY + number * 1_000_000 // rate_hz, number / rate_hz, number / rate_hz)
+    assert history.latest == 12.0
+    for age_s in (0.0, 0.2, 1.5, 9.5):
+        placed = history.at(DAY + round((12.0 - age_s) * 1e6), 12.0)
+        assert placed == pytest.approx(12.0 - age_s, abs=max(0.02, 0.5 / rate_hz) + 1e-6)
+    assert history.at(DAY, 12.0) is None, "nobody knows any more"
+
+
+@pytest.mark.parametrize("step_us", [1, 100, STEP, 900_000])
+def test_few_values_are_kept_whatever_their_stamps(step_us: int) -> None:
+    history: History[int] = History("odometry")
+    for number in range(3000):
+        history.add(DAY + number * step_us, number * 0.001, number)
+    assert len(history._values) <= 502
+    assert history.latest == 2999
+
+
+def test_before_the_first_value_there_is_none() -> None:
+    history: History[int] = History("odometry")
+    history.add(DAY, 0.0, 0)
+    assert history.at(DAY - STEP, 0.0) is None
+    history.add(DAY + STEP, 0.1, 1)
+    assert history.at(DAY - STEP // 2, 0.1) == 0, "as near as any is"
+    assert history.at(DAY - 2 * STEP, 0.1) is None

@@ -86,7 +86,7 @@ ANSWERS: dict[str, object] = {
     "tuple": [odd_detection(box=(1, 2, 3, 4))],
     "label": [odd_detection(label="")],
     "point": [odd_detection(point=(1.0, math.inf, 0.0))],
-    "many": [odd_detection(score=0.5 + each / 5000) for each in range(1000)],
+    "many": [odd_detection(label="x" * 10_000, score=0.5 + each / 5000) for each in range(1000)],
     "outside": [odd_detection(box=Box(400.0, 10.0, 500.0, 20.0)), odd_detection(box=Box(-50.0, 10.0, 50.0, 20.0))],
 }
 
@@ -126,6 +126,7 @@ async def test_of_a_crowd_those_of_the_best_scores_are_kept() -> None:
         [message] = harness.sent("detections")
     scores = [detection.results[0].hypothesis.score for detection in message.detections]
     assert (len(scores), min(scores)) == (100, pytest.approx(0.5 + 900 / 5000))
+    assert {len(detection.results[0].hypothesis.class_id) for detection in message.detections} == {500}
 
 
 @pytest.mark.virtual_time

@@ -138,3 +138,12 @@ def test_the_same_input_gives_the_same_identities() -> None:
         return ids
 
     assert run() == run()
+
+
+def test_of_a_track_that_is_called_something_else_each_time_few_labels_are_kept() -> None:
+    tracker = Tracker()
+    for tick in range(100):
+        label = RED if tick % 5 == 0 else f"person in a {tick}x shirt"
+        tracked = tracker.update([seen_at(2.0, 0.0, label)], tick * 100_000)
+    assert len(tracker._tracks[0].labels) <= 16
+    assert tracked[0].label == RED

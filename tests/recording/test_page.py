@@ -177,6 +177,29 @@ def test_a_call_that_begins_with_what_no_call_has_is_told_without_it(tmp_path: P
     assert (call.resources, call.arguments, call.parent) == ((), {}, "")
 
 
+@pytest.mark.parametrize(
+    "entry",
+    [
+        {"role": ["operator"]},
+        {"role": {}},
+        {"role": "tool", "skill": ["x"]},
+        {"role": "tool", "text": "deep\n" + "[" * 1999},
+        {"role": "tool", "text": "whole\n" + "[" * 900 + "]" * 900},
+        {"role": "tool", "text": "large\n" + "9" * 1900},
+        {"role": "assistant", "tool_calls": [{"skill": [], "arguments": "[" * 1999}, 7]},
+    ],
+)
+def test_an_entry_of_a_conversation_that_nobody_writes_is_told_as_it_is(
+    tmp_path: Path, entry: dict[str, Any]
+) -> None:
+    talk = {"module": "agent", "skill": "say"}
+    said = {"text": "the end", **entry}
+    log = write_log(tmp_path / "a.lcmlog", [event(0, 1, "open", **talk), event(1, 2, "update", entry=said, **talk)])
+    (line,) = recorded_of(log).lines
+    assert said["text"].partition("\n")[0] in line.text
+    assert line.text in reported(log)
+
+
 @pytest.mark.feature("I3")
 def test_a_report_has_what_people_say_and_call_and_not_how_programs_look_at_an_agent(tmp_path: Path) -> None:
     of_agent = {"module": "r/agent"}

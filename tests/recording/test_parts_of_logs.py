@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import math
 import re
 from pathlib import Path
 from typing import Any
@@ -16,7 +17,7 @@ from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.geometry_msgs import PoseStamped, Twist, Vector3
 from dimos_streams.messages.nav_msgs import Path as PathMessage
-from dimos_streams.messages.sensor_msgs import Image
+from dimos_streams.messages.sensor_msgs import Image, LaserScan
 from dimos_streams.messages.std_msgs import Bool, String
 from dimos_streams.recording.cut import LogPart, cut, events_of
 from dimos_streams.recording.export.csv_tables import Rows, csv_lines
@@ -65,7 +66,7 @@ def test_a_table_has_a_column_for_each_number_and_json_for_the_rest(tmp_path: Pa
     (pose,) = json.loads(row[header.index("poses")])
     assert pose["pose"]["position"] == {"x": 0.0, "y": 0.0, "z": 0.0}
     (header, row), _ = table(path, "/image")
-    assert json.loads(row[header.index("data")]) == "ff01"
+    assert json.loads(row[header.index("data")]) == "/wE="
     (_, only), rows = table(path, "/vel", LogPart(from_s=2.0, to_s=3.0))
     assert (only[1], rows.written, rows.damaged) == ("3.000000", 1, 0)
     assert table(path, "/vel", LogPart(from_s=3.5))[1].damaged == 1
@@ -278,3 +279,20 @@ def test_a_writer_says_what_it_can_not_write(tmp_path: Path) -> None:
             write_log(tmp_path / "b.lcmlog", [(START, channel, b"")])
     longest: list[Any] = [(START, "x" * 999, b"1"), (START, "y", b"2")]
     assert raw(read_log(write_log(tmp_path / "c.lcmlog", longest))) == longest
+
+
+def test_the_json_of_a_table_has_null_for_numbers_that_json_has_not(tmp_path: Path) -> None:
+    scan = encode(LaserScan(ranges=[1.0, math.inf, math.nan]))
+    (header, row), _ = table(
+        write_log(tmp_path / "a.lcmlog", [(START, "/scan#sensor_msgs.LaserScan", scan)]), "/scan"
+    )
+    assert row[header.index("ranges")] == "[1.0, null, null]"
+
+
+def test_a_part_knows_nothing_of_the_channels_of_other_logs(tmp_path: Path) -> None:
+    for name in ("/old", "/new"):
+        with LogReader(write_log(tmp_path / "log.lcmlog", [(START, name, b"")])) as log:
+            part = LogPart(remap={"/old": "/x"})
+            found = [event.channel for event in events_of([log], part)]
+    assert found == ["/new"]
+    assert part.unused() == ["no topic is called '/old'"]

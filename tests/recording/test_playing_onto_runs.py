@@ -18,6 +18,7 @@ from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.operator.holding import GATE, VelocityGateState
+from dimos_streams.recording import robot_watch
 from dimos_streams.recording.cut import LogPart
 from dimos_streams.recording.player import Player
 from dimos_streams.recording.reader import LogReader
@@ -131,3 +132,22 @@ def test_the_gate_of_the_log_itself_is_none(command: Any, mission_log: Path, bus
     code, out, _ = command("replay", mission_log, "--bus", bus_url, "--speed", "50")
     assert code == 0
     assert out.startswith("published ")
+
+
+@pytest.mark.virtual_time
+async def test_heartbeats_that_are_played_for_ever_fill_no_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(robot_watch, "_MOST_PLAYED", 10)
+    bus = create_bus("memq://")
+    await bus.open()
+    heard: list[str] = []
+    watch = RobotWatch(bus, lambda: heard.append(watch.gate))
+    watch.start()
+    for utime in range(100):
+        state = json.dumps({GATE: {}})
+        beat = encode(ModuleStatus(module="gate", instance="1", health="ok", state_json=state, utime=utime))
+        watch.note(STATUS, beat)
+        bus.publish(STATUS, beat)
+        await asyncio.sleep(0.01)
+    assert (len(watch._played), heard) == (10, [])
+    watch.stop()
+    await bus.close()

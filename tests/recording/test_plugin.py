@@ -23,6 +23,7 @@ pytest_plugins = ["pytester"]
 
 SMALL = {"robot.camera_width": 160, "robot.camera_height": 120}
 TESTS = """
+from dimos_streams.regression.tolerances import Tolerances
 from dimos_streams.testing import event
 
 SMALL = {"robot.camera_width": 160, "robot.camera_height": 120}
@@ -69,6 +70,13 @@ def test_a_log(replay):
     assert replay("golden/follow.lcmlog", ["follow"]).calls == 1
 
 
+def test_a_log_that_differs(replay):
+    tolerances = Tolerances(time_s=0.001)
+    changed = replay("golden/follow.lcmlog", ["follow"], tolerances=tolerances, settings={"follow.max_speed": 0.2})
+    assert changed.updated
+    assert changed.tolerances == tolerances
+
+
 def test_a_log_that_is_not_there(replay):
     replay("golden/nothing.lcmlog", ["follow"])
 """
@@ -79,7 +87,7 @@ def test_a_log_that_is_not_there(replay):
 def test_the_plugin(pytester: pytest.Pytester) -> None:
     tests = pytester.makepyfile(test_robot=TESTS).parent
     run = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error", "--update-recordings")
-    run.assert_outcomes(passed=4, failed=2)
+    run.assert_outcomes(passed=5, failed=2)
     assert (tests / "golden" / "follow.lcmlog").stat().st_size < 1_000_000
     text = run.stdout.str()
     assert "event(type='update', text='penguin waddles') did not come within 2 s" in text

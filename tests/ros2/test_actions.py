@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
+from pydantic import ValidationError
 
 from dimos_streams import clock
+from dimos_streams.common.invalid import problems_with_values
 from dimos_streams.errors import SkillError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
@@ -473,3 +476,19 @@ def test_an_action_that_moves_nothing_is_not_tagged_as_motion() -> None:
     rows = [row, row | {"moves": False}, row | {"moves": False, "tags": ("motion", "arm")}]
     tags = [tuple(skill_of("grip", ActionSetting.model_validate(each)).policy.tags) for each in rows]
     assert tags == [("motion",), (), ("motion", "arm")]
+
+
+@pytest.mark.parametrize(
+    ("row", "where", "text"),
+    [
+        ({"limits": {"x": [math.nan, math.nan]}}, "actions.go.limits.x.0", "it must be a finite number (given: nan)"),
+        ({"limits": {"x": [-math.inf, 5]}}, "actions.go.limits.x.0", "it must be a finite number (given: -inf)"),
+        ({"limits": {"x": [5, -5]}}, "actions.go.limits.x", "the least value, 5, is more than the greatest, -5"),
+        ({"time_limit_s": math.inf}, "actions.go.time_limit_s", "it must be a finite number (given: inf)"),
+        ({"answer_timeout_s": math.inf}, "actions.go.answer_timeout_s", "it must be a finite number (given: inf)"),
+    ],
+)
+def test_a_number_that_bounds_nothing_is_named_with_its_key(row: dict[str, Any], where: str, text: str) -> None:
+    with pytest.raises(ValidationError) as refused:
+        Ros2RobotConfig.model_validate({"actions": {"go": {"action": "b", **row}}})
+    assert problems_with_values(refused.value, "it")[where].startswith(text)

@@ -47,6 +47,7 @@ async def bearing_error(measured_ahead: Callable[[], int | None]) -> float:
         await asyncio.sleep(0.05)
     seen_at = clock.monotonic() - LATE_S
     pose = poses.at(clock.utime() - round(LATE_S * 1e6) + AHEAD_US, clock.monotonic())
+    assert pose is not None
     return abs(cmath.phase(pose.from_base(1.0 + 0j) / turned(TURN_RAD_S * seen_at)))
 
 

@@ -48,7 +48,7 @@ async def test_what_was_seen_is_placed_by_the_pose_of_that_instant() -> None:
     for x in range(5):
         await asyncio.sleep(1.0)
         poses.add(odometry(float(x), utime=x * 1_000_000))
-    assert poses.at(2_100_000, clock.monotonic()).position == 2
+    assert poses.at(2_100_000, clock.monotonic()) == Pose(2 + 0j)
     assert poses.latest().position == 4
 
 
@@ -304,3 +304,15 @@ async def test_who_walks_on_is_expected_where_they_are_by_now() -> None:
         expected = watch.target.expected(watch.target_time(now))
         assert expected == pytest.approx(complex(2.0, 0.7 * now), abs=0.04)
         await asyncio.sleep(0.1)
+
+
+@pytest.mark.virtual_time
+async def test_in_a_frame_from_before_the_known_poses_nobody_is_recognised() -> None:
+    poses = PoseHistory()
+    poses.add(odometry(utime=20_000_000))
+    watch = PersonWatch("person in red", poses, clock.monotonic())
+    for stamp, is_seen in ((8_000_000, False), (20_000_000, True)):
+        seen = frame(Seen(at=(2.0, 0.0)), utime=stamp)
+        assert watch.see(DetectionFrame(seen, stamp, stamp, clock.monotonic()), clock.monotonic()) is is_seen
+    assert watch.target is not None
+    assert watch.target.point == 2.0

@@ -42,6 +42,42 @@ def test_calls_that_never_end_are_bounded_and_who_was_forgotten_goes_on_behind_a
     assert update == event(3, 2, "update")
 
 
+def test_events_that_are_a_little_late_again_and_again_are_neither_gaps_nor_repeated() -> None:
+    order = InOrder()
+    seqs = [2, *(seq for later in range(4, 200, 2) for seq in (later, later - 3))]
+    taken = [
+        each
+        for number, seq in enumerate(seqs)
+        for each in order.take(START + number * 100_000, event(0, seq, "update"))
+    ]
+    taken += order.rest()
+    assert [(each.type, each.seq) for each in taken[:-2]] == [("update", seq) for seq in range(1, 197)]
+    assert (order.gaps, order.repeated) == (1, 0), "the last one never came"
+
+
+def test_each_hole_is_waited_for_since_the_event_behind_it_came() -> None:
+    order, late = InOrder(), call_events.MAX_LATENESS_US
+    for seq, after in ((2, 0), (4, 2_000_000)):
+        assert order.take(START + after, event(0, seq, "update")) == []
+    assert order.take(START + 1_000_000, event(1, 2, "update")) == []
+    assert [(each.call_id, each.seq) for each in order.due(START + late + 1)] == [("call0", 1), ("call0", 2)]
+    assert [each.call_id for each in order.due(START + late + 1_000_001)] == ["call1", "call1"]
+    assert order.due(START + late + 2_000_000) == []
+    assert [each.seq for each in order.due(START + late + 2_000_001)] == [3, 4]
+
+
+def test_what_is_remembered_of_waiting_is_bounded_while_the_clock_of_a_log_stands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(call_events, "_MAX_WAITING", 100)
+    order = InOrder()
+    for seq in range(2, 4000, 2):
+        order.take(START, event(0, seq + 2, "update"))
+        order.take(START, event(0, seq - 1, "update"))
+        order.take(START, event(0, seq, "update"))
+    assert len(order._since) <= 200
+
+
 @pytest.mark.slow
 def test_many_holes_are_gone_over_in_their_order() -> None:
     order, count = InOrder(), 3 * call_events._MAX_WAITING

@@ -8,7 +8,6 @@ from dimos_streams.blueprint.wiring import message_types
 from dimos_streams.cli.running.run_plan import RunPlan
 from dimos_streams.recording.metadata import describe
 from dimos_streams.recording.module import RecorderModule
-from dimos_streams.recording.selection import EVERYTHING
 from dimos_streams.runtime.events import OnRunEvent
 from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import InProcessRun
@@ -29,7 +28,7 @@ def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> S
         seed=plan.seed,
         mode=plan.mode,
         said=plan.say,
-        selection=record.selection if record is not None else EVERYTHING,
+        selection=record.selection if record is not None else None,
         environment=run_facts(),
         types=message_types(blueprint),
     )

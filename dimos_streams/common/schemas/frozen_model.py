@@ -6,10 +6,11 @@ from pydantic import BaseModel, ConfigDict
 
 
 class FrozenModel(BaseModel):
-    """Base: frozen, and a field that it does not know is an error.
+    """Base: frozen, and a field that it does not know is an error. So are infinity and NaN, which JSON does not have,
+    and which would switch off whatever they bound.
 
     Validators are built when they are first needed: few processes need all. A body of a FastAPI route sets
     ``defer_build=False``: FastAPI builds it together with its parameter, of which pydantic warns.
     """
 
-    model_config = ConfigDict(extra="forbid", frozen=True, defer_build=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, defer_build=True)

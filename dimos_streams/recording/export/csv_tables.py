@@ -11,14 +11,15 @@ from typing import Any
 
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages import registry
-from dimos_streams.messages.base import Message, fields_of
+from dimos_streams.messages.base import Message, fields_of, to_json_value
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.recording.cut import LogPart, check_found, timed
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.reader import LogReader, OnProgress
 
 _WIDEST = 64
-"""Arrays of a fixed length up to this one have a column an entry; others are JSON in one cell."""
+"""Arrays of a fixed length up to this one have a column an entry; others are JSON in one cell, see
+``to_json_value``."""
 _FORMULA = tuple("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
 """Beginnings of texts that spreadsheets may take for formulas, which run commands or fetch addresses; the last four
 are ``=+-@`` in full width."""
@@ -107,20 +108,9 @@ def _cells(message: Message, prefix: str) -> Iterator[tuple[str, Any]]:
             for index, item in enumerate(value):
                 yield f"{path}[{index}]", item
         elif field.size is not None:
-            yield path, json.dumps(plain(value))
+            yield path, json.dumps(to_json_value(value))
         else:
             yield path, value
-
-
-def plain(value: Any) -> Any:
-    """A message's field as plain data; bytes in hexadecimal."""
-    if isinstance(value, Message):
-        return {field.name: plain(getattr(value, field.name)) for field in fields_of(type(value))}
-    if isinstance(value, (bytes, bytearray)):
-        return value.hex()
-    if isinstance(value, (list, tuple)):
-        return [plain(item) for item in value]
-    return value
 
 
 def _line(cells: list[Any]) -> str:

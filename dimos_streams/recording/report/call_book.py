@@ -105,9 +105,9 @@ class CallBook:
             text, mission = cut(event.text, _MAX_TEXT), event.call_id
             is_error = outcome_for_people(event) != "cancelled"
             self._add(ConversationLine(event.utime, "error", event.module, text, is_error=is_error, mission=mission))
-        if not isinstance(entry, dict) or entry.get("role") in _HIDDEN:
+        if not isinstance(entry, dict) or (role := str(entry.get("role", ""))) in _HIDDEN:
             return
-        role, text = str(entry.get("role", "")), str(entry.get("text", ""))
+        text = str(entry.get("text", ""))
         asked = entry.get("tool_calls")
         calls = [_asked(one) for one in asked if isinstance(one, dict)] if isinstance(asked, list) else []
         who = {"operator": event.caller, "assistant": event.module}.get(role) or str(entry.get("skill") or role)

@@ -11,6 +11,7 @@ from importlib.resources import files
 from xml.etree.ElementTree import Element
 
 from dimos_streams.common.readable.dates import utc_text
+from dimos_streams.common.text import parse_json
 from dimos_streams.recording.report.axes import clock_text
 from dimos_streams.recording.report.map_figure import COLOURS, map_figure
 from dimos_streams.recording.report.markup import Node, cut, document, h, with_attributes
@@ -247,7 +248,7 @@ def _line(line: ConversationLine, first: int) -> Element:
 def _pretty(text: str) -> str:
     """JSON with its structure; any other text as it is."""
     try:
-        return json.dumps(json.loads(text), ensure_ascii=False, indent=2)
+        return json.dumps(parse_json(text), ensure_ascii=False, indent=2)
     except ValueError:
         return text
 

@@ -84,7 +84,7 @@ class RecordedWorld:
         elif channel == CANCELS:
             self._cancel(event.utime, _read(SkillCancel, event))
         elif split_channel(channel)[1] == Hold.msg_name:
-            self._holds.take(event.utime, channel, _read(Hold, event))
+            self._holds.take(self.utime, channel, _read(Hold, event))
         else:
             self._poses.take(event)
 
