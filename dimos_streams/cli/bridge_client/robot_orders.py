@@ -45,12 +45,12 @@ class OrderResult:
 def receivers(run: str | None, url: str | None, port: int | None, token: str | None) -> list[Receiver]:
     """Return the bridge that options name, else those of all living runs, else the one at the usual port.
 
-    Raises ``UserError`` for options that contradict each other, and for a run that does not exist.
+    Raises ``UserError`` for options that contradict each other, and for a name that no run has, or several.
     """
     from dimos_streams.runtime.registry import runs
 
     refuse_two_bridges(run, url, port)
-    living = [find_run(run)] if run is not None else runs()
+    living = [find_run(run, alone=True)] if run is not None else runs()
     if url is not None or port is not None or not living:
         address = find_bridge(url, port, token)
         return [Receiver(address.url, address)]

@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
+from dimos_streams.cli.terminal.named_runs import newest_of, runs_called
 from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.errors import NoRunError, UserError, suggest
@@ -21,11 +22,11 @@ _RECORD = re.compile(
 
 def find_run_dir(selector: str | None) -> Path:
     """Return the directory of a run by id or blueprint, or that of the newest; a living one comes before those that
-    have ended, and one that has logged before those that were refused at their start. Raises ``NoRunError`` if there
+    have ended, and one that has logged before those that were refused at their start. Which of several living ones it
+    is, is said. Raises ``NoRunError`` if there
     are none yet, and ``UserError`` if none is called so."""
-    for run in runs():
-        if selector is None or selector in (run.run_id, run.blueprint, str(run.pid), run.machine or None):
-            return run.run_dir
+    if meant := runs_called(selector, runs()):
+        return newest_of(meant, selector).run_dir
     directories = run_dirs()
     if not directories:
         raise NoRunError("there are no runs yet")

@@ -40,14 +40,15 @@ def stop(
         raise UserError("--machine names one part and --everywhere means all; give one of them")
     if every and (selector or machine) is not None:
         raise UserError(f"--all is every run, and {selector or machine!r} names one; give one of them")
-    part = None if machine is None else part_here(machine, selector)
+    part = None if machine is None else part_here(machine, selector, alone=True)
     if machine is not None and part is None:
-        address = find_bridge_of(selector, None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
+        named = None if selector is None else find_run(selector, alone=True).run_id
+        address = find_bridge_of(named, None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
         run_async(stop_part(address, machine))
         _say_stopped({"machine": machine}, f"the part on {machine} has stopped", as_json=as_json)
         return
     problems: list[str] = []
-    for each in living_runs() if every else [part or find_run(selector)]:
+    for each in living_runs() if every else [part or find_run(selector, alone=True)]:
         try:
             _stop_run(each, everywhere=everywhere, as_json=as_json)
         except DimosStreamsError as error:  # whatever became of one: the others are stopped all the same
