@@ -34,6 +34,13 @@ CLASHING = "tests.cli.blueprints:clashing"
         (["run", ROVER, "--exit-when-done"], 2, "--say"),
         (["run", ROVER, "--duration", "10s"], 2, "'--duration': it must be a number (given: '10s') ("),
         (["run", ROVER, "--port", "99999"], 2, "'--port': it must be at most 65535 (given: '99999') ("),
+        (
+            ["run", ROVER, "--record", "x.lcmlog", "--record-split", "inf"],
+            2,
+            "it must be at most 1000000 (given: 'inf')",
+        ),
+        (["recording", "report", "x.lcmlog", "-o", "x.html", "--max-mb", "inf"], 2, "at most 10000 (given: 'inf')"),
+        (["messages", "java", "/etc/hostname"], 2, "/etc/hostname/"),
         (["run", ROVER, "--seed", "x"], 2, "'--seed': it must be a whole number (given: 'x') ("),
         (["graph", ROVER, "--format", "x"], 2, "'--format': 'x' is not one of 'text', 'mermaid', 'json' ("),
         (["run", ROVER, "--daemon", "--log-stdout"], 2, "--daemon leaves standard output at once"),

@@ -329,6 +329,29 @@ def test_output_that_can_not_be_written_is_one_line(machine: Machine) -> None:
         )
 
 
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("list >&-", 0),
+        ("run base-robot --virtual-time --duration 1 <&- >&- 2>&-", 0),
+        ("frobnicate 2>&-", 2),
+        ("frobnicate 2>/dev/full", 2),
+    ],
+)
+def test_a_command_whose_words_nobody_can_see_does_and_returns_the_same(
+    machine: Machine, arguments: str, code: int
+) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -m dimos_streams {arguments}"],
+        env=machine.environment,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
 @pytest.mark.live
 def test_what_a_run_writes_is_its_users_alone(machine: Machine, tmp_path: Path) -> None:
     log = tmp_path / "walk.lcmlog"
