@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -54,8 +53,8 @@ def _answer(context: typer.Context, path: str, shape: TypeAdapter[T]) -> T:
     import asyncio
 
     from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.terminal.options import environment_token
 
     given = context.params
-    token = os.environ.get("DIMOS_STREAMS_TOKEN")
-    address = find_bridge_of(given.get("run"), given.get("url"), given.get("port"), token)
+    address = find_bridge_of(given.get("run"), given.get("url"), given.get("port"), environment_token())
     return asyncio.run(address.get(path, shape))
