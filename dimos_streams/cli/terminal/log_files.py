@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import heapq
+import os
 import re
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -12,6 +16,7 @@ from dimos_streams.cli.terminal.named_runs import newest_of, runs_called
 from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.errors import NoRunError, UserError, suggest
+from dimos_streams.runtime.log_names import log_name
 from dimos_streams.runtime.registry import run_dirs, runs
 
 LOOK_EVERY_S = 0.2
@@ -73,9 +78,10 @@ class LineReader:
 
     def read(self, text: str) -> list[LogLine]:
         """Return the lines of a text that ends where a line does."""
-        return [self._line(raw) for raw in text.removesuffix("\n").split("\n")] if text else []
+        return [self.line(raw) for raw in text.removesuffix("\n").split("\n")] if text else []
 
-    def _line(self, raw: str) -> LogLine:
+    def line(self, raw: str) -> LogLine:
+        """Return the next line."""
         record = _RECORD.fullmatch(raw)
         utime = None if record is None else _utime(record["time"])
         if record is None or utime is None:
@@ -96,25 +102,24 @@ class RunLogs:
         self._readers: dict[Path, LineReader] = {}
         self._run_dir = run_dir
         names = [path.stem for path in self._paths(everything=True)]
-        if process is not None and process.replace("/", ".") not in names:
+        if process is not None and log_name(process) not in names:
             known = ", ".join(names) or "none"
             raise UserError(
                 f"no process {process!r} of run {run_id_of(run_dir)} has a log{suggest(process, names)}"
                 f" (processes: {known})"
             )
 
-    def new_lines(self) -> list[LogLine]:
-        """Return the lines written since the last time, in the order of their times."""
-        lines = [line for path in self._paths() for line in self._new_lines(path)]
-        if self._process is None:
-            lines.sort(key=lambda line: line.utime or 0)
-        return lines
+    def new_lines(self, *, is_over: bool = False) -> Iterator[LogLine]:
+        """Yield the lines written since the last time, in the order of their times. What stands behind the last line
+        end is a line that is being written, unless the run ``is_over``."""
+        return heapq.merge(
+            *(self._new_lines(path, is_over=is_over) for path in self._paths()), key=lambda line: line.utime or 0
+        )
 
-    def write_new(self) -> None:
-        """Print what has been written since the last time."""
-        lines = self.new_lines()
+    def write_new(self, *, is_over: bool = False) -> None:
+        """Print what has been written since the last time, as ``new_lines`` has it."""
         width = max((len(path.stem) for path in self._paths()), default=0)
-        for line in lines:
+        for line in self.new_lines(is_over=is_over):
             if self._as_json:
                 write_json(line.to_dict())
             else:
@@ -127,32 +132,46 @@ class RunLogs:
 
     async def follow(self) -> None:
         """Go on printing until the run has ended."""
-        while True:
-            living = any(run.run_dir == self._run_dir for run in runs())
+        while not self._is_over():
             self.write_new()
-            if not living:
-                return
             await asyncio.sleep(LOOK_EVERY_S)
+        self.write_new(is_over=True)
+
+    def write_all(self) -> None:
+        """Print what there is."""
+        self.write_new(is_over=self._is_over())
+
+    def _is_over(self) -> bool:
+        return all(run.run_dir != self._run_dir for run in runs())
 
     def _paths(self, *, everything: bool = False) -> list[Path]:
         paths = sorted(self._folder.glob("*.log"))
         if self._process is None or everything:
             return paths
-        return [path for path in paths if path.stem == self._process.replace("/", ".")]
+        return [path for path in paths if path.stem == log_name(self._process)]
 
-    def _new_lines(self, path: Path) -> list[LogLine]:
-        with path.open("rb") as file:
-            file.seek(self._offsets.get(path, 0))
-            data = file.read()
-        complete = data.rpartition(b"\n")[0]  # the rest of a line that is being written comes next time
-        self._offsets[path] = self._offsets.get(path, 0) + (len(complete) + 1 if b"\n" in data else 0)
+    def _new_lines(self, path: Path, *, is_over: bool) -> Iterator[LogLine]:
         reader = self._readers.setdefault(path, LineReader(path.stem))
-        return reader.read(complete.decode(errors="replace"))
+        with path.open("rb") as file:
+            size = file.seek(0, os.SEEK_END)  # whoever writes on meanwhile is read next time
+            file.seek(self._offsets.get(path, 0))
+            while (at := file.tell()) < size and (raw := file.readline()):
+                if not (raw.endswith(b"\n") or is_over):
+                    return
+                self._offsets[path] = at + len(raw)
+                yield reader.line(raw.removesuffix(b"\n").decode(errors="replace"))
 
 
 def _utime(text: str) -> int | None:
     """Return microseconds since 1970 for a log's local time; None for what only looks like one."""
+    second, _, milliseconds = text.partition(",")
+    began = _second(second)
+    return None if began is None else began + int(milliseconds) * 1000
+
+
+@functools.lru_cache(maxsize=16)  # a log has many lines of each second
+def _second(text: str) -> int | None:
     try:
-        return round(datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f").timestamp() * 1e6)
+        return round(datetime.strptime(text, "%Y-%m-%d %H:%M:%S").timestamp() * 1e6)
     except (ValueError, OverflowError):
         return None

@@ -43,9 +43,10 @@ def logs(
     run_logs = RunLogs(run_dir, process, as_json=as_json)
     if run_logs.empty:
         note(f"there are no logs in {run_dir / 'logs'}")
-    run_logs.write_new()
     if follow:
         run_async(run_logs.follow())
+    else:
+        run_logs.write_all()
 
 
 async def _write_logs_of(
