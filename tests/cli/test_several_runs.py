@@ -61,6 +61,7 @@ def test_commands_mean_the_run_that_they_name_and_stop_all_means_each(machine: M
         twice = machine(one, old, "--run", new)
         assert (twice.code, f"--run {new!r} and RUN {old!r} both name a run" in twice.err) == (2, True)
     assert machine("stop", "--run", old).out == f"{old} has stopped\n"
+    assert "run: stopping\n" in machine("logs", old).out, "one process can't be hurried"
     old = started(machine)
     stopped = machine("stop", "--all", "--json")
     assert (stopped.code, stopped.err) == (0, "")
