@@ -215,6 +215,14 @@ def test_whose_mission_has_failed_is_said_where_there_are_several(capsys: pytest
     ]
 
 
+def test_no_line_of_a_text_passes_for_one_of_the_commands_own() -> None:
+    forged = f"done\r\nso far\n{ScreenLine(1, 'run', 'stopping')}\u2028    1.00  run\x85    1.00  run\rrun\n"
+    first, *further = str(ScreenLine(1, "agent", forged)).split("\n")
+    assert first.endswith("  done")
+    assert [line[:28].strip() for line in further] == ["", ""]
+    assert further[1].endswith("stopping\\u2028    1.00  run\\x85    1.00  run\\rrun")
+
+
 def test_lines_are_wrapped_below_their_text() -> None:
     line = ScreenLine(1, "agent", "some words that go on\nand /a/path/that/is/longer/than/a/line")
     assert "".join(line.parts(50)).splitlines() == [
