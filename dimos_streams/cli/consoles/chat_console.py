@@ -11,11 +11,12 @@ from collections.abc import AsyncIterator, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.cli.bridge_client.agents import addressed, agents_named_by, find_say
-from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families, shown_calls
+from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, watching
 from dimos_streams.cli.bridge_client.calls.showing import mission_left
 from dimos_streams.cli.bridge_client.calls.skill_calls import find_call
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
+from dimos_streams.cli.bridge_client.declarations import Declarations
 from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
 from dimos_streams.cli.exit_codes import DONE, FAILED, code_of_error, worst_of
 from dimos_streams.cli.system import signals
@@ -263,7 +264,7 @@ class _Chat:
             case "/help":
                 self._note(_HELP)
             case "/calls":
-                views = shown_calls(await self._gateway.calls(open_only=True))
+                views = await Declarations(self._gateway).without_looks(await self._gateway.calls(open_only=True))
                 self._note("\n".join(table_lines(call_table(in_families(views))[1])) or "no open calls")
             case "/skills":
                 skills = await self._gateway.skills()
