@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dimos_streams.cli.system.bus_traffic import Traffic
+from dimos_streams.cli.system.message_text import to_lines
 from dimos_streams.cli.terminal.call_counts import CallCounts
-from dimos_streams.cli.terminal.message_text import to_lines
 from dimos_streams.cli.terminal.output import duration, table_lines, write_json
 from dimos_streams.cli.terminal.reporter import JsonReporter, TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen, ScreenLine
