@@ -18,8 +18,10 @@ def main() -> None:
     import sys
 
     from dimos_streams.cli.entry import run_command
+    from dimos_streams.cli.system.closed_streams import open_closed_streams
     from dimos_streams.cli.system.leaving import leave
 
+    open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that can't show a character shows its number
         sys.stdout.reconfigure(errors="backslashreplace")
     leave(run_command(sys.argv[1:]))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from typing import Any, cast
 
 import typer
@@ -12,6 +11,7 @@ from dimos_streams.cli.app import create_app
 from dimos_streams.cli.exit_codes import DONE, MISUSED, code_of_error
 from dimos_streams.cli.system.foxglove_option import with_default_address
 from dimos_streams.cli.system.signals import Interrupted
+from dimos_streams.cli.terminal.output import note
 from dimos_streams.common.importing import find_named_first_in
 from dimos_streams.common.printable import printable, show_tracebacks
 from dimos_streams.common.process.own_code import DEBUG
@@ -119,4 +119,4 @@ def _forgotten_option(text: str, context: Any) -> str:
 
 def _say(text: str) -> None:
     for line in text.splitlines() or [""]:
-        print(f"error: {printable(line)}", file=sys.stderr)
+        note(f"error: {printable(line)}")

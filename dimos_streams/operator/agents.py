@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 _LOOKS = (APPROVALS, "plans", "typing", REVIEW)
 """The skills of agents by which consoles look at them, and the bridge asks them: the result of a review is shown by
 the call that it is about."""
+_NAMES = (SAY, REPORT, *_LOOKS)
 SEVERAL = "several agents may be meant"
 """The beginning of the error of ``choose_agent`` that asks for a name; a console says how it takes one."""
 _ENDED_BY_OPERATORS = ("aborted", "call_cancelled", "cancelled")
@@ -82,9 +83,19 @@ def public_name(module: str, skill: str) -> str:
     return f"{public_prefix(prefix_of(module))}{skill}"
 
 
+def is_named_as_agents(event: ToolEvent | CallView) -> bool:
+    """Return whether the skill of an event, or of a call, is called as those of agents are by which operators talk to
+    them and programs look at them. Whether its module is an agent is another question: a robot may ``say``, too."""
+    return any(event.skill == public_name(event.module, name) for name in _NAMES)
+
+
 def is_conversation(event: ToolEvent | CallView) -> bool:
     """Return whether an event, or a call, is part of an operator's talk with an agent, a call of its ``say``."""
-    return event.skill == public_name(event.module, SAY)
+    return event.skill == public_name(event.module, SAY) and _is_of_agent(event)
+
+
+def _is_of_agent(event: ToolEvent | CallView) -> bool:
+    return not isinstance(event, ToolEvent) or event.of_agent
 
 
 def outcome_for_people(event: ToolEvent) -> str:
@@ -102,6 +113,8 @@ def is_look(event: ToolEvent | CallView) -> bool:
 
     It is nobody's call to whoever reads of a run: not shown, not counted. What operators order and decide is.
     """
+    if not _is_of_agent(event):
+        return False
     if event.caller == MONITOR:
         return event.skill == public_name(event.module, REPORT)
     return event.skill in (public_name(event.module, look) for look in _LOOKS)

@@ -103,6 +103,8 @@ class ToolEvent:
     """The robot that it is from, as a hub tells it; empty at a robot's own bridge."""
     instance: Final[str] = field(default="", compare=False, repr=False)
     """The start of the module that writes the stream; on the bus only, empty if it is not known."""
+    of_agent: Final[bool] = field(default=True, compare=False, repr=False)
+    """False if whoever has handed it on knows that its module is no agent, whatever its skill is called."""
 
     @property
     def outcome(self) -> Outcome | None:

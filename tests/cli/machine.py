@@ -89,11 +89,13 @@ class Machine:
         return Result(done.returncode, done.stdout, done.stderr)
 
     @contextmanager
-    def started(self, *arguments: str, stderr: int = subprocess.STDOUT) -> Iterator[subprocess.Popen[str]]:
+    def started(
+        self, *arguments: str, stdin: int = subprocess.DEVNULL, stderr: int = subprocess.STDOUT
+    ) -> Iterator[subprocess.Popen[str]]:
         """A command while it runs, the leader of a process group as in a terminal. Killed at the end if need be."""
         with subprocess.Popen(
             _command(arguments),
-            stdin=subprocess.DEVNULL,
+            stdin=stdin,
             stdout=subprocess.PIPE,
             stderr=stderr,
             text=True,

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families, shown_calls
+from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import CallPhase, CallView
 
@@ -68,10 +68,3 @@ async def test_when_calls_began_and_how_long_they_took() -> None:
 
 def test_a_hub_s_calls_are_listed_with_their_robots() -> None:
     assert cells_of(view("c1").model_copy(update={"robot": "r1"}))["ROBOT"] == "r1"
-
-
-def test_calls_by_which_programs_look_at_agents_are_left_out() -> None:
-    looks = [("agent", "approvals"), ("robot1/agent", "robot1_review_call"), ("agent", "plans")]
-    orders = [("agent", "decide"), ("agent", "pause")]
-    made = [view("c").model_copy(update={"module": module, "skill": skill}) for module, skill in [*looks, *orders]]
-    assert [(each.module, each.skill) for each in shown_calls(made)] == orders

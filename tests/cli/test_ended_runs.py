@@ -7,6 +7,7 @@ import contextlib
 import os
 import re
 import signal
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,7 @@ from dimos_streams.cli.bridge_client.answers import HEALTH
 from dimos_streams.cli.bridge_client.connection import BridgeUnreachableError, find_bridge
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from tests.cli.machine import ROVER, Machine, Result, read_until
+from tests.cli.test_terminal import terminal
 from tests.helpers import wait_for
 
 pytestmark = pytest.mark.live
@@ -98,12 +100,18 @@ def test_whoever_waits_for_a_run_that_dies_is_told_and_its_calls_are_listed_afte
 @pytest.mark.feature("F5")
 def test_whoever_waits_hears_of_the_end_of_a_run_whose_bridge_can_say_nothing(machine: Machine) -> None:
     run = started(machine)
-    with machine.started("call", "wander") as calling:
+    ended_so = rf"error: run {run['run_id']} {KILLED}; "
+    piped = machine.started("chat", stdin=subprocess.PIPE)
+    with machine.started("call", "wander") as calling, piped as piping, terminal(machine, "chat") as typing:
         read_until(calling, "Wandering")
+        print("/help", file=piping.stdin, flush=True)
+        read_until(piping, "leave, as Ctrl-D")
+        typing.read_until("you>")
         kill(*pids_of(run, "bridge"), run["pid"], *pids_of(run, "rover", "agent"))
-        said, _ = calling.communicate(timeout=30)
-    assert calling.returncode == 1
-    assert re.search(rf"error: run {run['run_id']} {KILLED}; ", said)
+        said = [waiting.communicate(timeout=30)[0] for waiting in (calling, piping)]
+        typing.read_until(ended_so)
+        assert [process.wait(20) for process in (calling, piping, typing.process)] == [1, 1, 1]
+    assert [bool(re.search(ended_so, text)) for text in said] == [True, True]
     assert machine.leaves_nothing()
     ended = machine("status", "--all", "--json").json["ended"]
     listed = machine("calls", "--run", run["run_id"], "--open")

@@ -34,6 +34,13 @@ CLASHING = "tests.cli.blueprints:clashing"
         (["run", ROVER, "--exit-when-done"], 2, "--say"),
         (["run", ROVER, "--duration", "10s"], 2, "'--duration': it must be a number (given: '10s') ("),
         (["run", ROVER, "--port", "99999"], 2, "'--port': it must be at most 65535 (given: '99999') ("),
+        (
+            ["run", ROVER, "--record", "x.lcmlog", "--record-split", "inf"],
+            2,
+            "it must be at most 1000000 (given: 'inf')",
+        ),
+        (["recording", "report", "x.lcmlog", "-o", "x.html", "--max-mb", "inf"], 2, "at most 10000 (given: 'inf')"),
+        (["messages", "java", "/etc/hostname"], 2, "/etc/hostname/"),
         (["run", ROVER, "--seed", "x"], 2, "'--seed': it must be a whole number (given: 'x') ("),
         (["graph", ROVER, "--format", "x"], 2, "'--format': 'x' is not one of 'text', 'mermaid', 'json' ("),
         (["run", ROVER, "--daemon", "--log-stdout"], 2, "--daemon leaves standard output at once"),
@@ -68,6 +75,10 @@ CLASHING = "tests.cli.blueprints:clashing"
         (["set", "rt.name", "a b", "--port", "9"], 2, "did you mean 'rt.name=a b'?"),
         (["chat", "--port", "9"], 1, "no bridge answers"),
         (["stop"], 1, "no run lives"),
+        (["stop", "--url", "http://127.0.0.1:9"], 2, "of the bridge that --machine or --everywhere asks"),
+        (["stop", "--machine", "arm", "--port", "9"], 1, "no bridge answers at http://127.0.0.1:9"),
+        (["logs", "--port", "9"], 2, "of the bridge that --machine asks"),
+        (["logs", "--machine", "arm", "--port", "9"], 1, "no bridge answers at http://127.0.0.1:9"),
         (["restart", "bridge"], 1, "no run lives"),
         (["logs"], 1, "no runs yet"),
         (["missions"], 1, "no runs yet"),
@@ -281,3 +292,10 @@ def test_what_lies_in_the_working_directory_stands_for_nothing_of_pythons(tmp_pa
     env = {**os.environ, "DIMOS_STREAMS_STATE_DIR": str(tmp_path / "state")}
     done = subprocess.run([command, "list"], cwd=tmp_path, env=env, capture_output=True, text=True, timeout=30)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+@pytest.mark.parametrize("command", ["stop", "logs"])
+def test_a_token_that_cannot_be_sent_is_refused_where_a_bridge_is_asked(machine: Machine, command: str) -> None:
+    asking = machine(command, "--machine", "arm", "--port", "9", DIMOS_STREAMS_TOKEN="ends\n")
+    assert (asking.code, "DIMOS_STREAMS_TOKEN ends with a line end" in asking.err) == (2, True)
+    assert machine(command, DIMOS_STREAMS_TOKEN="ends\n").code == 1, "what asks no bridge needs no token"

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+import socket
+import threading
 
 import pytest
 
@@ -18,6 +20,34 @@ _COUNTS = {
     "receiver": {"delivered": 0, "gaps": 0, "malformed": 0},
 }
 _HEALTH = json.dumps({"status": "ok", "lost": [], "offset": 1, "counts": _COUNTS}).encode()
+
+
+@pytest.mark.parametrize("goes", ["before", "after"])
+def test_a_bridge_that_goes_between_two_requests_is_said_to_have_gone(goes: str) -> None:
+    def hang_up(peer: Peer) -> None:
+        if peer.target == "/healthz":
+            peer.answer("200 OK", _HEALTH)
+        elif goes == "after":
+            peer.send(b"HTTP/1.1 101 Switching")
+
+    with event_server(hang_up) as bridge, pytest.raises(BridgeUnreachableError, match="has ended the connection: "):
+        asyncio.run(watch(BridgeAddress(bridge.url.removesuffix("/events")), "", as_json=False))
+
+
+def test_a_bridge_that_has_gone_before_it_is_watched_is_named() -> None:
+    def answer_once(listener: socket.socket) -> None:
+        with listener, listener.accept()[0] as connection:
+            connection.recv(65536)
+            listener.close()
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n%b" % (len(_HEALTH), _HEALTH))
+
+    listener = socket.create_server(("127.0.0.1", 0))
+    url = f"http://127.0.0.1:{listener.getsockname()[1]}"
+    answering = threading.Thread(target=answer_once, args=(listener,))
+    answering.start()
+    with pytest.raises(BridgeUnreachableError, match=rf"{url} has ended the connection: "):
+        asyncio.run(watch(BridgeAddress(url), "", as_json=False))
+    answering.join()
 
 
 def test_the_token_is_not_taken_along_to_where_a_redirection_leads() -> None:

@@ -90,6 +90,11 @@ def test_of_several_runs_the_robots_of_all_are_named_where_none_has_the_one_that
         assert asyncio.run(stop(one, other)).endswith("(robots: robot1 of run run-0; robot1 of run run-1)")
     with event_server(answering("robot1")) as only:
         assert asyncio.run(stop(only)) == "no"
+        to = [Receiver("run-0", BridgeAddress(only.url.rstrip("/"))), Receiver("run-1", None)]
+        with pytest.raises(UnknownRobotError):  # a run without a bridge can't know it either
+            asyncio.run(give("/robots/stop", "robt1", "", to))
+        to[1] = Receiver("run-1", BridgeAddress("http://127.0.0.1:9"))
+        assert [result.done for result in asyncio.run(give("/robots/stop", "robt1", "", to))] == [False]
 
 
 def test_which_of_several_runs_is_meant_is_said_once(

@@ -307,12 +307,15 @@ def test_a_run_in_the_background_is_found_and_logs(machine: Machine) -> None:
 
 
 @pytest.mark.live
-def test_a_run_in_the_background_tells_scripts_in_json_only(machine: Machine) -> None:
-    started = machine(*run_of(machine, "--daemon", "--json"))
-    assert started.code == 0
-    lines = [json.loads(line) for line in started.out.splitlines()]
+def test_a_run_in_the_background_tells_scripts_in_json_only_and_outlives_its_beginner(machine: Machine) -> None:
+    with machine.started(*run_of(machine, "--daemon", "--json")) as starting:
+        first = read_until(starting, "starting")
+        starting.kill()  # the run goes on without whoever has begun it
+        rest = read_until(starting, '"background"')
+    lines = [json.loads(line) for line in (first + rest).splitlines()]
     assert lines[-1]["kind"] == "background"
     assert machine("stop", lines[-1]["run_id"]).code == 0
+    assert how_it_ended(machine) == "stopped"
 
 
 def test_output_that_can_not_be_written_is_one_line(machine: Machine) -> None:
@@ -324,6 +327,29 @@ def test_output_that_can_not_be_written_is_one_line(machine: Machine) -> None:
             1,
             "error: standard output can't be written: No space left on device\n",
         )
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        ("list >&-", 0),
+        ("run base-robot --virtual-time --duration 1 <&- >&- 2>&-", 0),
+        ("frobnicate 2>&-", 2),
+        ("frobnicate 2>/dev/full", 2),
+    ],
+)
+def test_a_command_whose_words_nobody_can_see_does_and_returns_the_same(
+    machine: Machine, arguments: str, code: int
+) -> None:
+    done = subprocess.run(
+        ["/bin/sh", "-c", f"{sys.executable} -m dimos_streams {arguments}"],
+        env=machine.environment,
+        capture_output=True,
+        text=True,
+        timeout=50,
+        check=False,
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
 
 
 @pytest.mark.live

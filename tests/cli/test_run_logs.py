@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from datetime import datetime
 from pathlib import Path
 
@@ -48,6 +49,29 @@ def test_json_has_one_object_a_line_in_the_order_of_time(run_dir: Path, capsys: 
         (utime(3), "robot", None, None, "  | ValueError: \x1b[2J"),
     ]
     assert all(set(line) == set(fields) for line in lines(printed))
+
+
+def test_the_last_words_of_a_run_that_has_ended_need_no_line_end(
+    run_dir: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(run_dir))
+    RunLogs(run_dir, "agent").write_all()
+    assert capsys.readouterr().out.splitlines()[-1] == f"{AT}9,500 INFO agent: half a li"
+
+
+def test_logs_are_merged_as_they_are_read(run_dir: Path) -> None:
+    for process in ("robot", "agent"):
+        text = "".join(f"{AT}{second},500 INFO {process}: {'x' * 200}\n" for second in range(9) for _ in range(500))
+        (run_dir / "logs" / f"{process}.log").write_text(text)
+    tracemalloc.start()
+    try:
+        seconds = [line.utime or 0 for line in RunLogs(run_dir, None).new_lines()]
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert seconds == sorted(seconds)
+    assert len(seconds) == 9000
+    assert peak < 1_000_000, "the logs have 2 MB"
 
 
 def test_json_goes_on_with_new_lines_of_the_process_asked_for(

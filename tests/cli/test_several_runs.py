@@ -41,6 +41,13 @@ def test_commands_mean_the_run_that_they_name_and_stop_all_means_each(machine: M
     unknown = machine("say", "hello", "--run", "nobody")
     assert (unknown.code, unknown.err) == (2, f"error: no living run is called 'nobody' (living: {new}, {old})\n")
 
+    newest = f"several runs are called 'rover': {new}, the newest, is meant, not {old}\n"
+    for command in (["logs", "rover"], ["calls", "--run", "rover"], ["status", "rover"]):
+        assert machine(*command).err.splitlines(keepends=True)[0] == newest, command
+    refused = f"error: several runs are called 'rover'; name one of them by its id: {new}, {old}\n"
+    for end in (["stop", "rover"], ["stop-robot", "--run", "rover"], ["cancel", "--all", "--run", "rover"]):
+        several = machine(*end)
+        assert (several.code, several.err) == (2, refused), "no other run than the one that is meant ends"
     for named in ([], ["--run"]):
         for one in ("stop", "status"):
             both = machine(one, "--all", *named, old)
@@ -54,6 +61,7 @@ def test_commands_mean_the_run_that_they_name_and_stop_all_means_each(machine: M
         twice = machine(one, old, "--run", new)
         assert (twice.code, f"--run {new!r} and RUN {old!r} both name a run" in twice.err) == (2, True)
     assert machine("stop", "--run", old).out == f"{old} has stopped\n"
+    assert "run: stopping\n" in machine("logs", old).out, "one process can't be hurried"
     old = started(machine)
     stopped = machine("stop", "--all", "--json")
     assert (stopped.code, stopped.err) == (0, "")

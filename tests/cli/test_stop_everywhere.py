@@ -22,7 +22,7 @@ def test_the_own_part_ends_where_the_bridge_is_gone(monkeypatch: pytest.MonkeyPa
         run = SimpleNamespace(run_id="r1", machine="robot-side", bridge_on="brain-side")
         ended: list[object] = []
         connection = "dimos_streams.cli.bridge_client.connection"
-        monkeypatch.setattr(f"{connection}.find_run", lambda *_: run)
+        monkeypatch.setattr(f"{connection}.find_run", lambda *_, **__: run)
         monkeypatch.setattr(f"{connection}.find_bridge_of", lambda *_: BridgeAddress(url, None))
         monkeypatch.setattr(stop, "_stop_here", lambda run, as_json: ended.append(run))
         with pytest.raises(DimosStreamsError, match=r"of the other parts, not all have stopped: .*127\.0\.0\.1"):
@@ -30,18 +30,22 @@ def test_the_own_part_ends_where_the_bridge_is_gone(monkeypatch: pytest.MonkeyPa
     assert ended == [run]
 
 
-def test_a_process_that_a_part_does_not_have_is_typed_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_a_part_does_not_have_is_typed_wrong(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     async def ask(address: BridgeAddress, machine: str, skill: str, arguments: Mapping[str, Any]) -> Any:
         if "process" in arguments:
-            raise DimosStreamsError("the part refuses")
-        return {"processes": ["run", "bridge"]}
+            return {"text": f"of {arguments['process']}\n", "next_offset": 9, "more": False}
+        return {"processes": ["run", "bridge", "robot1.skills"]}
 
     monkeypatch.setattr("dimos_streams.cli.bridge_client.machine_logs.ask_part", ask)
     monkeypatch.setattr(
         "dimos_streams.cli.bridge_client.connection.find_bridge", lambda *_: BridgeAddress("http://x", None)
     )
-    with pytest.raises(UserError, match=r"has no log of a process 'brigde'; did you mean 'bridge'\? \(run, bridge\)"):
+    with pytest.raises(UserError, match=r"has no log of a process 'brigde'; did you mean 'bridge'\? \(run, bridge, "):
         logs.logs(machine="brain-side", process="brigde")
+    logs.logs(machine="brain-side", process="robot1/skills")
+    assert capsys.readouterr().out == "of robot1.skills\n", "as its file is called"
 
 
 def test_where_the_bridge_is_on_a_machine_that_is_not_there_it_is_said_which(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -77,5 +81,8 @@ def test_of_several_runs_the_part_of_the_one_that_is_named_is_meant(monkeypatch:
     stop.stop(machine="arm", run="r8")
     stop.stop(machine="leg")
     assert asked == [("http://127.0.0.1:8", "head"), "r7", "r9", ("http://127.0.0.1:8", "arm"), "r8"]
+    for machine in ("arm", "head"):
+        with pytest.raises(UserError, match="several runs are called 'b'; name one of them by its id: r9, "):
+            stop.stop(machine=machine, run="b")
     with pytest.raises(UserError, match="no living run is called 'r1'"):
         stop.stop(machine="arm", run="r1")

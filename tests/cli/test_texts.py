@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from dimos_streams.cli.system.bus_traffic import Traffic
+from dimos_streams.cli.system.message_text import to_lines
 from dimos_streams.cli.terminal.call_counts import CallCounts
-from dimos_streams.cli.terminal.message_text import to_lines
 from dimos_streams.cli.terminal.output import duration, table_lines, write_json
 from dimos_streams.cli.terminal.reporter import JsonReporter, TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen, ScreenLine
@@ -213,6 +213,14 @@ def test_whose_mission_has_failed_is_said_where_there_are_several(capsys: pytest
         "'dance': failed: so",
         "'sing': failed: so",
     ]
+
+
+def test_no_line_of_a_text_passes_for_one_of_the_commands_own() -> None:
+    forged = f"done\r\nso far\n{ScreenLine(1, 'run', 'stopping')}\u2028    1.00  run\x85    1.00  run\rrun\n"
+    first, *further = str(ScreenLine(1, "agent", forged)).split("\n")
+    assert first.endswith("  done")
+    assert [line[:28].strip() for line in further] == ["", ""]
+    assert further[1].endswith("stopping\\u2028    1.00  run\\x85    1.00  run\\rrun")
 
 
 def test_lines_are_wrapped_below_their_text() -> None:

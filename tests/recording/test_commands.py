@@ -282,7 +282,9 @@ def test_replay_tests_modules_and_exits_by_the_result(mission_log: Path, tmp_pat
     assert "first difference after" in out
     assert picture.read_bytes().startswith(PICTURE)
     assert command("replay", mission_log, *changed, "--tolerance", "linear=0.2", "--tolerance", "data=0.2")[0] == 0
-    reported = json.loads(command("replay", mission_log, *changed, "--json")[1])
+    code, out, said = command("replay", mission_log, *changed, "--json", "--plot", tmp_path / "nowhere" / "a.png")
+    assert (code, said.startswith("no picture: ")) == (1, True), "the result counts"
+    reported = json.loads(out)
     assert reported["passed"] is False
     assert reported["first"]["stream"] == "/skill_vel#geometry_msgs.Twist"
     golden = tmp_path / "golden.lcmlog"

@@ -83,7 +83,7 @@ def event(
     **data: Any,
 ) -> tuple[int, str, bytes]:
     utime = START + round(at_s * 1e6)
-    names = {"module": module, "skill": skill, "caller": caller}
+    names: dict[str, Any] = {"module": module, "skill": skill, "caller": caller}
     event = ToolEvent(utime=utime, call_id=call, seq=seq, type=type, text=text, data=data, **names)
     return utime, EVENTS, pack_event(event)
 

@@ -82,21 +82,21 @@ def test_a_log_is_begun_anew_when_it_is_large_and_read_over_that(
     log = tmp_path / "logs" / "a.log"
     log.parent.mkdir()
     tail = LogTail(log)
-    assert tail.read() == b"", "there is none yet"
-    told, whole = b"", ""
+    assert not list(tail.lines()), "there is none yet"
+    told, whole = list[bytes](), ""
     with output.open_log(log) as first, output.open_log(log) as second:  # as while one process follows another
         for number in range(40):
             line = f"line {number:04}"
             print(line, file=second if number % 7 == 3 else first)
             whole += f"{line}\n"
-            told += tail.read()
-    assert told.decode() == whole, "each line once, in order"
+            told += tail.lines()
+    assert b"".join(b"%b\n" % line for line in told).decode() == whole, "each line once, in order"
     assert [path.name for path in sorted(log.parent.iterdir())] == ["a.log", "a.log.1"]
     assert all(0 < path.stat().st_size <= 100 for path in log.parent.iterdir())
-    kept = LogTail(log).read().decode()
+    kept = b"".join(b"%b\n" % line for line in LogTail(log).lines()).decode()
     assert whole.endswith(kept)
     assert len(kept) == sum(path.stat().st_size for path in log.parent.iterdir())
-    lines = RunLogs(tmp_path, None).new_lines()
+    lines = list(RunLogs(tmp_path, None).new_lines())
     assert "".join(f"{line.raw}\n" for line in lines) == kept
     assert {line.process for line in lines} == {"a"}
 

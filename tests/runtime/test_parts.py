@@ -186,6 +186,9 @@ def test_logs_come_in_pieces_of_whole_lines(tmp_path: Path) -> None:
         assert text.endswith("".join(expected[-500:]))
         assert text.startswith(lines[0] if begin == 0 else "02")
     assert read_chunk(tmp_path, "skills", offset).text == ""
+    (tmp_path / "logs" / "skills.log").rename(tmp_path / "logs" / "robot1.skills.log")
+    assert read_chunk(tmp_path, "robot1/skills", offset) == read_chunk(tmp_path, "robot1.skills", offset)
+    (tmp_path / "logs" / "robot1.skills.log").rename(tmp_path / "logs" / "skills.log")
     with pytest.raises(SkillError, match=r"no process 'skill' has a log.*\(processes: skills\)"):
         read_chunk(tmp_path, "skill", 0)
 

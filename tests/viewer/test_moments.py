@@ -162,7 +162,7 @@ def test_what_is_kept_of_a_long_recording_is_bounded(mission: Mission, monkeypat
 async def test_however_much_was_recorded_at_one_instant_little_of_it_is_read_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    names = {"module": "m", "skill": "s", "caller": "me", "text": "x" * 2000}
+    names: dict[str, Any] = {"module": "m", "skill": "s", "caller": "me", "text": "x" * 2000}
     dense = [ToolEvent(utime=START, call_id=f"c{n}", seq=1, type="open", data={}, **names) for n in range(4000)]
     log = write_log(tmp_path / "dense.lcmlog", [(START, EVENTS, pack_event(event)) for event in dense])
     read = 0
@@ -200,7 +200,7 @@ def test_parts_of_a_recording_are_one(mission: Mission, tmp_path: Path) -> None:
 
 
 def _report(at_us: int, seq: int, type: EventType, **data: Any) -> Raw:
-    names = {"call_id": "r1", "module": "agent", "skill": "report", "caller": "monitor", "text": ""}
+    names: dict[str, Any] = {"call_id": "r1", "module": "agent", "skill": "report", "caller": "monitor", "text": ""}
     event = ToolEvent(utime=START + at_us, seq=seq, type=type, data=data, **names)
     return START + at_us, EVENTS, pack_event(event)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -12,6 +11,9 @@ from dimos_streams.cli.system.completion import Offer, offering
 
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
+
+    from dimos_streams.cli.bridge_client.connection import BridgeAddress
+    from dimos_streams.tool_stream.gateway import CallView
 
 T = TypeVar("T")
 
@@ -40,22 +42,29 @@ def skills(context: typer.Context) -> Iterable[Offer]:
 @offering
 def open_calls(context: typer.Context) -> Iterable[Offer]:
     """The ids of the calls that the bridge has and that are not closed."""
-    from pydantic import TypeAdapter
+    import asyncio
 
-    from dimos_streams.operator.agents import is_look
-    from dimos_streams.tool_stream.gateway import CallView
+    from dimos_streams.cli.bridge_client.connection import open_gateway
+    from dimos_streams.cli.bridge_client.declarations import Declarations
 
-    found = _answer(context, "/calls?state=open", TypeAdapter(list[CallView]))
-    return ((call.call_id, call.skill) for call in found if not is_look(call))
+    async def shown() -> list[CallView]:
+        async with open_gateway(_address(context)) as gateway:
+            return await Declarations(gateway).without_looks(await gateway.calls(open_only=True))
+
+    return ((call.call_id, call.skill) for call in asyncio.run(shown()))
 
 
 def _answer(context: typer.Context, path: str, shape: TypeAdapter[T]) -> T:
-    """The answer of the bridge that the command line names so far; of a token, only the environment's is known."""
+    """The answer of the bridge that the command line names so far."""
     import asyncio
 
+    return asyncio.run(_address(context).get(path, shape))
+
+
+def _address(context: typer.Context) -> BridgeAddress:
+    """The bridge that the command line names so far; of a token, only the environment's is known."""
     from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.terminal.options import environment_token
 
     given = context.params
-    token = os.environ.get("DIMOS_STREAMS_TOKEN")
-    address = find_bridge_of(given.get("run"), given.get("url"), given.get("port"), token)
-    return asyncio.run(address.get(path, shape))
+    return find_bridge_of(given.get("run"), given.get("url"), given.get("port"), environment_token())

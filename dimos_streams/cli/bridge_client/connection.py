@@ -5,12 +5,13 @@ from __future__ import annotations
 import functools
 import os
 import random
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dimos_streams.cli.terminal.named_runs import newest_of, refuse_several, runs_called
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.client.asking_again import UNKNOWN
 from dimos_streams.common.process.loopback import BRIDGE_PORT
@@ -166,7 +167,7 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
     living = [run for run in runs() if port in (None, run.port)]
     for run in living:
         if run.bridge_url is not None:
-            _say_which(run, [each for each in living if each.bridge_url not in (None, run.bridge_url)])
+            newest_of([run, *(each for each in living if each.bridge_url not in (None, run.bridge_url))])
             return BridgeAddress(run.bridge_url, token or run.token, run=run)
     elsewhere = next((run.bridge_on for run in living if run.bridge_on), "")
     is_guess = port is None and not living
@@ -244,42 +245,28 @@ def find_bus_url(given: str | None) -> str:
     return bus_url(given)
 
 
-def names_of(run: RunRecord) -> tuple[str, ...]:
-    """Return the names that a run has in commands; for a part also its machine."""
-    return (run.run_id, run.blueprint, str(run.pid), *filter(None, [run.machine]))
-
-
-def living_runs() -> list[RunRecord]:
-    """Return the living runs, newest first. Raises ``NoRunError`` if there is none."""
+def living_runs(selector: str | None = None) -> list[RunRecord]:
+    """Return the living runs with an id, blueprint, process id or machine, or all, newest first. Raises
+    ``NoRunError`` if none lives, and ``UserError`` if none that lives is called so."""
     from dimos_streams.runtime.registry import runs
 
     if not (living := runs()):
         raise NoRunError(f"no run lives{_last_ended()}")
-    return living
+    if not (meant := runs_called(selector, living)):
+        raise UserError(f"no living run is called {selector!r} (living: {', '.join(run.run_id for run in living)})")
+    return meant
 
 
-def find_run(selector: str | None) -> RunRecord:
-    """Return a living run by its id, blueprint, process id or machine, else the newest, which is said if there are
-    several. Raises ``NoRunError`` if none lives, and ``UserError`` if none that lives is called so."""
-    living = living_runs()
-    if selector is None:
-        _say_which(living[0], living[1:])
-        return living[0]
-    for run in living:
-        if selector in names_of(run):
-            return run
-    raise UserError(f"no living run is called {selector!r} (living: {', '.join(run.run_id for run in living)})")
+def find_run(selector: str | None, *, alone: bool = False) -> RunRecord:
+    """Return the living run of a name, or without one any; of several the newest, which is said. A name that several
+    have is refused if the run is to be ``alone``. Raises as ``living_runs`` does."""
+    meant = living_runs(selector)
+    if alone and selector is not None:
+        refuse_several(meant, selector)
+    return newest_of(meant, selector)
 
 
 def _last_ended() -> str:
     from dimos_streams.cli.bridge_client.ended import last_ended
 
     return last_ended()
-
-
-def _say_which(run: RunRecord, others: Sequence[RunRecord]) -> None:
-    """Say which run is meant where nobody has said it and there are several: a robot moves by it."""
-    if others:
-        note(
-            f"several runs live: {run.run_id}, the newest, is meant, not {', '.join(each.run_id for each in others)}"
-        )

@@ -6,9 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dimos_streams.cli.terminal.log_files import find_run_dir
+from dimos_streams.cli.terminal.named_runs import runs_called
 from dimos_streams.cli.terminal.output import local_time
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.runtime.ended_runs import EndedRun, ended_runs
+from dimos_streams.runtime.registry import runs
 
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent
@@ -18,7 +20,7 @@ if TYPE_CHECKING:
 def find_ended(selector: str) -> EndedRun | None:
     """Return the run of an id or blueprint if it has ended and none that lives is called so, or None if one lives.
     Raises ``NoRunError`` and ``UserError`` as ``find_run_dir`` does."""
-    return ended_in(find_run_dir(selector))
+    return None if runs_called(selector, runs()) else ended_in(find_run_dir(selector))
 
 
 def ended_in(run_dir: Path) -> EndedRun | None:

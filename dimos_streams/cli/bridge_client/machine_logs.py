@@ -10,6 +10,7 @@ from dimos_streams.cli.bridge_client.connection import BridgeAddress
 from dimos_streams.cli.bridge_client.machine_parts import ask_part
 from dimos_streams.cli.terminal.log_files import LineReader, LogLine
 from dimos_streams.errors import UserError, suggest
+from dimos_streams.runtime.log_names import log_name
 
 _ASK_EVERY_S = 1.0
 _NEWEST = -1
@@ -30,13 +31,13 @@ class MachineLogs:
         """
         if self._process is not None:
             known = (await self._ask())["processes"]
-            if self._process not in known:
+            if log_name(self._process) not in known:
                 raise UserError(
                     f"machine {self._machine!r} has no log of a process {self._process!r}"
                     f"{suggest(self._process, known)} ({', '.join(known) or 'none has logged'})"
                 )
         while True:
-            names = [self._process] if self._process is not None else (await self._ask())["processes"]
+            names = [log_name(self._process)] if self._process is not None else (await self._ask())["processes"]
             lines = [line for name in names for line in await self._new_lines(name)]
             yield sorted(lines, key=lambda line: line.utime or 0)
             if not follow:

@@ -11,10 +11,10 @@ from dimos_streams.cli.bridge_client.answers import MODULES
 from dimos_streams.cli.bridge_client.connection import (
     BridgeAddress,
     BridgeUnreachableError,
-    find_run,
-    names_of,
+    living_runs,
     open_gateway,
 )
+from dimos_streams.cli.terminal.named_runs import newest_of, refuse_several
 from dimos_streams.errors import DimosStreamsError, SkillError, UserError, suggest
 from dimos_streams.operator.reporting import CLI
 from dimos_streams.runtime.registry import STOP_BOUND_S
@@ -84,13 +84,14 @@ async def stop_part(address: BridgeAddress, machine: str) -> None:
     raise DimosStreamsError(f"the part on {machine!r} did not end within {STOP_BOUND_S:g} s; stop it there")
 
 
-def part_here(machine: str, selector: str | None) -> RunRecord | None:
+def part_here(machine: str, selector: str | None, *, alone: bool = False) -> RunRecord | None:
     """Return the part of a run that runs here, by the name that its blueprint has for this machine, or None if that
     is another machine's. ``selector`` names the run; without it any is meant, the newest first. Raises as
-    ``find_run`` does for a run that there is not."""
+    ``find_run`` does for a run that there is not, or that is not ``alone``."""
     from dimos_streams.runtime.registry import runs
 
-    if selector is not None:
-        find_run(selector)
-    own = [run for run in runs() if run.machine == machine and (selector is None or selector in names_of(run))]
-    return own[0] if own else None
+    named = runs() if selector is None else living_runs(selector)
+    own = [run for run in named if run.machine == machine]
+    if alone and selector is not None:
+        refuse_several(own, selector)
+    return newest_of(own, selector) if own else None

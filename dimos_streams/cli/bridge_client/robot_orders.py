@@ -45,12 +45,12 @@ class OrderResult:
 def receivers(run: str | None, url: str | None, port: int | None, token: str | None) -> list[Receiver]:
     """Return the bridge that options name, else those of all living runs, else the one at the usual port.
 
-    Raises ``UserError`` for options that contradict each other, and for a run that does not exist.
+    Raises ``UserError`` for options that contradict each other, and for a name that no run has, or several.
     """
     from dimos_streams.runtime.registry import runs
 
     refuse_two_bridges(run, url, port)
-    living = [find_run(run)] if run is not None else runs()
+    living = [find_run(run, alone=True)] if run is not None else runs()
     if url is not None or port is not None or not living:
         address = find_bridge(url, port, token)
         return [Receiver(address.url, address)]
@@ -73,7 +73,7 @@ async def give(
     """Give an order to all at once, and call ``heard`` with each result when it comes. A receiver that can't be
     reached, or takes long, keeps neither the order from the others nor their results from who waits.
 
-    Raises ``UnknownRobotError`` if nobody has such a robot; it names those of all that were asked.
+    Raises ``UnknownRobotError`` if no bridge has such a robot; it names those of all that were asked.
     """
     body = {"robot": robot, "reason": reason}
 
@@ -83,12 +83,12 @@ async def give(
             heard(result)
         return result
 
-    found = await asyncio.gather(*map(ask, to))
-    known = [result for result in found if isinstance(result, OrderResult)]
-    if not known:
-        unknown = [error for error in found if isinstance(error, UnknownRobotError)]
-        raise _joint(robot, {receiver.name: error for receiver, error in zip(to, unknown, strict=True)})
-    return known
+    found = dict(zip(to, await asyncio.gather(*map(ask, to)), strict=True))
+    unknown = {to.name: answer for to, answer in found.items() if isinstance(answer, UnknownRobotError)}
+    # A run without a bridge knows of no robot; a bridge that can't be reached may have this one.
+    if unknown and all(to.address is None or to.name in unknown for to in found):
+        raise _joint(robot, unknown)
+    return [answer for answer in found.values() if isinstance(answer, OrderResult)]
 
 
 def _joint(robot: str, unknown: Mapping[str, UnknownRobotError]) -> UnknownRobotError:

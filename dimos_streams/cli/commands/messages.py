@@ -10,6 +10,7 @@ import typer
 from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
+from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
     from dimos_streams.messages.base import Message
@@ -63,9 +64,12 @@ def java(
     from dimos_streams.messages.generation.java import java_classes, lcm_jar
 
     classes = java_classes(folders or ())
-    for path, text in classes.items():
-        (out / path).parent.mkdir(parents=True, exist_ok=True)
-        (out / path).write_text(text, encoding="ascii")
+    try:
+        for path, text in classes.items():
+            (out / path).parent.mkdir(parents=True, exist_ok=True)
+            (out / path).write_text(text, encoding="ascii")
+    except OSError as error:
+        raise UserError(f"{error.filename} can't be written: {error.strerror}") from error
     write(f"{out}: Java classes of {plural(len(classes), 'message type')}")
     note(f"compile them: javac -cp {lcm_jar()} -d classes $(find {out} -name '*.java')")
 
@@ -91,7 +95,6 @@ def show(
     as_json: options.Json = False,
 ) -> None:
     """Show the fields of a message type."""
-    from dimos_streams.errors import UserError
     from dimos_streams.messages import registry
     from dimos_streams.messages.base import fields_of
 

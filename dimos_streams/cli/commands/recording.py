@@ -125,7 +125,7 @@ def report(
         Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.", show_default=False)
     ],
     max_mb: Annotated[
-        float, typer.Option("--max-mb", metavar="MB", min=0.2, help="The size that it has at most.")
+        float, typer.Option("--max-mb", metavar="MB", min=0.2, max=10_000, help="The size that it has at most.")
     ] = 4.0,
 ) -> None:
     """Tell what happened in one HTML file: map, calls, pictures, conversation, figures. It needs nothing else."""

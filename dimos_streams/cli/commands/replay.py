@@ -102,14 +102,25 @@ def _show(report: Report, file: Path, plot: Path | None, *, as_json: bool) -> No
         for line in report.lines():
             write(line)
     if plot is not None:
-        from dimos_streams.regression.plot import draw
-
-        draw(report, plot)
-        note(f"picture: {plot}")
+        _draw(report, plot)
     if report.updated:
         note(f"{file} has what the modules give now")
     elif not report.passed:
         raise typer.Exit(1)
+
+
+def _draw(report: Report, picture: Path) -> None:
+    """Draw what a test has found. Raises ``UserError`` if that can't be, unless the test has failed: that counts."""
+    from dimos_streams.regression.plot import draw
+
+    try:
+        draw(report, picture)
+    except UserError as error:
+        if report.passed or report.updated:
+            raise
+        note(f"no picture: {error}")
+    else:
+        note(f"picture: {picture}")
 
 
 def _configured(file: Path, reference: str | None, settings: list[str] | None) -> Blueprint:

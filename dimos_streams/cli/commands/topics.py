@@ -163,7 +163,7 @@ async def _hint(topic: str, url: str, meter: TrafficMeter) -> None:
 
 
 def _print_text(channel: str, data: bytes) -> None:
-    from dimos_streams.cli.terminal.message_text import to_lines
+    from dimos_streams.cli.system.message_text import to_lines
     from dimos_streams.errors import MessageError
     from dimos_streams.messages.codec import decode, split_channel, type_named
 

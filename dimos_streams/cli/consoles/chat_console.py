@@ -7,15 +7,16 @@ import contextlib
 import signal
 import sys
 import threading
-from collections.abc import AsyncIterator
-from typing import TYPE_CHECKING
+from collections.abc import AsyncIterator, Coroutine
+from typing import TYPE_CHECKING, Any
 
 from dimos_streams.cli.bridge_client.agents import addressed, agents_named_by, find_say
-from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families, shown_calls
+from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, watching
 from dimos_streams.cli.bridge_client.calls.showing import mission_left
 from dimos_streams.cli.bridge_client.calls.skill_calls import find_call
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
+from dimos_streams.cli.bridge_client.declarations import Declarations
 from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
 from dimos_streams.cli.exit_codes import DONE, FAILED, code_of_error, worst_of
 from dimos_streams.cli.system import signals
@@ -25,6 +26,7 @@ from dimos_streams.cli.terminal.reporter import TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen, Screen, ScreenLine
 from dimos_streams.cli.terminal.skill_text import signature
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UnknownAgentError, UserError
 from dimos_streams.operator.agents import SEVERAL
 from dimos_streams.operator.reporting import CLI
@@ -61,13 +63,13 @@ _HOW_TO_END = "Ctrl-D ends the chat, /cancel ID a call"
 def run_chat(address: BridgeAddress, agent: str) -> int:
     """Chat until the person leaves or the pipe ends; return the exit code.
 
-    Raises ``DimosStreamsError`` if nobody is there.
+    Raises ``DimosStreamsError`` if nobody is there, and ``NoRunError`` if the run ends meanwhile.
     """
     return run_async(_chat(address, agent))
 
 
 async def _chat(address: BridgeAddress, agent: str) -> int:
-    async with open_gateway(address) as gateway:
+    async with open_gateway(address, ends_with_run=True) as gateway:
         skill = await _listener(gateway, agent)
         screen = PromptScreen() if sys.stdin.isatty() and sys.stdout.isatty() else PlainScreen()
         reporter = TextReporter(screen, "chat")
@@ -79,10 +81,20 @@ async def _chat(address: BridgeAddress, agent: str) -> int:
 
         async with watching(gateway, show, after=await gateway.offset()) as watch:
             chat = _Chat(gateway, watch, reporter, skill, is_named=bool(agent))
-            if isinstance(screen, PromptScreen):
-                await chat.at_prompt(screen)
-                return DONE
-            return await chat.from_pipe()
+            talk = chat.at_prompt(screen) if isinstance(screen, PromptScreen) else chat.from_pipe()
+            return await _while_heard(watch, talk)
+
+
+async def _while_heard(watch: EventWatch, talk: Coroutine[Any, Any, int]) -> int:
+    """Return what a talk returns. Raises what ends the watch before: whoever types would not hear of it."""
+    tasks = asyncio.ensure_future(talk), asyncio.ensure_future(watch.until(lambda: False))
+    try:
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        if not tasks[0].done():
+            tasks[1].result()
+        return tasks[0].result()
+    finally:
+        await end_tasks_silently(*tasks)
 
 
 async def _listener(gateway: HttpGateway, to: str) -> str:
@@ -181,7 +193,8 @@ class _Chat:
         if not skill:
             self._note("several agents are here: begin what you say with the name of one, 'robot1: …'")
 
-    async def at_prompt(self, screen: PromptScreen) -> None:
+    async def at_prompt(self, screen: PromptScreen) -> int:
+        """Say each line that is typed, until the person leaves. Return the exit code."""
         from prompt_toolkit.patch_stdout import patch_stdout
 
         loop = asyncio.get_running_loop()
@@ -206,6 +219,7 @@ class _Chat:
                     break
             if self._watch.open:
                 self._note(f"{plural(len(self._watch.open), 'call')} still open; `dimos-streams calls --open` lists")
+        return DONE
 
     async def from_pipe(self) -> int:
         """Say each line when the one before is answered; at the end wait for all of it. Return the exit code.
@@ -250,7 +264,7 @@ class _Chat:
             case "/help":
                 self._note(_HELP)
             case "/calls":
-                views = shown_calls(await self._gateway.calls(open_only=True))
+                views = await Declarations(self._gateway).without_looks(await self._gateway.calls(open_only=True))
                 self._note("\n".join(table_lines(call_table(in_families(views))[1])) or "no open calls")
             case "/skills":
                 skills = await self._gateway.skills()

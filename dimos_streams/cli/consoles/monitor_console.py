@@ -12,6 +12,7 @@ from dimos_streams.cli.bridge_client.certificates import own_context
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
 from dimos_streams.cli.terminal.approval_text import details
 from dimos_streams.cli.terminal.output import plural, write, write_json
+from dimos_streams.client.http_session import why
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
 from dimos_streams.operator.agents import agents_among, choose_agent
@@ -34,7 +35,7 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
         async with open_gateway(address) as gateway:
             agent = choose_agent(agents_among(await gateway.skills()), agent).name
     from websockets.asyncio.client import connect
-    from websockets.exceptions import ConnectionClosed, InvalidStatus
+    from websockets.exceptions import InvalidStatus, WebSocketException
 
     class StraightConnect(connect):
         """Follows no redirection, which could lead the token elsewhere."""
@@ -59,8 +60,8 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
                     write(line)
     except InvalidStatus as error:
         raise BridgeUnreachableError(f"the bridge at {address.url} refuses to be watched: {error}") from error
-    except ConnectionClosed as error:
-        raise BridgeUnreachableError(f"the bridge at {address.url} has ended the connection: {error}") from error
+    except (OSError, WebSocketException) as error:
+        raise BridgeUnreachableError(f"the bridge at {address.url} has ended the connection: {why(error)}") from error
     raise BridgeUnreachableError(f"the bridge at {address.url} has ended")
 
 

@@ -56,7 +56,8 @@ def detach(*, as_json: bool) -> Callable[[RunRecord], None]:
         write_to(record.run_dir / "logs" / "run.log")
         for stream in terminals:
             stream.close()
-        os.write(writer, b"ready")
+        with contextlib.suppress(BrokenPipeError):  # whoever began the run has gone since
+            os.write(writer, b"ready")
         os.close(writer)
 
     return ready

@@ -29,13 +29,13 @@ class LogDisplay:
         if self._looking is not None:
             self._looking.cancel()
             self._looking = None
-            self._show_new()
+            self._show_new(is_over=True)
 
     async def _look(self) -> None:
         while True:
             self._show_new()
             await asyncio.sleep(LOOK_EVERY_S)
 
-    def _show_new(self) -> None:
-        for line in self._logs.new_lines():
+    def _show_new(self, *, is_over: bool = False) -> None:
+        for line in self._logs.new_lines(is_over=is_over):
             self._show(line)

@@ -114,10 +114,13 @@ class _Session:
 
     def hurry(self) -> None:
         """End the processes without asking, because the person does not want to wait."""
-        for process in self._runner.processes():
-            if process.pid is not None and process.pid != os.getpid():
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(process.pid, signal.SIGKILL)
+        for pid in self._other_pids():
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+
+    def _other_pids(self) -> list[int]:
+        pids = (process.pid for process in self._runner.processes())
+        return [pid for pid in pids if pid is not None and pid != os.getpid()]
 
     async def _attend(self, link: RunLink, part: OtherParts | None) -> int:
         """Wait for whatever ends the run; return the exit code."""
@@ -150,7 +153,7 @@ class _Session:
             await link.end_calls(f"the run's duration of {duration:g} s is over", _CLOSE_BOUND_S)
             return max(code, 1) if failing else code
         except asyncio.CancelledError:
-            self._reporter.note("stopping (once more to hurry)")
+            self._reporter.note("stopping (once more to hurry)" if self._other_pids() else "stopping")
             await finish(link.end_calls("the run is stopped", _STOPPED_CLOSE_BOUND_S))
             raise
         finally:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import signal
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -18,7 +19,8 @@ def run_async(main: Coroutine[Any, Any, T], *, virtual: bool = False, hurry: Cal
     """Run ``main`` on a loop of its own, in virtual time if wanted.
 
     The first signal cancels it; when it has cleaned up, ``Interrupted`` is raised. The second calls ``hurry``, and
-    the one after that (the second without ``hurry``) ends the process at once.
+    the one after that (the second without ``hurry``) ends the process at once. SIGPIPE, which says that nobody reads
+    the output any more, cancels as well, but nobody has asked twice because of it.
     """
     guarded = _guarded(main, hurry)
     return clock.run_virtual(guarded) if virtual else run_live(guarded)
@@ -45,9 +47,13 @@ async def _guarded(main: Coroutine[Any, Any, T], hurry: Callable[[], None] | Non
 
     def on_signal(number: int) -> None:
         received.append(number)
+        # Ctrl-C in `dimos-streams run … | tee` ends tee as well: one that was pressed once makes two signals here.
+        asked = len(received) - received.count(signal.SIGPIPE)
         if len(received) == 1:
             loop.call_soon_threadsafe(task.cancel)
-        elif len(received) == 2 and hurry is not None:
+        elif number == signal.SIGPIPE or asked == 1:
+            return
+        elif asked == 2 and hurry is not None:
             loop.call_soon_threadsafe(hurry)
         else:
             os._exit(128 + received[0])

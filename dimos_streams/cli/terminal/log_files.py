@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import functools
+import heapq
 import re
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
+from dimos_streams.cli.terminal.named_runs import newest_of, runs_called
 from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.errors import NoRunError, UserError, suggest
+from dimos_streams.runtime.log_names import log_name
 from dimos_streams.runtime.processes.rotated_log import LogTail
 from dimos_streams.runtime.registry import run_dirs, runs
 
@@ -22,11 +27,11 @@ _RECORD = re.compile(
 
 def find_run_dir(selector: str | None) -> Path:
     """Return the directory of a run by id or blueprint, or that of the newest; a living one comes before those that
-    have ended, and one that has logged before those that were refused at their start. Raises ``NoRunError`` if there
+    have ended, and one that has logged before those that were refused at their start. Which of several living ones it
+    is, is said. Raises ``NoRunError`` if there
     are none yet, and ``UserError`` if none is called so."""
-    for run in runs():
-        if selector is None or selector in (run.run_id, run.blueprint, str(run.pid), run.machine or None):
-            return run.run_dir
+    if meant := runs_called(selector, runs()):
+        return newest_of(meant, selector).run_dir
     directories = run_dirs()
     if not directories:
         raise NoRunError("there are no runs yet")
@@ -73,9 +78,10 @@ class LineReader:
 
     def read(self, text: str) -> list[LogLine]:
         """Return the lines of a text that ends where a line does."""
-        return [self._line(raw) for raw in text.removesuffix("\n").split("\n")] if text else []
+        return [self.line(raw) for raw in text.removesuffix("\n").split("\n")] if text else []
 
-    def _line(self, raw: str) -> LogLine:
+    def line(self, raw: str) -> LogLine:
+        """Return the next line."""
         record = _RECORD.fullmatch(raw)
         utime = None if record is None else _utime(record["time"])
         if record is None or utime is None:
@@ -96,25 +102,24 @@ class RunLogs:
         self._readers: dict[Path, LineReader] = {}
         self._run_dir = run_dir
         names = [path.stem for path in self._paths(everything=True)]
-        if process is not None and process.replace("/", ".") not in names:
+        if process is not None and log_name(process) not in names:
             known = ", ".join(names) or "none"
             raise UserError(
                 f"no process {process!r} of run {run_id_of(run_dir)} has a log{suggest(process, names)}"
                 f" (processes: {known})"
             )
 
-    def new_lines(self) -> list[LogLine]:
-        """Return the lines written since the last time, in the order of their times."""
-        lines = [line for path in self._paths() for line in self._new_lines(path)]
-        if self._process is None:
-            lines.sort(key=lambda line: line.utime or 0)
-        return lines
+    def new_lines(self, *, is_over: bool = False) -> Iterator[LogLine]:
+        """Yield the lines written since the last time, in the order of their times. What stands behind the last line
+        end is a line that is being written, unless the run ``is_over``."""
+        return heapq.merge(
+            *(self._new_lines(path, is_over=is_over) for path in self._paths()), key=lambda line: line.utime or 0
+        )
 
-    def write_new(self) -> None:
-        """Print what has been written since the last time."""
-        lines = self.new_lines()
+    def write_new(self, *, is_over: bool = False) -> None:
+        """Print what has been written since the last time, as ``new_lines`` has it."""
         width = max((len(path.stem) for path in self._paths()), default=0)
-        for line in lines:
+        for line in self.new_lines(is_over=is_over):
             if self._as_json:
                 write_json(line.to_dict())
             else:
@@ -127,28 +132,40 @@ class RunLogs:
 
     async def follow(self) -> None:
         """Go on printing until the run has ended."""
-        while True:
-            living = any(run.run_dir == self._run_dir for run in runs())
+        while not self._is_over():
             self.write_new()
-            if not living:
-                return
             await asyncio.sleep(LOOK_EVERY_S)
+        self.write_new(is_over=True)
+
+    def write_all(self) -> None:
+        """Print what there is."""
+        self.write_new(is_over=self._is_over())
+
+    def _is_over(self) -> bool:
+        return all(run.run_dir != self._run_dir for run in runs())
 
     def _paths(self, *, everything: bool = False) -> list[Path]:
         paths = sorted(self._folder.glob("*.log"))
         if self._process is None or everything:
             return paths
-        return [path for path in paths if path.stem == self._process.replace("/", ".")]
+        return [path for path in paths if path.stem == log_name(self._process)]
 
-    def _new_lines(self, path: Path) -> list[LogLine]:
+    def _new_lines(self, path: Path, *, is_over: bool) -> Iterator[LogLine]:
         tail = self._tails.setdefault(path, LogTail(path))
         reader = self._readers.setdefault(path, LineReader(path.stem))
-        return reader.read(tail.read().decode(errors="replace"))
+        return (reader.line(raw.decode(errors="replace")) for raw in tail.lines(is_over=is_over))
 
 
 def _utime(text: str) -> int | None:
     """Return microseconds since 1970 for a log's local time; None for what only looks like one."""
+    second, _, milliseconds = text.partition(",")
+    began = _second(second)
+    return None if began is None else began + int(milliseconds) * 1000
+
+
+@functools.lru_cache(maxsize=16)  # a log has many lines of each second
+def _second(text: str) -> int | None:
     try:
-        return round(datetime.strptime(text, "%Y-%m-%d %H:%M:%S,%f").timestamp() * 1e6)
+        return round(datetime.strptime(text, "%Y-%m-%d %H:%M:%S").timestamp() * 1e6)
     except (ValueError, OverflowError):
         return None

@@ -49,29 +49,42 @@ Port = Annotated[
 _TOKEN_VARIABLE = "DIMOS_STREAMS_TOKEN"
 
 
+def environment_token() -> str | None:
+    """Return the token that the environment has, or None; it is looked for in texts from now on. Raises ``UserError``
+    for one that can't be sent, also for an empty one: whoever set it thinks that there is a token."""
+    given = os.environ.get(_TOKEN_VARIABLE)
+    return None if given is None else _known_token(given, _TOKEN_VARIABLE)
+
+
+def _known_token(token: str, where: str) -> str:
+    know(checked(token, where), where="the token")
+    return token
+
+
 def _checked_token(context: typer.Context, value: str | None) -> str | None:
-    """Return the token, also an empty variable's, which typer passes over: whoever set it thinks that there is a
-    token."""
-    given = os.environ.get(_TOKEN_VARIABLE) if value is None else value
-    if given is None:
+    """Return the token of the command line, or else of the environment."""
+    return _typed_token(context, value) or environment_token()
+
+
+def _typed_token(context: typer.Context, value: str | None) -> str | None:
+    """Return the token of the command line, which every user can see."""
+    if value is None or "token" not in given_on_command_line(context):
         return None
-    on_command_line = "token" in given_on_command_line(context)
-    know(checked(given, "--token" if on_command_line else _TOKEN_VARIABLE), where="the token")
-    if on_command_line:
-        note(f"--token shows the token in the list of processes, to every user; {_TOKEN_VARIABLE} does not")
-    return given
+    _known_token(value, "--token")
+    note(f"--token shows the token in the list of processes, to every user; {_TOKEN_VARIABLE} does not")
+    return value
 
 
+_TOKEN_HELP = "What the bridge asks of every request. Better given as the variable: arguments are no secret."
 Token = Annotated[
     str | None,
-    typer.Option(
-        "--token",
-        envvar=_TOKEN_VARIABLE,
-        callback=_checked_token,
-        help="What the bridge asks of every request. Better given as the variable: arguments are no secret.",
-        show_default=False,
-    ),
+    typer.Option("--token", envvar=_TOKEN_VARIABLE, callback=_checked_token, help=_TOKEN_HELP, show_default=False),
 ]
+TypedToken = Annotated[
+    str | None,
+    typer.Option("--token", callback=_typed_token, help=_TOKEN_HELP, show_default=False),
+]
+"""The token for commands that seldom ask a bridge: that of the environment they read if they do."""
 BusUrl = Annotated[
     str | None,
     typer.Option(
@@ -178,3 +191,11 @@ def given_on_command_line(context: typer.Context) -> dict[str, str]:
         if source is not None and source.name == "COMMANDLINE" and option.param_type_name == "option":
             found[str(option.name)] = option.opts[0]
     return found
+
+
+def asks_bridge_named(url: str | None, port: int | None, token: str | None, *, is_asked: bool, by: str) -> bool:
+    """Return whether options name a bridge to a command that asks one only ``by`` other options. Raises
+    ``UserError`` if it asks none."""
+    if not is_asked and (url, port, token) != (None, None, None):
+        raise UserError(f"--url, --port and --token are of the bridge that {by} asks; without it none is asked")
+    return (url, port) != (None, None)

@@ -10,7 +10,7 @@ import sys
 import textwrap
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, TextIO
 
 from dimos_streams.cli.system import signals
 from dimos_streams.common.printable import printable, printable_lines
@@ -37,16 +37,17 @@ def write_lines(text: str) -> None:
 def _print(text: str) -> None:
     try:
         print(text, flush=True)
-    except BrokenPipeError:
-        # What is written while the command ends goes nowhere.
-        sys.stdout = open(os.devnull, "w")  # noqa: SIM115
-        signals.deliver(signal.SIGPIPE)
     except OSError as error:
-        # What is still in the buffer would fail once more at the end.
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, sys.stdout.fileno())
-        os.close(nowhere)
-        raise DimosStreamsError(f"standard output can't be written: {error.strerror}") from error
+        sys.stdout = _nowhere()
+        if not isinstance(error, BrokenPipeError):
+            raise DimosStreamsError(f"standard output can't be written: {error.strerror}") from error
+        signals.deliver(signal.SIGPIPE)
+
+
+def _nowhere() -> TextIO:
+    """Return a stream for what is written while the command ends: what is left in the buffer of the one that could
+    not be written would fail once more."""
+    return open(os.devnull, "w")
 
 
 def write_json(value: Any, *, indent: int | None = None) -> None:
@@ -101,8 +102,12 @@ def _wrapped(text: str, width: int, first: str, later: str) -> list[str]:
 
 
 def note(text: str) -> None:
-    """Show the person something that is no output of the command; it may have several lines."""
-    print(printable_lines(text), file=sys.stderr, flush=True)
+    """Show the person something that is no output of the command; it may have several lines. Where nobody can see it,
+    the command does and returns the same."""
+    try:
+        print(printable_lines(text), file=sys.stderr, flush=True)
+    except OSError:
+        sys.stderr = _nowhere()
 
 
 def plural(count: int, thing: str) -> str:

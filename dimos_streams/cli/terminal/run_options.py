@@ -140,6 +140,7 @@ RecordSplit = Annotated[
         "--record-split",
         metavar="MB",
         min=0.001,
+        max=1_000_000,
         help="Begin another file (a.1.lcmlog, a.2.lcmlog) when one has reached the size.",
         show_default=False,
     ),

@@ -32,13 +32,14 @@ class ScreenLine:
     """Rich's name of a style for the label."""
 
     def parts(self, width: int = 0) -> tuple[str, str, str]:
-        """Return time, label and text, padded so that they make a line together; further lines are indented.
+        """Return time, label and text, padded so that they make a line together. Further lines stand below the text,
+        so that none that came from outside passes for a line of the command's own.
 
         If a width is given, the text is wrapped between words. What has no spaces (a path, a URL) stays whole.
         """
         time, label = f"{self.time_s:8.2f}  ", f"{printable(self.label):<{_LABEL_WIDTH}}  "
         indent = len(time + label)
-        lines = [printable(line) for line in self.text.splitlines()]
+        lines = [printable(line) for line in self.text.replace("\r\n", "\n").removesuffix("\n").split("\n")]
         if width > indent + _NARROWEST:
             wrapper = textwrap.TextWrapper(width - indent, break_long_words=False, break_on_hyphens=False)
             lines = [part for line in lines for part in wrapper.wrap(line) or [""]]

@@ -14,6 +14,7 @@ from dimos_streams.blueprint.wiring import output_channels
 from dimos_streams.common.names import robot_of
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.runtime.events import ProcessState, ProcessView
+from dimos_streams.runtime.log_names import log_name
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.process import SupervisedProcess
@@ -79,7 +80,7 @@ class Slot:
     @classmethod
     def of(cls, plan: ProcessPlan, logs: Path | None) -> Slot:
         """Return an empty place."""
-        log = logs / f"{plan.label.replace('/', '.')}.log" if logs else None
+        log = logs / f"{log_name(plan.label)}.log" if logs else None
         outputs = (output_channels(each.spec, module_class(each.spec)) for each in plan.modules)
         return cls(plan, log, outputs=frozenset[str]().union(*outputs))
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from dimos_streams.errors import SkillError, suggest
+from dimos_streams.runtime.log_names import log_name
 from dimos_streams.runtime.processes.rotated_log import older_file
 
 CHUNK = 16_000
@@ -35,9 +36,9 @@ def read_chunk(run_dir: Path, process: str, offset: int) -> LogChunk:
     """Return the lines from an offset on, or the newest ones for -1. Raises ``SkillError`` for a process without a
     log."""
     names = names_of(run_dir)
-    if process not in names:
+    if log_name(process) not in names:
         raise SkillError(f"no process {process!r} has a log{suggest(process, names)} (processes: {', '.join(names)})")
-    path = run_dir / "logs" / f"{process}.log"
+    path = run_dir / "logs" / f"{log_name(process)}.log"
     try:
         if offset > path.stat().st_size and (rest := _rest_of_older(older_file(path), offset)) is not None:
             return rest

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+from collections.abc import Iterator
 from pathlib import Path
+from typing import BinaryIO
 
 MAX_BYTES = 32 * 1024 * 1024
 """Maximum size of each of a log's two files, in bytes; a piece of text that is larger is written whole."""
@@ -23,32 +26,32 @@ class LogTail:
         """The number of the file that was read last."""
         self._offset = 0
 
-    def read(self) -> bytes:
-        """Return the whole lines that have come since the last time. Raises ``OSError`` for a log that can't be
+    def lines(self, *, is_over: bool = False) -> Iterator[bytes]:
+        """Yield the lines that have come since the last time, without their ends. What stands behind the last line
+        end is a line that is being written, unless the log ``is_over``. Raises ``OSError`` for a log that can't be
         read."""
-        try:
-            with self._path.open("rb") as file:
-                inode = os.fstat(file.fileno()).st_ino
-                before = b"" if inode == self._inode else self._rest_of_older(inode)
-                file.seek(self._offset)
-                data = file.read()
-        except FileNotFoundError:  # another file is begun at this moment
-            return b""
-        self._inode = inode
-        whole = data.rfind(b"\n") + 1  # the rest of a line that is being written comes next time
-        self._offset += whole
-        return before + data[:whole]
+        with contextlib.suppress(FileNotFoundError), self._path.open("rb") as file:
+            inode = os.fstat(file.fileno()).st_ino
+            if inode != self._inode:
+                yield from self._rest_of_older(inode)
+                self._inode, self._offset = inode, 0
+            yield from self._lines(file, is_over=is_over)
 
-    def _rest_of_older(self, newest: int) -> bytes:
-        """Return what is still to be read of the older file, if there is one, and begin anew."""
-        offset, self._offset = self._offset, 0
-        try:
-            with older_file(self._path).open("rb") as file:
-                inode = os.fstat(file.fileno()).st_ino
-                if inode == newest:
-                    return b""
-                file.seek(offset if inode == self._inode else 0)
-                data = file.read()
-        except FileNotFoundError:
-            return b""
-        return data if data.endswith(b"\n") or not data else data + b"\n"
+    def _rest_of_older(self, newest: int) -> Iterator[bytes]:
+        """Yield what is still to be read of the older file, if there is one."""
+        with contextlib.suppress(FileNotFoundError), older_file(self._path).open("rb") as file:
+            inode = os.fstat(file.fileno()).st_ino
+            if inode == newest:
+                return
+            if inode != self._inode:
+                self._inode, self._offset = inode, 0
+            yield from self._lines(file, is_over=True)
+
+    def _lines(self, file: BinaryIO, *, is_over: bool) -> Iterator[bytes]:
+        size = file.seek(0, os.SEEK_END)  # whoever writes on meanwhile is read next time
+        at = file.seek(self._offset)
+        while at < size and (line := file.readline()):
+            if not (line.endswith(b"\n") or is_over):
+                return
+            at = self._offset = at + len(line)
+            yield line.removesuffix(b"\n")

@@ -7,6 +7,7 @@ import json
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from typing import Any
 
 import pytest
 
@@ -227,7 +228,7 @@ async def test_the_first_event_of_a_call_says_whether_it_has_begun(
     async with client_on_a_bus() as (bus, client):
 
         def say(call_id: str, type: EventType, data: dict[str, object], text: str = "") -> None:
-            names = {"module": "m", "skill": "go", "caller": "c", "instance": OWN}
+            names: dict[str, Any] = {"module": "m", "skill": "go", "caller": "c", "instance": OWN}
             event = ToolEvent(utime=1, call_id=call_id, seq=1, type=type, text=text, data=data, **names)
             bus.publish(EVENTS, pack_event(event))
 

@@ -9,7 +9,6 @@ from dimos_streams import clock
 from dimos_streams.cli.terminal.output import duration
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
-from dimos_streams.operator.agents import is_look
 from dimos_streams.tool_stream.family import ancestors_of
 
 if TYPE_CHECKING:
@@ -38,11 +37,6 @@ def call_among(calls: Iterable[CallView], start: str, robot: str | None = None, 
     names = ", ".join(f"{view.call_id} of {view.robot}" if view.robot else view.call_id for view in candidates)
     remedy = "; --robot says whose" if len({view.robot for view in candidates}) > 1 else ""
     raise UserError(f"several calls have ids that begin with {start!r}: {names}{remedy}")
-
-
-def shown_calls(views: Iterable[CallView]) -> list[CallView]:
-    """Return the calls but those by which programs look at agents, which are nobody's calls to who reads of a run."""
-    return [view for view in views if not is_look(view)]
 
 
 def in_families(views: Iterable[CallView]) -> list[CallView]:

@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
+from dimos_streams.cli.bridge_client.declarations import Declarations
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.operator.agents import is_conversation
 from dimos_streams.operator.reporting import MONITOR
@@ -106,7 +108,8 @@ async def watching_bus(bus: Bus, show: Show) -> AsyncIterator[EventWatch]:
 
     def on_message(channel: str, data: bytes) -> None:
         with contextlib.suppress(MessageError):  # not ours to report: we only look on
-            watch.receive(unpack_event(data, channel))
+            # Agents need a bridge, so this is of none.
+            watch.receive(replace(unpack_event(data, channel), of_agent=False))
 
     subscription = bus.subscribe(EVENTS, on_message)
     try:
@@ -116,12 +119,13 @@ async def watching_bus(bus: Bus, show: Show) -> AsyncIterator[EventWatch]:
 
 
 async def _feed(watch: EventWatch, gateway: SkillGateway, after: int, call_id: str | None, robot: str | None) -> None:
+    declarations = Declarations(gateway)
     events = cast("AsyncGenerator[JournalEntry, None]", gateway.events(after=after, call_id=call_id))
     try:
         async with contextlib.aclosing(events):
             async for journalled in events:
                 if robot is None or journalled.event.robot in ("", robot):  # a gap may be of any
-                    watch.receive(journalled.event)
+                    watch.receive(await declarations.marked(journalled.event))
     except Exception as error:  # for whoever waits for an event
         watch.fail(error)
     else:

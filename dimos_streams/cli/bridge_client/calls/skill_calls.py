@@ -15,12 +15,12 @@ from dimos_streams.cli.bridge_client.calls.call_list import call_among
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Milestone, watching
 from dimos_streams.cli.bridge_client.calls.mission_show import MissionShow
 from dimos_streams.cli.bridge_client.calls.showing import show_end, show_with, without_needless_gaps
+from dimos_streams.cli.bridge_client.declarations import Declarations
 from dimos_streams.cli.system.async_runner import finish
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.reporter import create_reporter
 from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
 from dimos_streams.errors import SkillError
-from dimos_streams.operator.agents import is_conversation
 from dimos_streams.operator.reporting import CLI, SAY
 from dimos_streams.tool_stream.gateway import CallTerms
 
@@ -106,7 +106,7 @@ async def follow_call(gateway: HttpGateway, start: str, options: CallOptions) ->
     """
     view = await find_call(gateway, start, options.robot)
     closed = view if view.state == "closed" else None
-    options = replace(options, agent="" if is_conversation(view) else None)
+    options = replace(options, agent="" if await Declarations(gateway).is_talk(view) else None)
     if closed is not None:
         options = replace(options, until="close", timeout_s=None)
     goes_on = f"call {view.call_id} goes on: `dimos-streams cancel {view.call_id}` ends it"

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dimos_streams.client.http_gateway import HttpGateway
     from dimos_streams.runtime.ended_runs import EndedRun
     from dimos_streams.tool_stream.event import ToolEvent
+    from dimos_streams.tool_stream.gateway import CallView
 
 T = TypeVar("T")
 
@@ -166,16 +167,22 @@ def calls(
 ) -> None:
     """List the calls that the bridge remembers, oldest first; what a skill runs stands below its call. Those by which
     programs only look at agents are left out. Of a run that has ended they are read from its journal."""
-    from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families, shown_calls
+    from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families
+    from dimos_streams.cli.bridge_client.declarations import Declarations
     from dimos_streams.cli.bridge_client.ended import calls_of, end_of
+    from dimos_streams.operator.agents import is_look
+
+    async def remembered(gateway: HttpGateway) -> list[CallView]:
+        views = await gateway.calls(open_only=open_only)
+        return views if every else await Declarations(gateway).without_looks(views)
 
     if (ended := _ended(run, url, port)) is None:
-        found = at_bridge(lambda gateway: gateway.calls(open_only=open_only), run, url, port, token)
+        found = at_bridge(remembered, run, url, port, token)
     else:
         found = [view for view in calls_of(ended) if not (open_only and view.state == "closed")]
         left = sum(view.state != "closed" for view in found)
         note(f"run {ended.run_id} {end_of(ended)}" + (f"; {plural(left, 'call')} open then" if left else ""))
-    found = found if every else shown_calls(found)
+        found = [view for view in found if every or not is_look(view)]
     if as_json:
         write_json([view.model_dump(mode="json") for view in found], indent=2)
     elif found:

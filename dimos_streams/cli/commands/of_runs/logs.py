@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import os
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json
+
+if TYPE_CHECKING:
+    from dimos_streams.cli.bridge_client.connection import BridgeAddress
 
 
 def logs(
@@ -19,34 +21,39 @@ def logs(
     ] = None,
     machine: options.Machine = None,
     run: options.KeptRunOption = None,
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.TypedToken = None,
     as_json: options.JsonLines = False,
 ) -> None:
     """Show what the processes of a run have logged; of the part on another machine its newest lines."""
+    from dimos_streams.cli.bridge_client.connection import find_bridge_of
     from dimos_streams.cli.bridge_client.machine_parts import part_here
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.cli.terminal.log_files import RunLogs, find_run_dir
 
     selector = options.named_run(selector, run)
-    part = None if machine is None else part_here(machine, selector)
+    elsewhere = options.asks_bridge_named(url, port, token, is_asked=machine is not None, by="--machine")
+    part = None if machine is None or elsewhere else part_here(machine, selector)
     if machine is not None and part is None:
-        run_async(_write_logs_of(machine, selector, process, follow=follow, as_json=as_json))
+        address = find_bridge_of(selector, url, port, token or options.environment_token())
+        run_async(_write_logs_of(address, machine, process, follow=follow, as_json=as_json))
         return
     run_dir = find_run_dir(selector) if part is None else part.run_dir
     run_logs = RunLogs(run_dir, process, as_json=as_json)
     if run_logs.empty:
         note(f"there are no logs in {run_dir / 'logs'}")
-    run_logs.write_new()
     if follow:
         run_async(run_logs.follow())
+    else:
+        run_logs.write_all()
 
 
 async def _write_logs_of(
-    machine: str, selector: str | None, process: str | None, *, follow: bool, as_json: bool
+    address: BridgeAddress, machine: str, process: str | None, *, follow: bool, as_json: bool
 ) -> None:
-    from dimos_streams.cli.bridge_client.connection import find_bridge_of
     from dimos_streams.cli.bridge_client.machine_logs import MachineLogs
 
-    address = find_bridge_of(selector, None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
     logs = MachineLogs(address, machine, process)
     async for lines in logs.lines(follow=follow):
         for line in lines:

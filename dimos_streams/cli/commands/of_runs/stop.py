@@ -26,6 +26,9 @@ def stop(
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="All living runs of this machine.")] = False,
     run: options.RunOption = None,
+    url: options.Url = None,
+    port: options.Port = None,
+    token: options.TypedToken = None,
     as_json: options.Json = False,
 ) -> None:
     """Stop a run, and wait until all its processes have gone; of one on several machines, the part on this one."""
@@ -38,16 +41,22 @@ def stop(
         raise UserError("--machine names one part and --everywhere means all; give one of them")
     if every and (selector or machine) is not None:
         raise UserError(f"--all is every run, and {selector or machine!r} names one; give one of them")
-    part = None if machine is None else part_here(machine, selector)
+    asks = machine is not None or (everywhere and not every)
+    elsewhere = options.asks_bridge_named(url, port, token, is_asked=asks, by="--machine or --everywhere")
+    part = None if machine is None or elsewhere else part_here(machine, selector, alone=True)
     if machine is not None and part is None:
-        address = find_bridge_of(selector, None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
+        named = None if selector is None else find_run(selector, alone=True).run_id
+        address = find_bridge_of(named, url, port, token or options.environment_token())
         run_async(stop_part(address, machine))
         _say_stopped({"machine": machine}, f"the part on {machine} has stopped", as_json=as_json)
         return
     problems: list[str] = []
-    for each in living_runs() if every else [part or find_run(selector)]:
+    for each in living_runs() if every else [part or find_run(selector, alone=True)]:
         try:
-            _stop_run(each, everywhere=everywhere, as_json=as_json)
+            others = _stop_others(each, url, port, token, as_json=as_json) if everywhere else []
+            _stop_here(each, as_json=as_json)  # whatever became of the others: this one can be reached
+            if others:
+                raise DimosStreamsError(f"of the other parts, not all have stopped: {'; '.join(others)}")
         except DimosStreamsError as error:  # whatever became of one: the others are stopped all the same
             if not every:
                 raise
@@ -56,14 +65,7 @@ def stop(
         raise DimosStreamsError(f"not all runs have stopped: {'; '.join(problems)}")
 
 
-def _stop_run(run: RunRecord, *, everywhere: bool, as_json: bool) -> None:
-    problems = _stop_others(run, as_json=as_json) if everywhere else []
-    _stop_here(run, as_json=as_json)  # whatever became of the others: this one can be reached
-    if problems:
-        raise DimosStreamsError(f"of the other parts, not all have stopped: {'; '.join(problems)}")
-
-
-def _stop_others(run: RunRecord, *, as_json: bool) -> list[str]:
+def _stop_others(run: RunRecord, url: str | None, port: int | None, token: str | None, *, as_json: bool) -> list[str]:
     """End the parts of a run on other machines; which could not be, and why."""
     from dimos_streams.cli.bridge_client.connection import find_bridge_of
     from dimos_streams.cli.bridge_client.machine_parts import machines_at, stop_part
@@ -71,7 +73,8 @@ def _stop_others(run: RunRecord, *, as_json: bool) -> list[str]:
 
     problems: list[str] = []
     try:
-        address = find_bridge_of(run.run_id, None, None, os.environ.get("DIMOS_STREAMS_TOKEN"))
+        named = run.run_id if (url, port) == (None, None) else None
+        address = find_bridge_of(named, url, port, token or options.environment_token())
         others = [name for name, alive in run_async(machines_at(address)).items() if alive and name != run.machine]
     except DimosStreamsError as error:
         return [str(error)]
