@@ -1,8 +1,9 @@
-"""Nested data, as JSON has it, with one value replaced."""
+"""Nested data, as JSON has it: with one value replaced, and as a text that is one for equal data."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dimos_streams.errors import UserError
@@ -20,6 +21,15 @@ def with_value(data: Mapping[str, Any], path: Sequence[str], value: Any) -> dict
     return {**data, first: value}
 
 
+def canonical_json(value: Any, text: Callable[[str], str] = str) -> str:
+    """Return JSON that is equal for equal values, whatever the order of their fields; 1 and 1.0 are equal, 1 and true
+    are not.
+
+    Texts count as what ``text`` makes of them. The JSON is for comparing, and never sent.
+    """
+    return json.dumps(_plain(value, text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
 def _with_item(items: Sequence[Any], path: Sequence[str], value: Any, name: str) -> list[Any]:
     """Return the list with one item changed, or added behind the last. Raises ``UserError`` for any other item."""
     index, *rest = path
@@ -34,3 +44,15 @@ def _with_item(items: Sequence[Any], path: Sequence[str], value: Any, name: str)
         else:
             value = with_value(inner if isinstance(inner, Mapping) else {}, rest, value)
     return [*items[:at], value, *items[at + 1 :]]
+
+
+def _plain(value: Any, text: Callable[[str], str]) -> Any:
+    if isinstance(value, float) and value.is_integer():
+        return int(value)
+    if isinstance(value, Mapping):
+        return {str(key): _plain(part, text) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part, text) for part in value]
+    if isinstance(value, str):
+        return text(value)
+    return value

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from dimos_streams.bridge.calls.call_state import CLOSED, CallState
-from dimos_streams.common.canonical_json import canonical_json
+from dimos_streams.common.nested import canonical_json
 from dimos_streams.errors import CallRejectedError, KeyUsedError, SkillError
 from dimos_streams.skill import OnLoss, public_names
 
