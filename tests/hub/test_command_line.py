@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import sqlite3
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -68,11 +70,11 @@ def test_a_token_ends_only_for_one_that_is_written(tmp_path: Path, capsys: pytes
     assert run("robots", "add", "r1", "--write", f"{file}", "--database", url) == 2
     assert not file.exists(), "r1 is known already"
     for words in (["add", "r1", "--new-token"], ["list"]):
-        with open("/dev/full", "w") as full, pytest.MonkeyPatch.context() as patch:
-            patch.setattr("sys.stdout", full)
-            assert run("robots", *words, "--database", url) == 1
-        said = capsys.readouterr().err
-        assert said.endswith("error: standard output can't be written: No space left on device\n")
+        command = [sys.executable, "-m", "dimos_streams", "hub", "robots", *words, "--database", url]
+        with open("/dev/full", "w") as full:
+            done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False, timeout=30)
+        assert done.returncode == 1
+        assert done.stderr.endswith("error: standard output can't be written: No space left on device\n")
     storage = HubStorage(open_engine(url))
     try:
         assert (storage.robots.of_token(token), [row.name for row in storage.robots.all()]) == ("r1", ["r1"])

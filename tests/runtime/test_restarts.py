@@ -299,6 +299,7 @@ async def test_what_becomes_of_a_process_that_ends_is_its_policy_s(policy: Resta
     await run.supervisor.start()
     waiting = asyncio.create_task(run.supervisor.wait())
     Process.made[0].exit(code)
+    await asyncio.sleep(0.15)  # an end with code 0 may be that of the whole run
     assert run.states() == [becomes, "ready"]
     await asyncio.sleep(0.1)
     assert waiting.done() == (becomes == "failed")
@@ -309,6 +310,19 @@ async def test_what_becomes_of_a_process_that_ends_is_its_policy_s(policy: Resta
     waiting.cancel()
     await run.supervisor.stop()
     assert next(event.process for event in run.reported("stopping")) == "listener"
+
+
+@pytest.mark.virtual_time
+async def test_processes_that_end_with_the_run_are_not_started_again() -> None:
+    run = Run(two())
+    await run.supervisor.start()
+    Process.made[0].exit(0)  # it was quicker than whoever tells the supervisor
+    await asyncio.sleep(0.05)
+    run.supervisor.expect_stop()
+    Process.made[1].exit(1)
+    await asyncio.sleep(1)
+    assert not run.reported("restarting")
+    await run.supervisor.stop()
 
 
 @pytest.mark.virtual_time

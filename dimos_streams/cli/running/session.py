@@ -153,6 +153,8 @@ class _Session:
             await link.end_calls(f"the run's duration of {duration:g} s is over", _CLOSE_BOUND_S)
             return max(code, 1) if failing else code
         except asyncio.CancelledError:
+            if isinstance(self._runner, Supervisor):
+                self._runner.expect_stop()
             self._reporter.note("stopping (once more to hurry)" if self._other_pids() else "stopping")
             await finish(link.end_calls("the run is stopped", _STOPPED_CLOSE_BOUND_S))
             raise

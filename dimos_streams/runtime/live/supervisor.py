@@ -39,6 +39,7 @@ _TERM_BOUND_S = 5.0
 _HUNG_TERM_BOUND_S = 0.5
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
+_TOLD_S = 0.1
 _STOPPING = "the run is stopping"
 
 
@@ -119,6 +120,10 @@ class Supervisor:
         """Wait until the run fails, and raise ``ModuleFailedError`` or ``UserError`` then."""
         assert self._failed is not None, "start() first"
         await asyncio.shield(self._failed)
+
+    def expect_stop(self) -> None:
+        """From now on start nothing again: whoever stops the run has told all, and ends their calls first."""
+        self._stopping = True
 
     async def stop(self) -> None:
         """End all processes, of each robot the last started first, within a bound for all. Stopping twice is fine."""
@@ -256,6 +261,17 @@ class Supervisor:
     def _on_exit(self, slot: Slot, process: SupervisedProcess, code: int) -> None:
         if process is slot.successor:
             succession.ended(slot, f"process {slot.plan.label!r} {describe_exit(code, slot.log)}")
+        if code == 0:  # it was told to end, perhaps with the whole run, which is heard of within a moment
+            self._tasks.spawn(self._judge_later(slot, process), name=f"ended:{slot.plan.label}")
+        else:
+            self._judge_end(slot, process, code)
+
+    async def _judge_later(self, slot: Slot, process: SupervisedProcess) -> None:
+        await asyncio.sleep(_TOLD_S)
+        self._judge_end(slot, process, 0)
+
+    def _judge_end(self, slot: Slot, process: SupervisedProcess, code: int) -> None:
+        """Start a process again that has ended although nobody here wanted it, or let the run fail for it."""
         if self._stopping or process is not slot.process:
             return
         was_up = slot.state in UP
@@ -265,7 +281,7 @@ class Supervisor:
             why = f" ({redacted(slot.reported)})" if slot.reported else ""
             self._tell_end(slot, process.last_pid, f"{describe_exit(code, None)}{why}")
         slot.settle(text)
-        # No module is ever done: also an end with code 0, as SIGTERM from elsewhere leads to, is a failure.
+        # No module is ever done: an end with code 0 is a failure, too.
         if (was_up or slot.restarts) and policy != "never":
             self._restart_later(slot, text)
         else:
