@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Mapping
 
 from fastapi.responses import StreamingResponse
 from starlette.types import Send
+
+
+STREAM_HEADERS: Mapping[str, str] = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
+"""The headers of a stream: without them proxies keep events back, to compress or to collect them; the second is what
+nginx asks for."""
 
 
 class EventResponse(StreamingResponse):
@@ -14,7 +19,7 @@ class EventResponse(StreamingResponse):
 
     def __init__(self, frames: AsyncGenerator[bytes, None]) -> None:
         self._frames = frames
-        super().__init__(frames, media_type="text/event-stream", headers={"Cache-Control": "no-store"})
+        super().__init__(frames, media_type="text/event-stream", headers=STREAM_HEADERS)
 
     async def stream_response(self, send: Send) -> None:
         async with contextlib.aclosing(self._frames):

@@ -242,7 +242,8 @@ def test_the_stream_on_the_wire() -> None:
         stream = bridge.stream("?from=1")
         assert stream.head.startswith(b"HTTP/1.1 200 OK")
         assert b"content-type: text/event-stream; charset=utf-8" in stream.head
-        assert b"cache-control: no-store" in stream.head
+        assert b"cache-control: no-store, no-transform\r" in stream.head
+        assert b"x-accel-buffering: no\r" in stream.head
         assert stream.block() == b"retry: 500\nid: 0"
         first = stream.block().split(b"\n")
         assert first[:2] == [b"event: tool_stream", b"id: 1"]

@@ -134,6 +134,9 @@ def test_json_for_those_who_take_no_streams_and_a_session_for_those_who_name_a_v
         for accept, kind in kinds.items():
             answer = bridge.post("/mcp", call, headers={**session, "Accept": accept})
             assert (answer.status_code, answer.headers["Content-Type"]) == (200, kind)
+            if kind != "application/json":  # no proxy is to keep progress back
+                assert answer.headers["X-Accel-Buffering"] == "no"
+                assert answer.headers["Cache-Control"] == "no-store, no-transform"
         lost = bridge.post("/mcp", LISTING, headers={"MCP-Protocol-Version": "2025-11-25"})
         assert lost.status_code == 400
         assert "Mcp-Session-Id is missing" in lost.json()["error"]["message"]

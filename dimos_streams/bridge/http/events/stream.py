@@ -11,6 +11,7 @@ from sse_starlette import EventSourceResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from dimos_streams import clock
+from dimos_streams.bridge.http.event_response import STREAM_HEADERS
 from dimos_streams.bridge.http.serving.at_once import body_of
 from dimos_streams.bridge.journal.broadcast import Broadcast
 from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
@@ -53,7 +54,7 @@ class EventStream(EventSourceResponse):
         send_timeout_s: float,
         abort: Callable[[object], None],
     ) -> None:
-        super().__init__(self._chunks(), ping=0, sep="\n")  # a ping is a chunk when there is no other
+        super().__init__(self._chunks(), ping=0, sep="\n", headers=STREAM_HEADERS)  # a ping is a chunk when there is no other
         self._broadcast = broadcast
         self._after = after
         self._caller, self._call_id, self._robot = caller, call_id, robot
