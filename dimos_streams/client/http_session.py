@@ -7,6 +7,7 @@ import io
 import os
 import select
 import socket
+import ssl
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -70,9 +71,10 @@ class CuttableSession(StraightSession):
         self._duplicate: socket.socket | None = None
         self._is_cut = False
         self.has_connected = False
-        """True once there was a connection: from then on a request may have arrived."""
+        """True once there was a connection, with TLS one that both sides have agreed to: from then on a request may
+        have arrived."""
         for scheme in ("http://", "https://"):
-            self.mount(scheme, _CuttableAdapter(self._open))
+            self.mount(scheme, _CuttableAdapter(self._open, self._on_connected))
 
     def send(self, request: requests.PreparedRequest, **options: Any) -> requests.Response:
         """See ``requests.Session``; raises ``requests.RequestException`` also for an answer that is packed, too large
@@ -159,9 +161,11 @@ class CuttableSession(StraightSession):
                 sock.close()
                 error = failure
             else:
-                self.has_connected = True
                 return sock
         raise error
+
+    def _on_connected(self) -> None:
+        self.has_connected = True
 
     def _connect(self, sock: socket.socket, address: Any, timeout_s: float | None) -> None:
         sock.setblocking(False)
@@ -196,6 +200,9 @@ def why(error: BaseException) -> str:
     while inner is not None:
         error = inner
         inner = next((arg for arg in (*error.args, error.__cause__) if isinstance(arg, BaseException)), None)
+    if isinstance(error, ssl.SSLCertVerificationError):
+        known = "for commands, DIMOS_STREAMS_CA names a file of who has signed it"
+        return f"its certificate is not trusted: {error.verify_message}; {known}"
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return text or type(error).__name__
 
@@ -217,21 +224,27 @@ def _shut_down(sock: socket.socket) -> None:
 
 
 class _CuttableAdapter(HTTPAdapter):
-    def __init__(self, opener: Opener) -> None:
+    def __init__(self, opener: Opener, on_connected: Callable[[], None]) -> None:
         self._opener = opener
+        self._on_connected = on_connected
         super().__init__()
 
     def get_connection_with_tls_context(self, *args: Any, **kwargs: Any) -> Any:
         pool = super().get_connection_with_tls_context(*args, **kwargs)
         kind = _TlsConnection if pool.scheme == "https" else _PlainConnection
-        pool.ConnectionCls = partial(kind, opener=self._opener)  # type: ignore[attr-defined]
+        pool.ConnectionCls = partial(kind, opener=self._opener, on_connected=self._on_connected)  # type: ignore[attr-defined]
         return pool
 
 
 class _PlainConnection(HTTPConnection):
-    def __init__(self, *args: Any, opener: Opener, **kwargs: Any) -> None:
+    def __init__(self, *args: Any, opener: Opener, on_connected: Callable[[], None], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self._opener = opener
+        self._on_connected = on_connected
+
+    def connect(self) -> None:
+        super().connect()
+        self._on_connected()
 
     def _new_conn(self) -> socket.socket:
         return self._opener(self.host, self.port or self.default_port, _seconds(self.timeout))

@@ -7,17 +7,21 @@ import contextlib
 import gzip
 import random
 import re
+import socket
+import ssl
 import threading
 import tracemalloc
 from functools import partial
+from pathlib import Path
 
 import pytest
 import requests
 
 from dimos_streams.client import http_session
 from dimos_streams.client.http_gateway import HttpGateway
-from dimos_streams.client.http_session import MAX_ANSWER, CuttableSession
-from dimos_streams.errors import SkillError
+from dimos_streams.client.http_session import MAX_ANSWER, CuttableSession, Tls
+from dimos_streams.errors import NoAnswerError, SkillError
+from tests.certificates import certificates
 from tests.client.event_server import Peer, Play, event_server
 
 
@@ -126,3 +130,32 @@ def test_an_answer_that_breaks_off_is_none() -> None:
         pytest.raises(requests.exceptions.ChunkedEncodingError),
     ):
         session.get(server.url, timeout=30, allow_redirects=False)
+
+
+def _shake_hands(listening: socket.socket, context: ssl.SSLContext) -> None:
+    with contextlib.suppress(OSError), listening.accept()[0] as connection:
+        context.wrap_socket(connection, server_side=True).close()
+
+
+@pytest.mark.parametrize(
+    ("trusts", "why"),
+    [(False, "certificate is not trusted: .*; for commands, DIMOS_STR"), (True, "no answer")],
+)
+def test_a_handshake_that_fails_has_carried_no_request(trusts: bool, why: str, tmp_path: Path) -> None:
+    """A connection that ends behind it may have."""
+    files = certificates(tmp_path / "authority")
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    context.load_cert_chain(files["cert"], files["key"])
+
+    async def ask(port: int) -> NoAnswerError:
+        tls = Tls(files["ca"]) if trusts else None
+        gateway = HttpGateway(f"https://127.0.0.1:{port}", rng=random.Random(1), tls=tls)
+        with pytest.raises(NoAnswerError, match=why) as refused:
+            await gateway.cancel("c1", "over")
+        return refused.value
+
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        server = threading.Thread(target=_shake_hands, args=(listening, context))
+        server.start()
+        assert asyncio.run(ask(listening.getsockname()[1])).may_have_arrived == trusts
+        server.join()

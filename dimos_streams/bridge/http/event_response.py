@@ -8,7 +8,6 @@ from collections.abc import AsyncGenerator, Mapping
 from fastapi.responses import StreamingResponse
 from starlette.types import Send
 
-
 STREAM_HEADERS: Mapping[str, str] = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
 """The headers of a stream: without them proxies keep events back, to compress or to collect them; the second is what
 nginx asks for."""

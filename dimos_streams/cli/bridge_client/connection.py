@@ -138,8 +138,9 @@ class BridgeAddress:
                 " part there, or give --url, or start this part with --bridge URL"
             )
         return (
-            f"no bridge answers at {self.url} ({reason.lower()}): start a run with `dimos-streams run BLUEPRINT`, "
-            f"or name another bridge with --url or --port{_last_ended() if self.is_guess else ''}"
+            f"no bridge answers at {self.url} ({reason[:1].lower()}{reason[1:]}): start a run with"
+            " `dimos-streams run BLUEPRINT`, or name another bridge with --url or"
+            f" --port{_last_ended() if self.is_guess else ''}"
         )
 
 

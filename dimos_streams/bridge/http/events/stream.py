@@ -54,7 +54,8 @@ class EventStream(EventSourceResponse):
         send_timeout_s: float,
         abort: Callable[[object], None],
     ) -> None:
-        super().__init__(self._chunks(), ping=0, sep="\n", headers=STREAM_HEADERS)  # a ping is a chunk when there is no other
+        # A ping is a chunk when there is no other.
+        super().__init__(self._chunks(), ping=0, sep="\n", headers=STREAM_HEADERS)
         self._broadcast = broadcast
         self._after = after
         self._caller, self._call_id, self._robot = caller, call_id, robot
