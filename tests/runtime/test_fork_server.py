@@ -29,15 +29,12 @@ def report(path, mine):
         }, out)
 """
 COMMAND = """
-import multiprocessing, os, sys, time, types
+import multiprocessing, os, pathlib, sys
 sys.path.insert(0, folder := sys.argv[1])
 import dimos_streams.agent.module, dimos_streams.skills.drive
 known = frozenset(sys.modules)
 import mine, reporter
 from dimos_streams.runtime.processes import fork_server
-
-class Edited(types.ModuleType):
-    __file__ = mine.__file__
 
 def ask(number):
     path = f"{folder}/{number}.json"
@@ -53,7 +50,7 @@ with open(mine.__file__, "w") as source:
 fork_server.start_forkserver()
 fork_server.renew_stale_server()
 ask(1)
-sys.modules["dimos_streams.edited"] = Edited("dimos_streams.edited")
+fork_server._FOLDER = pathlib.Path(folder)  # as if it had the library, of which the server has imported a part
 fork_server.renew_stale_server()
 fork_server.start_forkserver()
 ask(2)

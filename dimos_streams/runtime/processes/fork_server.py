@@ -24,6 +24,7 @@ from multiprocessing import connection, resource_tracker
 from pathlib import Path
 from typing import Any, NoReturn
 
+import dimos_streams
 from dimos_streams import clock
 from dimos_streams.common.importing import LIBRARY, SKILLS, is_within
 from dimos_streams.common.process.threads import one_thread_for_matrices
@@ -32,6 +33,7 @@ from dimos_streams.messages import registry
 from dimos_streams.runtime.processes.sources import Stamp, forget_stale_bytecode, is_installed, stamp
 
 _PRELOAD, _FREEZE = (f"dimos_streams.runtime.processes.{name}" for name in ("preload", "freeze"))
+_FOLDER = Path(dimos_streams.__file__).parent
 _STANDARD = 3
 _server: Any = multiprocessing.forkserver._forkserver
 IsOwn = Callable[[str, object], bool]
@@ -49,8 +51,9 @@ class _Beginning:
         return cls(clock.utime(), {file: stamp(file) for file in _library_sources()})
 
     def edited(self) -> list[Path]:
-        """Return the sources of the library that are not as they were then."""
-        return [Path(file) for file in _library_sources() if self._differs(file, stamp(file))]
+        """Return the sources of the library that are not as they were then: the server may have imported any."""
+        files = {*_library_sources(), *map(str, _FOLDER.rglob("*.py"))}
+        return sorted(Path(file) for file in files if self._differs(file, stamp(file)))
 
     def _differs(self, file: str, found: Stamp | None) -> bool:
         if found is None:  # it was removed, or is no file
