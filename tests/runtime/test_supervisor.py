@@ -306,3 +306,20 @@ def test_of_two_runs_that_start_together_the_elder_stays(bus_url: str, tmp_path:
     results = asyncio.run(main())
     assert results.count("stayed") == 1, results
     assert any("runs already on" in result for result in results)
+
+
+def test_a_process_whose_working_directory_was_deleted_is_started_again(
+    bus_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "deleted"
+    folder.mkdir()
+    monkeypatch.chdir(folder)
+
+    async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
+        await supervisor.start()
+        folder.rmdir()
+        await supervisor.restart("talker", "its folder is gone")
+        await until(lambda: supervisor.processes()[0].state == "ready")
+
+    run_pair(pair(), bus_url, tmp_path, scenario)
+    monkeypatch.chdir(tmp_path)

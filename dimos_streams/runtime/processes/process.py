@@ -56,6 +56,7 @@ class SupervisedProcess:
     async def start(self) -> None:
         """Fork the process. The forkserver must have begun. If this is cancelled, it still forks, and can be ended
         then."""
+        _leave_deleted_folder()
         forking = asyncio.ensure_future(asyncio.to_thread(self._process.start))
         try:
             await asyncio.shield(forking)
@@ -159,3 +160,12 @@ def _last_line(log: Path | None) -> str:
         file.seek(max(0, log.stat().st_size - 4096))
         lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
     return lines[-1] if lines else ""
+
+
+def _leave_deleted_folder() -> None:
+    """Go to another working directory if this one was deleted: none could be started in it."""
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        os.chdir("/")
+        _logger.warning("the working directory was deleted: processes are started in / from now on")

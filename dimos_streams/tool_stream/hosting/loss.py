@@ -30,6 +30,9 @@ says where it waits."""
 _LONGEST_LOOK_S = 0.5
 """Maximum time, in seconds, that counts between two looks: a host that was held up itself has heard nothing
 meanwhile."""
+STALE_AFTER_S = 10.0
+"""The time, in seconds, for which a process may stand still, or its machine sleep, and what moves go on after it:
+later, whoever has ordered it may be gone, and the world another one."""
 _VELOCITIES = (Twist, TwistStamped)
 
 Running = Mapping[str, tuple[RunningCall, asyncio.Task[None]]]
@@ -42,6 +45,8 @@ class LossWatch:
     def __init__(self, module: Module) -> None:
         self._module = module
         self._looked = clock.monotonic()
+        self._steady = clock.steady()
+        """Time of the last look on a clock that goes on while the machine sleeps."""
         self._runaways: dict[str, None] = {}
 
     @property
@@ -58,16 +63,16 @@ class LossWatch:
         """Disown calls that nobody acknowledges, cut off those of them that do not end, and name all that do not."""
         now, before = clock.monotonic(), self._looked
         elapsed = min(now - before, _LONGEST_LOOK_S)
-        self._looked = now
+        steady = clock.steady()
+        still_s = steady - self._steady
+        self._looked, self._steady = now, steady
         for running, task in list(calls.values()):
             if running.is_to_end:
                 self._await_end(running, task, elapsed)
             if running.disowned_at is not None:
                 if running.moves and now - running.disowned_at > CUT_OFF_AFTER_S:
                     self._cut_off(running)
-            elif self._is_lost(running, before, elapsed):
-                bound = f"{self._module.context.loss_bound_s:g} s"
-                why = f"nobody has acknowledged this call for {bound}, so it was ended and the robot was stopped"
+            elif why := self._why_lost(running, before, elapsed, still_s):
                 running.disown(task, Outcome.LOST, why)
 
     def ended(self, running: RunningCall) -> None:
@@ -107,12 +112,18 @@ class LossWatch:
             running.overdue,
         )
 
-    def _is_lost(self, running: RunningCall, looked: float, elapsed: float) -> bool:
+    def _why_lost(self, running: RunningCall, looked: float, elapsed: float, still_s: float) -> str:
+        """Return why a call counts as lost; empty if it does not."""
         since = running.answered_for_since()
         if since is None or not running.moves or running.on_loss == "continue":
-            return False
+            return ""
+        if still_s > STALE_AFTER_S:
+            return f"this process, or its machine, stood still for {still_s:.0f} s, so the robot was stopped"
         running.unanswered_s = 0.0 if since >= looked else running.unanswered_s + elapsed
-        return running.unanswered_s > self._module.context.loss_bound_s
+        bound_s = self._module.context.loss_bound_s
+        if running.unanswered_s <= bound_s:
+            return ""
+        return f"nobody has acknowledged this call for {bound_s:g} s, so it was ended and the robot was stopped"
 
     def _cut_off(self, running: RunningCall) -> None:
         """Command the module's velocities to be zero, and let nothing more of them through."""

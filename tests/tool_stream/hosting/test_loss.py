@@ -501,6 +501,28 @@ async def test_a_host_that_was_held_up_itself_has_heard_nothing_in_that_time(mon
         assert host.outcome(call.id) is Outcome.LOST
 
 
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("skill_name", "still_s", "outcome"),
+    [("drive", 9.0, None), ("drive", 11.0, Outcome.LOST), ("watch", 11.0, None)],
+)
+async def test_nothing_moves_on_after_a_machine_has_slept(
+    skill_name: str, still_s: float, outcome: Outcome | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only the clock that counts sleep goes on meanwhile."""
+    async with ModuleHarness(Walker, name="walker") as harness:
+        call = await harness.call(skill_name)
+        await asyncio.sleep(0.5)
+        monkeypatch.setattr(clock, "steady", lambda: clock.monotonic() + still_s)
+        await asyncio.sleep(0.5)
+        assert harness._host._skills.outcome(call.id) is outcome
+        if outcome is not None:
+            assert "stood still for 11 s, so the robot was stopped" in (await call.closed()).text
+            assert harness.sent("cmd_vel")[-1] == Twist()
+        call.cancel()
+        await call.closed()
+
+
 def test_a_thread_of_a_call_that_has_ended_moves_nothing() -> None:
     """In real time: in virtual time work for threads runs inline."""
 
