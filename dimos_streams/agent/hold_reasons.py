@@ -10,8 +10,7 @@ from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.loop.states import LoopState
-from dimos_streams.agent.policies.gates.base import Emit
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 
 
 class HoldReasons:

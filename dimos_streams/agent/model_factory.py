@@ -13,8 +13,7 @@ from dimos_streams.agent.models import create_model, guarded
 from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.models.refusals import Manners
 from dimos_streams.agent.models.retrying import Retry
-from dimos_streams.agent.policies.gates.base import Emit
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.tasks import ends_within
 
 _CLOSE_BOUND_S = 1.0

@@ -16,9 +16,9 @@ from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.loop.intake import close
 from dimos_streams.agent.missions.message_queue import Notice, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
-from dimos_streams.agent.policies.gates.base import AGENTS, Reviewer
+from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.record.begun_calls import begun_call
+from dimos_streams.agent.record.begun_calls import begun_call, whose_list
 from dimos_streams.agent.resumption.state import (
     AskedBatch,
     RecordedCall,
@@ -192,7 +192,7 @@ def _note_begun(core: AgentCore, call: RecordedCall) -> None:
         call.missions,
         **({SUB: call.sub} if call.sub else {}),
         **begun_call(call.skill, traits, call.arguments or {}, call_id=call.call_id, tool_call_id=call.tool_call_id),
-        **({AGENTS: list(call.agents)} if call.agents else {}),
+        **whose_list(call.agents),
     )
 
 

@@ -16,6 +16,7 @@ from dimos_streams.agent.calls.open_call import Deliver, OpenCall
 from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S, Reconciliation
 from dimos_streams.agent.missions.message_queue import CallUpdate
 from dimos_streams.agent.missions.mission import Mission, all_ended
+from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.event import ToolEvent
@@ -89,7 +90,7 @@ class CallManager:
         *,
         on_duplicate: OnDuplicate | None = None,
         deliver: Deliver | None = None,
-        reviewer: Any = None,
+        reviewer: Reviewer | None = None,
         time_limit_s: float | None = None,
         silent: bool = False,
     ) -> OpenCall:
@@ -165,7 +166,7 @@ class CallManager:
             mission.hold()
         call.missions, call.last_seq = missions, 0
 
-    def remember_closed(self, reviewers: Mapping[str, Any]) -> None:
+    def remember_closed(self, reviewers: Mapping[str, Reviewer | None]) -> None:
         """Remember calls of which nothing is delivered any more, because their close is in a record. ``reviewers`` is
         who has let each begin, by the calls' ids."""
         self._memory.remember_recorded(reviewers)

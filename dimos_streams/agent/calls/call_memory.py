@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dimos_streams.agent.calls.open_call import Deliver, OpenCall
 from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.common.newest_entries import NewestEntries
 
 _REMEMBERED = 1000
@@ -20,7 +21,7 @@ class ClosedCall(NamedTuple):
     missions: tuple[Mission, ...]
     asked_to_end: str
     deliver: Deliver | None
-    reviewer: Any = None
+    reviewer: Reviewer | None = None
 
 
 class CallMemory:
@@ -44,7 +45,7 @@ class CallMemory:
         """Remember a call that has closed."""
         self._closed[call.call_id] = ClosedCall(call.missions, call.asked_to_end, call.deliver, call.reviewer)
 
-    def remember_recorded(self, reviewers: Mapping[str, Any]) -> None:
+    def remember_recorded(self, reviewers: Mapping[str, Reviewer | None]) -> None:
         """Remember calls whose close is in a record, each with who has let it begin."""
         for call_id, reviewer in reviewers.items():
             self._closed[call_id] = ClosedCall((), "", None, reviewer)

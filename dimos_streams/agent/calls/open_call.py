@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 from dimos_streams import clock
 from dimos_streams.agent.missions.message_queue import CallUpdate
 from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 
@@ -34,8 +35,8 @@ class OpenCall:
     arguments: Mapping[str, Any] = field(default_factory=dict)
     arguments_known: bool = True
     """False if only later events of the call were seen."""
-    reviewer: Any = None
-    """The ``Reviewer`` that has let it begin, and that judges the calls that it asks for, even if the call has been
+    reviewer: Reviewer | None = None
+    """The reviewer that has let it begin, and that judges the calls that it asks for, even if the call has been
     handed over since; None for that of the loop that works on its missions."""
     deliver: Deliver | None = None
     """The receiver of its updates; None for the agent's queue."""

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.context.images import without_urls
+from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import Outcome, ToolEvent, json_text

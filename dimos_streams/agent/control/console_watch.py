@@ -8,8 +8,7 @@ from collections.abc import Callable, Iterator
 
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.policies.approvals import ApprovalBook
-from dimos_streams.agent.policies.gates.base import Emit
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 
 RETURN_BOUND_S = 5.0
 """The time in s for a console that watched the process before to come back."""

@@ -9,9 +9,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.agent.calls.canonical import shown
-from dimos_streams.agent.policies.gates.base import CallRequest, Emit
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.policies.canonical import shown
+from dimos_streams.agent.policies.gates.base import CallRequest
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.operator.messages.agent import WaitingCall
 
 

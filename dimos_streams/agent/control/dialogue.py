@@ -8,8 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 
 from dimos_streams.agent.missions.message_queue import OperatorInput
-from dimos_streams.agent.policies.gates.base import Emit
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 
 _MAX_INPUTS = 100
 

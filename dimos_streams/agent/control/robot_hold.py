@@ -7,8 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from dimos_streams import clock
-from dimos_streams.agent.policies.gates.base import Emit
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.names import prefix_of
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.gate_answers import VelocityGateAnswers

@@ -13,8 +13,7 @@ from typing import Any, Literal, TypeAlias
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.agent.policies.gates.base import Emit
-from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
+from dimos_streams.agent.record.agent_events import Emit, EventKind, tool_event_of
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import (

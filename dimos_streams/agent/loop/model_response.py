@@ -22,8 +22,7 @@ from dimos_streams.agent.models.protocol import (
 )
 from dimos_streams.agent.models.token_estimate import estimated_usage
 from dimos_streams.agent.models.tool_call_assembler import MAX_CALLS, AssembledCall, ToolCallAssembler
-from dimos_streams.agent.policies.gates.base import Emit
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.client.iterators import closing
 from dimos_streams.common.text import TextJoiner, well_formed
 

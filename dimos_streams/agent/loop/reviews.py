@@ -15,9 +15,9 @@ from dimos_streams.agent.loop.waiting import first_of
 from dimos_streams.agent.missions.message_queue import Notice
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.policies.gates.allowed import names_skill
-from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, whose_list
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
 from dimos_streams.agent.record.agent_events import EventKind, EventLog
-from dimos_streams.agent.record.begun_calls import begun_call
+from dimos_streams.agent.record.begun_calls import begun_call, whose_list
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import SkillError, UnknownSkillError
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -189,7 +189,7 @@ class Reviews:
             ids(call.missions),
             **begun_call(skill.name, skill, verdict.arguments, call_id=call.call_id, tool_call_id=""),
             parent=call.parent,
-            **whose_list(call.reviewer or parts.permissions.reviewer),
+            **whose_list((call.reviewer or parts.permissions.reviewer).agents),
         )
         self._calls.endings.limit(call, parts.budget.limits.call_timeout_s)
         self._notify(permitted, call.call_id, call)

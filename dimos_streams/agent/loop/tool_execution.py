@@ -16,9 +16,10 @@ from dimos_streams.agent.missions.end_state import fact_of_result
 from dimos_streams.agent.missions.mission import Mission, all_ended, going_on, ids, note_call
 from dimos_streams.agent.models.protocol import STALE, ToolSchema
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
-from dimos_streams.agent.policies.gates.base import Allow, CallRequest, CallResult, Refuse, whose_list
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.record.begun_calls import begun_call
+from dimos_streams.agent.record.begun_calls import begun_call, whose_list
+from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.errors import CallInDoubtError, CallRejectedError, SkillError, UnknownSkillError
 from dimos_streams.tool_stream.event import ToolEvent
@@ -250,7 +251,7 @@ class Execution:
         self._turn.emit(
             EventKind.CALL_OPEN,
             **begun_call(skill.name, skill, allowed.arguments, call_id=call.call_id, tool_call_id=tool_call_id),
-            **whose_list(self._parts.permissions.reviewer),
+            **whose_list(self._parts.permissions.reviewer.agents),
         )
         return call
 
@@ -283,7 +284,7 @@ class Execution:
                 await replacement.make_way(error)
 
     def _run_event(self, tool_call_id: str, skill: str, arguments: object) -> None:
-        whose = whose_list(self._parts.permissions.reviewer)
+        whose = whose_list(self._parts.permissions.reviewer.agents)
         self._turn.emit(EventKind.CALL_RUN, tool_call_id=tool_call_id, skill=skill, arguments=arguments, **whose)
 
     def _answered(self, call: OpenCall, event: ToolEvent, note: str = "") -> CallResult:

@@ -12,9 +12,10 @@ from dimos_streams.agent.missions.limits import over_budget
 from dimos_streams.agent.missions.mission import Mission, going_on, ids, with_parents
 from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress, verdict
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
-from dimos_streams.agent.policies.gates.base import CallResult, Hint, StopTurn, Warn
+from dimos_streams.agent.policies.repetition import Hint, StopTurn, Warn
 from dimos_streams.agent.policies.runaway import REPETITION
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.operator.messages.agent import Usage
 
 

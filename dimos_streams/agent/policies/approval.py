@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.agent.calls.canonical import canonical, shown
+from dimos_streams.agent.policies.canonical import canonical, shown
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import ApprovalState, ApprovalView
 

@@ -7,8 +7,8 @@ import sys
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.policies.approval import Approval, Decision
+from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.common.printable import printable
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import SkillError, suggest

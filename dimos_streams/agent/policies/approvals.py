@@ -9,12 +9,11 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal
 
 from dimos_streams import clock
-from dimos_streams.agent.calls.canonical import canonical
 from dimos_streams.agent.policies.approval import Approval, Check, Decision
 from dimos_streams.agent.policies.approval_texts import request_text, unknown_approval
-from dimos_streams.agent.policies.gates.base import Emit
+from dimos_streams.agent.policies.canonical import canonical
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import DECIDED, AgentEvent, ApprovalState, ApprovalView, OnConsoleLoss

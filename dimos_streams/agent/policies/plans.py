@@ -9,11 +9,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.agent.calls.canonical import canonical, shown
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.approvals import ApprovalBook
-from dimos_streams.agent.policies.gates.base import Emit
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.policies.canonical import canonical, shown
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import SkillError, suggest

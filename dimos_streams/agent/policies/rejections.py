@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 
-from dimos_streams.agent.calls.canonical import canonical
 from dimos_streams.agent.missions.mission import roots
+from dimos_streams.agent.policies.canonical import canonical
 from dimos_streams.agent.policies.plans import SUBMIT_PLAN
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.newest_entries import NewestEntries

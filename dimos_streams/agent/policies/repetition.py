@@ -5,14 +5,38 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 from pydantic import Field
 
 from dimos_streams import clock
-from dimos_streams.agent.calls.canonical import canonical, shown
-from dimos_streams.agent.policies.gates.base import Alarm, Hint, StopTurn, Warn
+from dimos_streams.agent.policies.canonical import canonical, shown
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+
+
+@dataclass(frozen=True, slots=True)
+class Warn:
+    """An alarm that the model repeats itself: people are informed."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """An alarm that the model repeats itself: people are informed, and the text is added to what it sees next."""
+
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class StopTurn:
+    """An alarm that the model repeats itself: the turn ends, and what it asks for is not run. ``text`` is why."""
+
+    text: str
+
+
+Alarm: TypeAlias = Warn | Hint | StopTurn
 
 MAX_PERIOD = 4
 Action: TypeAlias = Literal["warn", "hint", "stop"]

@@ -6,8 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.agent.policies.gates.base import StopTurn
-from dimos_streams.agent.policies.repetition import RepetitionGuard, RepetitionSettings
+from dimos_streams.agent.policies.repetition import RepetitionGuard, RepetitionSettings, StopTurn
 
 MAX_ACTIONS = "max_actions"
 REPETITION = "repetition"

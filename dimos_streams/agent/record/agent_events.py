@@ -6,7 +6,7 @@ import enum
 import logging
 from collections import deque
 from collections.abc import Callable, Sequence
-from typing import Any, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from pydantic_core import to_jsonable_python
 
@@ -62,6 +62,13 @@ class EventKind(enum.StrEnum):
     PLAN = "plan"
     FREE_MOTION = "free_motion"
     SKILL_SET = "skill_set"
+
+
+class Emit(Protocol):
+    """Writes to an agent's event log."""
+
+    def __call__(self, kind: str, missions: Sequence[str] = (), **data: Any) -> object:
+        """Log an event; ``data`` is JSON."""
 
 
 Listener: TypeAlias = Callable[[AgentEvent], None]

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dimos_streams.skill import SkillTraits
+
+AGENTS = "agents"
+"""The key of an event's data about a call that names the sub-agents whose lists it is held to."""
 
 
 def begun_call(
@@ -21,3 +24,8 @@ def begun_call(
         "reversible": traits.reversible,
         "senses": traits.senses,
     }
+
+
+def whose_list(agents: Sequence[str]) -> dict[str, list[str]]:
+    """Return the sub-agents whose lists a call is held to, as data of its events; empty if there are none."""
+    return {AGENTS: list(agents)} if agents else {}

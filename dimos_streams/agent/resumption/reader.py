@@ -6,8 +6,8 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dimos_streams.agent.control.control import Mode
-from dimos_streams.agent.policies.gates.base import AGENTS
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
+from dimos_streams.agent.record.begun_calls import AGENTS
 from dimos_streams.agent.record.read_record import RecordedMission, RecordLine, read_general, read_missions
 from dimos_streams.agent.resumption.state import (
     OperatorSettings,

@@ -22,10 +22,11 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import Progress
 from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
-from dimos_streams.agent.policies.gates.base import CallResult, Reviewer
+from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList, SkillSelection
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.subagents.sub_mission import SubLog, SubMission, Subset, hand_back_tool
+from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import end_tasks

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
-from dimos_streams.agent.policies.gates.base import CallResult
+from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.common.invalid import all_problems
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.schemas.frozen_model import FrozenModel

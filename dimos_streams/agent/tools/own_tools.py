@@ -8,13 +8,13 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dimos_streams.agent.calls.call_scope import CallScope
-from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.results import READ_RESULT, ResultStore, read_part
 from dimos_streams.agent.control.dialogue import Foreground
 from dimos_streams.agent.missions.mission import Mission, ids
-from dimos_streams.agent.policies.gates.base import CallResult
+from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.policies.plans import SUBMIT_PLAN, PlanBook, PlanState
+from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, NoArguments
 from dimos_streams.errors import SkillError
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dimos_streams.agent.policies.gates.base import Alarm, Hint, StopTurn, Warn
-from dimos_streams.agent.policies.repetition import RepetitionGuard, RepetitionSettings
+from dimos_streams.agent.policies.repetition import Alarm, Hint, RepetitionGuard, RepetitionSettings, StopTurn, Warn
 
 Batch = list[tuple[str, dict[str, Any]]]
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.calls.canonical import canonical
+from dimos_streams.agent.policies.canonical import canonical
 from dimos_streams.agent.policies.gates.approval import matches
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments, with_defaults

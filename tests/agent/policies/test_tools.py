@@ -9,7 +9,7 @@ import pytest
 from pydantic import Field
 
 from dimos_streams.agent.missions.mission import Mission
-from dimos_streams.agent.policies.gates.base import CallResult
+from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools, NoArguments
 from dimos_streams.errors import SkillError
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dimos_streams.agent.calls.canonical import shown
 from dimos_streams.agent.policies.approval_texts import denial
 from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.gates.patterns import fits
 from dimos_streams.agent.policies.gates.settings import ApprovalRule

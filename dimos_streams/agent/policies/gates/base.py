@@ -1,4 +1,4 @@
-"""The protocols between the loop and its policies: gates before a call, and what watches and shapes around them.
+"""The protocols between the loop and its gates: what is asked before a call, and the verdict on it.
 
 A model's call of a skill goes through the one ``Reviewer`` (``gates/chain.py``):
 
@@ -17,23 +17,13 @@ A model's call of a skill goes through the one ``Reviewer`` (``gates/chain.py``)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.agent.missions.end_state import cancelled_by_another, has_failed
-from dimos_streams.agent.models.protocol import Speaker, ToolSchema
+from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.skill import OnDuplicate
-from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
-
-
-class Emit(Protocol):
-    """Writes what policies do to the agent's event log."""
-
-    def __call__(self, kind: str, missions: Sequence[str] = (), **data: Any) -> object:
-        """Log an event; ``data`` is JSON."""
 
 
 def nothing() -> None:
@@ -150,65 +140,3 @@ class Reviewer(Protocol):
 
     def tool(self, skill: OfferedSkill) -> ToolSchema | None:
         """Return the skill as a model is offered it, or None if it is not to be offered."""
-
-
-AGENTS = "agents"
-"""The key of an event's data about a call that names the sub-agents whose lists it is held to."""
-
-
-def whose_list(reviewer: Reviewer) -> dict[str, list[str]]:
-    """Return the sub-agents whose lists a reviewer's calls are held to, as data of their events; empty if there are
-    none."""
-    return {AGENTS: list(reviewer.agents)} if reviewer.agents else {}
-
-
-@dataclass(frozen=True, slots=True)
-class Warn:
-    """An alarm that the model repeats itself: people are informed."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """An alarm that the model repeats itself: people are informed, and the text is added to what it sees next."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class StopTurn:
-    """An alarm that the model repeats itself: the turn ends, and what it asks for is not run. ``text`` is why."""
-
-    text: str
-
-
-Alarm: TypeAlias = Warn | Hint | StopTurn
-
-
-@dataclass(frozen=True, slots=True)
-class CallResult:
-    """The result of one call that the model asked for, as it is shown: of a skill or of a local tool."""
-
-    text: str
-    is_error: bool = False
-    call: OpenCall | None = None
-    """The skill's call, or None if none was begun."""
-    event: ToolEvent | None = None
-    """The event that answered it, or None if none did."""
-    charged: bool = True
-    """True if an error counts as a failed call."""
-    note: str = ""
-    """A remark of the agent itself on the call, before the text."""
-    speaker: Speaker = "data"
-    """``operator`` if the text is what an operator has answered."""
-
-    @property
-    def failed(self) -> bool:
-        """True if the call, or the attempt to begin it, has failed; one that somebody has cancelled has not."""
-        return has_failed(self.text, self.event, is_error=self.is_error)
-
-    @property
-    def cancelled(self) -> str:
-        """See ``cancelled_by_another``."""
-        return cancelled_by_another(self.event, by_agent=self.call is not None and bool(self.call.asked_to_end))

@@ -6,13 +6,13 @@ from collections.abc import Callable, Sequence
 
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
-from dimos_streams.agent.policies.gates.base import Emit
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
 from dimos_streams.agent.policies.gates.motions import FreeMotions
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.plans import Check, PlanBook
 from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.agent.policies.skill_selection import SkillSelection
+from dimos_streams.agent.record.agent_events import Emit
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 

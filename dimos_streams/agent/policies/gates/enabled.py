@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Emit, Refuse, Verdict
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import public_names
 

@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from dimos_streams.agent.missions.mission import roots
-from dimos_streams.agent.policies.gates.base import Emit
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.operator.messages.agent import AgentEvent
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from dimos_streams.agent.calls.canonical import canonical
+from dimos_streams.agent.policies.canonical import canonical
 from dimos_streams.common.text import plain
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dimos_streams.agent.calls.canonical import canonical, shown
+from dimos_streams.agent.policies.canonical import canonical, shown
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.gates.motions import FreeMotions
 from dimos_streams.agent.policies.gates.zones import Zones, goal_of
