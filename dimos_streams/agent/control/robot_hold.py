@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from dimos_streams import clock
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.names import prefix_of
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.gate_answers import VelocityGateAnswers
-from dimos_streams.operator.holding import HOLD_PERIOD_S, MAX_VALID_S, RELEASES
+from dimos_streams.operator.gate_confirmation import GateConfirmation
+from dimos_streams.operator.hold_beat import HoldBeat
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+
+_OUTPUT = "hold"
+"""The one output on which an agent holds: its wiring says which gates listen to it."""
 
 
 class RobotHold:
@@ -35,17 +37,15 @@ class RobotHold:
         """``why`` returns why the robot has to be still, empty if it need not; after ``changed`` it is asked again.
         ``on_change`` is called when ``shown`` is different. Each gate has ``bound_s`` to confirm. Without a
         ``directory`` there are no gates."""
-        self._agent = agent
         self._why = why
         self._emit = emit
         self._on_change = on_change
         self._directory = directory
         self._gates = VelocityGateAnswers(directory, agent, lambda module: module.startswith(prefix_of(agent)))
+        self._confirmation = GateConfirmation(directory)
         self._bound_s = bound_s
-        self._changed = asyncio.Event()
-        self._heard = asyncio.Event()
+        self._beat = HoldBeat(agent)
         self._began: float | None = None
-        self._number = 0
         self._reported: HoldView | None = None
         self.shown: HoldView | None = None
         """The gates' answer to the present hold; None if there is no hold, and while they may still be about to
@@ -53,61 +53,40 @@ class RobotHold:
 
     def changed(self) -> None:
         """Look again whether the robot has to be still."""
-        self._changed.set()
+        self._beat.changed()
         self._look()
 
     async def run(self, publish: Callable[[Hold], None]) -> None:
         """Send the hold to the gates, at once and again and again, until cancelled."""
-        releases = 0
-        with self._listening():
-            while True:
-                self._changed.clear()
-                holding = bool(self._why())
-                if holding or releases:
-                    publish(self.message(holding))
-                releases = RELEASES if holding else max(0, releases - 1)
-                self._look()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(HOLD_PERIOD_S if holding or releases else None):
-                        await self._changed.wait()
+
+        def send_round() -> bool:
+            why = self._why()
+            self._beat.send(lambda _, message: publish(message), {_OUTPUT} if why else set(), why)
+            self._look()
+            return bool(why)
+
+        end = self._directory.listen(self._hear) if self._directory is not None else lambda: None
+        try:
+            await self._beat.run(send_round)
+        finally:
+            end()
 
     def message(self, holding: bool) -> Hold:
         """The next message to the gates."""
-        self._number += 1
-        return Hold(
-            utime=clock.utime(),
-            source=self._agent,
-            seq=self._number,
-            hold=holding,
-            valid_s=MAX_VALID_S,
-            reason=self._why(),
-        )
+        return self._beat.message(holding, self._why())
 
     async def confirmed(self) -> HoldView:
         """Return the gates' answer to the present hold, once all confirm it or their time is over."""
         began = self._began if self._began is not None else clock.monotonic()
-        while True:
-            self._heard.clear()
-            view = self._gates.view(began)
-            rest_s = began + self._bound_s - clock.monotonic()
-            if view.confirmed or not view.not_held or rest_s <= 0 or not self._why():
-                return view
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(rest_s):
-                    await self._heard.wait()
+        return await self._confirmation.wait(
+            lambda: self._gates.view(began),
+            lambda view: view.confirmed or not view.not_held or not self._why(),
+            began + self._bound_s,
+        )
 
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[None]:
-        def hear(status: object) -> None:
-            self._heard.set()
-            if self._began is not None or self._why():  # each agent hears every module of every robot
-                self._look()
-
-        end = self._directory.listen(hear) if self._directory is not None else lambda: None
-        try:
-            yield
-        finally:
-            end()
+    def _hear(self, status: object) -> None:
+        if self._began is not None or self._why():  # each agent hears every module of every robot
+            self._look()
 
     def _look(self) -> None:
         """Compare what the gates say with what was reported of them last."""

@@ -13,7 +13,6 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.call_state import CallState
-from dimos_streams.bridge.calls.stops.hold_sender import HoldSender
 from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.errors import CallRejectedError, ConflictError, UnknownRobotError
@@ -21,7 +20,8 @@ from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import Hold, SkillCall
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
-from dimos_streams.operator.holding import HOLD_PERIOD_S, STOPPED
+from dimos_streams.operator.hold_beat import HoldBeat
+from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT, STOPPED
 from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
@@ -271,11 +271,12 @@ async def test_what_a_bridge_that_is_gone_has_stopped_the_next_one_releases() ->
 async def test_what_another_run_has_stopped_stays_stopped_and_is_named() -> None:
     async with yard("robot1") as made:
         stops = made.world.broker.stops
-        sender = HoldSender(made.world.inner)
+        beat, bus = HoldBeat(STOP_ROBOT), made.world.inner
 
         async def hold() -> None:
             while True:
-                sender.send({channel_name("/robot1/hold", Hold)}, "theirs")
+                channels = {channel_name("/robot1/hold", Hold)}
+                beat.send(lambda channel, message: bus.publish(channel, encode(message)), channels, "theirs")
                 await asyncio.sleep(HOLD_PERIOD_S)
 
         theirs = asyncio.create_task(hold())

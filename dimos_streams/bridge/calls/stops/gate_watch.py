@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.stops.hold_sender import is_hold_channel
+from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel
 from dimos_streams.bridge.calls.stops.stop_state import is_in, is_of
 from dimos_streams.common.names import namespace_of
 from dimos_streams.operator.gate_answers import VelocityGateAnswers
+from dimos_streams.operator.gate_confirmation import GateConfirmation
 from dimos_streams.operator.holding import (
     GATE,
     HOLD_PERIOD_S,
@@ -40,6 +39,7 @@ class GateWatch:
         self._covering = covering
         self._stopped = VelocityGateAnswers(directory, STOP_ROBOT, self._is_stopped)
         self._all = VelocityGateAnswers(directory, STOP_ROBOT, lambda module: True)
+        self._confirmation = GateConfirmation(directory)
 
     def robots(self) -> set[str]:
         """The namespaces that have a velocity gate, or a skill that moves: what may be stopped by name."""
@@ -57,16 +57,9 @@ class GateWatch:
     async def confirmed(self, robot: str, began: float) -> HoldView:
         """Wait until all gates of a robot say that they hold, for ``CONFIRM_S`` at most; return what they say. What
         they said before ``began`` does not count."""
-        with self._listening() as heard:
-            while True:
-                heard.clear()
-                view = self.view(robot, began)
-                rest_s = began + CONFIRM_S - clock.monotonic()
-                if view.confirmed or rest_s <= 0:
-                    return view
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(rest_s):
-                        await heard.wait()
+        return await self._confirmation.wait(
+            lambda: self.view(robot, began), lambda view: view.confirmed, began + CONFIRM_S
+        )
 
     async def held_by_others(self, robot: str) -> tuple[str, ...]:
         """Return the gates of a robot that was released which hold for a stop all the same: those who have given it
@@ -74,12 +67,9 @@ class GateWatch:
         began = clock.monotonic()
         holding = self._holding(robot)
         until = began + _RELEASED_S if holding else began
-        with self._listening() as heard:
+        with self._confirmation.listening() as heard:
             while clock.monotonic() < until:
-                heard.clear()
-                with contextlib.suppress(TimeoutError):
-                    async with asyncio.timeout(until - clock.monotonic()):
-                        await heard.wait()
+                await heard.wait(until)
                 holding = self._holding(robot)
                 until = began + (CONFIRM_S if holding else _RELEASED_S)
         return holding
@@ -100,15 +90,6 @@ class GateWatch:
         """The gates of a robot that is not stopped here which hold for an operator's stop."""
         gates = ((module.name, state) for module, state in self._all.gates() if is_of(module.name, robot))
         return tuple(name for name, state in gates if STOP_ROBOT in state.holds and not self._is_stopped(name))
-
-    @contextlib.contextmanager
-    def _listening(self) -> Iterator[asyncio.Event]:
-        heard = asyncio.Event()
-        end: Callable[[], None] = self._directory.listen(lambda status: heard.set())
-        try:
-            yield heard
-        finally:
-            end()
 
     def _gated(self) -> set[str]:
         return {namespace_of(module.name) for module in self._directory.reporting(GATE)}

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 from collections.abc import Collection, Iterable
 from pathlib import Path
 
@@ -18,18 +17,20 @@ from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.gate_watch import CONFIRM_S, GateWatch
-from dimos_streams.bridge.calls.stops.hold_sender import HoldSender, is_hold_channel, usual_channels
+from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel, usual_channels
 from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule
 from dimos_streams.bridge.calls.stops.stop_file import StopFile
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.bus import Bus
-from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.names import namespace_of
 from dimos_streams.common.readable.listed import listed
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import CallRejectedError, ConflictError, UnknownRobotError
-from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT, STOPPED
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.operator.hold_beat import HoldBeat
+from dimos_streams.operator.holding import STOP_ROBOT, STOPPED
 from dimos_streams.operator.messages.stop import (
     EVERY_ROBOT,
     CancelReport,
@@ -47,8 +48,6 @@ from dimos_streams.tool_stream.overtaken import OrderKind
 
 _MAX_ROBOTS = 200
 
-_log = LimitedLog(logging.getLogger(__name__))
-
 
 class RobotStops:
     """Stops robots, releases them, and ends calls, on an operator's order. Use from the bus's loop only."""
@@ -62,15 +61,15 @@ class RobotStops:
         self._sender = sender
         self._file = StopFile(path)
         self._state = StopState()
-        self._changed = asyncio.Event()
-        self._holds = HoldSender(bus)
+        self._bus = bus
+        self._beat = HoldBeat(STOP_ROBOT, reason=STOPPED)
         self._gates = GateWatch(directory, lambda namespace: self._state.covering(namespace))
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
         """Take up the orders of an earlier life of the bridge, and hold at once what is stopped."""
         self._state = self._file.load()
-        self._task = asyncio.get_running_loop().create_task(self._run(), name="stopped robots")
+        self._task = asyncio.get_running_loop().create_task(self._beat.run(self._hold), name="stopped robots")
 
     async def stop(self) -> None:
         """Send nothing more; gates go on for ``MAX_VALID_S``. Twice is fine."""
@@ -104,7 +103,7 @@ class RobotStops:
         ]
         self._cancel(motions, reason)
         self._overrule("stop", robot)
-        self._changed.set()
+        self._beat.changed()
         view, unsaved = await asyncio.gather(self._gates.confirmed(robot, began), self._keep())
         calls = await self._ended(motions)
         return StopReport(robot=robot, held=view.held, not_held=view.not_held, calls=calls, unsaved=unsaved)
@@ -120,8 +119,8 @@ class RobotStops:
         # Gates may hold for a bridge that is gone, too.
         gates = self._gates.of(robot)
         channels = {state.channel for state in gates if is_hold_channel(state.channel)}
-        self._holds.release((channels | usual_channels([robot])) - self._channels())
-        self._changed.set()
+        self._beat.release((channels | usual_channels([robot])) - self._channels())
+        self._beat.changed()
         changed = self._state != before or any(STOP_ROBOT in state.holds for state in gates)
         still_stopped, unsaved = await asyncio.gather(self._gates.held_by_others(robot), self._keep())
         return ReleaseReport(robot=robot, changed=changed, unsaved=unsaved, still_stopped=still_stopped)
@@ -168,24 +167,21 @@ class RobotStops:
         """The namespaces that have a velocity gate, or a skill that moves: what may be stopped by name."""
         return self._gates.robots()
 
-    async def _run(self) -> None:
-        while True:
-            self._changed.clear()
-            try:
-                self._send()
-                if self._state.stops:
-                    self._cancel(filter(self._is_stopped_motion, self._ledger.calls.open), "")
-            except Exception:  # the hold must outlive whatever one message or call does to it
-                _log.exception("stopped robots could not be held this time")
-            busy = self._state.stops or self._holds.releasing
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(HOLD_PERIOD_S if busy else None):
-                    await self._changed.wait()
+    def _hold(self) -> bool:
+        """Hold what is stopped once more, and end the motions in it; return whether anything is stopped."""
+        self._send()
+        if self._state.stops:
+            self._cancel(filter(self._is_stopped_motion, self._ledger.calls.open), "")
+        return bool(self._state.stops)
 
     def _send(self) -> None:
         """Send the present holds to each gate that they may concern."""
         stops = self._state.stops
-        self._holds.send(self._channels() if stops else set(), next(iter(stops.values())).reason if stops else "")
+        reason = next(iter(stops.values())).reason if stops else ""
+        self._beat.send(self._publish, self._channels() if stops else set(), reason)
+
+    def _publish(self, channel: str, message: Hold) -> None:
+        self._bus.publish(channel, encode(message))
 
     def _channels(self) -> set[str]:
         """The channels on which the gates of stopped robots listen, whether they were heard of or not."""
