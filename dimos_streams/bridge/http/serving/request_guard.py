@@ -39,9 +39,10 @@ class Guard:
     """ASGI middleware that refuses foreign hosts and origins, requests without the token, and large bodies.
 
     A foreign ``Host`` is how a page in somebody's browser reaches a server on loopback (DNS rebinding); a page of
-    another origin may neither read nor command. The token may come as ``?token=`` too where a browser can set no
-    header: ``EventSource`` and ``WebSocket``. Reading the ``public`` paths needs no token and no ``Origin`` of the
-    server's own: they are the same for everybody, and a page has to be there to say what a proxy keeps from it.
+    another origin may neither read nor command. Where a browser can set no header the token may come among the
+    subprotocols of a ``WebSocket``, or as ``?token=``. Reading the ``public`` paths needs no token and no
+    ``Origin`` of the server's own: they are the same for everybody, and a page has to be there to say what a proxy
+    keeps from it.
     """
 
     def __init__(
@@ -197,7 +198,7 @@ def _has_token(scope: Scope, headers: Mapping[bytes, str], token: str) -> bool:
     """Return whether a request has the token; by its query only one that reads."""
     reading = scope["type"] == "websocket" or scope["method"] in _READING
     query = scope["query_string"].decode("latin-1") if reading else ""
-    return has_token(token, headers.get(b"authorization", ""), query)
+    return has_token(token, headers.get(b"authorization", ""), query, scope.get("subprotocols", ()))
 
 
 def _is_of_another_page(scope: Scope, headers: Mapping[bytes, str]) -> bool:

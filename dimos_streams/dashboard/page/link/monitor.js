@@ -1,6 +1,6 @@
 /** The connection to `WS /monitor`. */
 
-import { authorization, pauseMs, socketUrl } from "./reaching.js";
+import { authorization, openSocket, pauseMs } from "./reaching.js";
 
 const ANSWER_MS = 15_000;
 const QUIET_MS = 10_000;
@@ -41,7 +41,7 @@ export class Monitor {
   connect() {
     clearTimeout(this.#retry);
     this.#socket?.close();
-    const socket = (this.#socket = new WebSocket(socketUrl("monitor", this.token)));
+    const socket = (this.#socket = openSocket("monitor", this.token));
     socket.onopen = () => this.#opened();
     socket.onmessage = (event) => this.#heard(event);
     socket.onclose = ({ code }) => this.#lost(socket, code === GOING_AWAY);
