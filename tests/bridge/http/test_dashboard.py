@@ -122,6 +122,15 @@ def test_the_page_obeys_the_rules_for_host_and_origin(bridge: Served, path: str)
     )
 
 
+@pytest.mark.parametrize("path", ["/monitor", "/monitor?agent=nobody&x=1"])
+def test_a_plain_request_for_the_monitor_is_told_what_a_websocket_needs(bridge: Served, path: str) -> None:
+    assert bridge.get(path).status_code == 401
+    refused = bridge.get(path, headers={"Authorization": "Bearer sesame"})
+    assert (refused.status_code, refused.headers["upgrade"]) == (426, "websocket")
+    assert refused.json()["type"] == "urn:dimos-streams:problem:upgrade-needed"
+    assert "a proxy in between has to pass on Upgrade, Connection and Host" in refused.json()["detail"]
+
+
 class _References(HTMLParser):
     """The sources that a page loads, and those that its content security policy would refuse."""
 
