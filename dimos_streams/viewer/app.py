@@ -15,6 +15,7 @@ from dimos_streams.bridge.http.described import describe
 from dimos_streams.bridge.http.events import pages
 from dimos_streams.bridge.http.events.options import StreamOptions
 from dimos_streams.bridge.http.events.parameters import OfCall, OfCaller
+from dimos_streams.bridge.http.only_socket import mount_only_socket
 from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
 from dimos_streams.bridge.http.problems import problem
 from dimos_streams.bridge.http.query_names import check_query
@@ -141,6 +142,8 @@ def _mount_calls(app: FastAPI, stage: Stage, broadcast: JournalBroadcast) -> Non
 def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any], abort: Callable[[object], None]) -> None:
     watchers, clients = Seats(MAX_WATCHERS), Seats(MAX_WATCHERS)
     desk = Desk(stage)
+    for path in ("/monitor", "/transport"):
+        mount_only_socket(app, path)
 
     @app.websocket("/monitor")
     async def monitor(socket: WebSocket) -> None:

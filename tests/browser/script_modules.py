@@ -8,7 +8,8 @@ from typing import Any
 import requests
 from playwright.sync_api import Page, Route
 
-_SCRIPT_TAG = re.compile(r'<script\b[^>]*\bsrc="[^"]*"[^>]*>\s*</script>')
+_SCRIPT = re.compile(r'<script\b[^>]*\bsrc="[^"]*"[^>]*>\s*</script>|<p class="unloaded">.*?</p>')
+"""What runs in the page, and the text that stands there until it runs."""
 
 
 class ScriptModules:
@@ -29,7 +30,7 @@ class ScriptModules:
     def _blank(self, route: Route) -> None:
         """The real page with its policy and its import map, but nothing that runs."""
         answer = self._answer
-        route.fulfill(status=answer.status_code, headers=dict(answer.headers), body=_SCRIPT_TAG.sub("", answer.text))
+        route.fulfill(status=answer.status_code, headers=dict(answer.headers), body=_SCRIPT.sub("", answer.text))
 
     @property
     def page(self) -> Page:

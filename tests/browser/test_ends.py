@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Page, expect
 
-from tests.bridge.serving import served
+from tests.bridge.serving import Served, served
 from tests.browser.conftest import Contexts
 from tests.browser.script_modules import ScriptModules
 
@@ -45,6 +45,53 @@ def test_a_connection_that_the_bridge_closed_at_its_end_is_not_lost(script_modul
     closes = [1006, None, 1001, None, 1006]
     said = script_modules("link/monitor.js", _CLOSES, closes)
     assert said == ["lost", "lost", "ended", "ended", "lost"]
+
+
+_NO_SOCKETS = """async ({ Monitor }) => {
+    const plain = globalThis.WebSocket;
+    globalThis.WebSocket = class {
+      constructor() { globalThis.newest = this; }
+      close() {}
+    };
+    const until = async (condition) => {
+      while (!condition()) await new Promise((done) => setTimeout(done, 5));
+    };
+    const refusal = new Response('{"detail": "pass it on"}', { status: 426 });
+    const answers = { healthz: new Response("{}"), monitor: refusal };
+    try {
+      const monitor = new Monitor(() => 0, () => 0);
+      monitor.get = async (path) => answers[path].clone();
+      monitor.connect();
+      const first = globalThis.newest;
+      first.onclose({ code: 1006 });
+      await until(() => monitor.status === "refused");
+      const found = [monitor.since, monitor.refusal];
+      await until(() => globalThis.newest !== first);
+      const second = globalThis.newest;
+      second.onopen();
+      second.onclose({ code: 1006 });
+      found.push(monitor.status, monitor.since !== null);
+      await until(() => globalThis.newest !== second);
+      return found;
+    } finally {
+      globalThis.WebSocket = plain;
+    }
+}"""
+
+
+def test_a_page_whose_socket_never_got_through_says_what_sockets_need(script_modules: ScriptModules) -> None:
+    assert script_modules("link/monitor.js", _NO_SOCKETS) == [None, "pass it on", "lost", True]
+
+
+def test_the_page_sends_its_token_in_no_url(page: Page, bridge: Served) -> None:
+    asked = list[str]()
+    page.on("websocket", lambda socket: asked.append(socket.url))
+    page.on("request", lambda request: asked.append(request.url))
+    page.goto(f"{bridge.url}/#token=s3cret%C3%A9")
+    expect(page.get_by_text("Live", exact=True)).to_be_visible()
+    assert any(url.startswith("ws:") for url in asked)
+    assert not [url for url in asked if "s3cret" in url.partition("#")[0]]
+    page.goto("about:blank")
 
 
 _ENDS = """async ({ Session }, snapshot) => {

@@ -8,6 +8,7 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dimos_streams.fleet.batches import encoded_event
+from tests.bridge.serving import Served
 from tests.browser.conftest import Contexts
 from tests.hub.serving import Robot, added, event, served_hub
 from tests.hub.test_commands import answering
@@ -18,6 +19,24 @@ pytestmark = [pytest.mark.feature("H2"), pytest.mark.slow]
 def leave(page: Page) -> None:
     """Let the page ask its hub for nothing more: the hub ends before the browser's tab."""
     page.goto("about:blank")
+
+
+def test_a_page_without_its_script_says_so_and_has_no_stop_that_does_nothing(
+    contexts: Contexts, bridge: Served, tmp_path: Path
+) -> None:
+    with served_hub(f"sqlite:///{tmp_path}/hub.sqlite") as hub:
+        page = contexts.new(java_script_enabled=False)[0].new_page()
+        page.goto(hub.url)
+        expect(page.get_by_role("button", name="Stop every robot")).to_be_disabled()
+        expect(page.locator(".unloaded")).to_contain_text("script was not loaded")
+        page.goto(bridge.url)
+        expect(page.locator(".unloaded")).to_contain_text("script was not loaded")
+        expect(page.get_by_role("button")).to_have_count(0)
+        page = contexts.new()[0].new_page()
+        page.goto(hub.url)
+        expect(page.get_by_role("button", name="Stop every robot")).to_be_enabled()
+        expect(page.locator(".unloaded")).to_have_count(0)
+        leave(page)
 
 
 def test_what_reorders_or_hides_is_written_out_on_the_hubs_page_too(page: Page, tmp_path: Path) -> None:

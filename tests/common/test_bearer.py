@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,7 @@ from dimos_streams.common.http.bearer import (
     token_in,
     without_token,
 )
+from dimos_streams.common.secrets import know, redacted
 
 
 def test_a_token_that_was_sent_is_found() -> None:
@@ -46,6 +48,28 @@ def test_the_query_counts_only_where_the_header_names_no_token() -> None:
     assert not has_token("t0ken", "Bearer", "token=t0ken")
     assert not has_token("t0ken", "Bearer \xff", "")
     assert not has_token("t0ken", "", "")
+
+
+def in_subprotocol(token: str) -> str:
+    return "bearer." + base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
+
+
+@pytest.mark.parametrize("token", ["t0ken", "a", "ab", "abc", "tökén>?", "~~~???"])
+def test_a_subprotocol_counts_before_the_query_and_after_the_header(token: str) -> None:
+    offered = ["dimos-streams", in_subprotocol(token)]
+    assert has_token(token, "", "token=wrong", offered)
+    assert not has_token(token, "Bearer wrong", "", offered)
+    assert not has_token(token, "", f"token={token}", [in_subprotocol("wrong")])
+    for broken in ("bearer.", "bearer.!", "bearer.a", "bearer._w", "bearer.\xff"):
+        assert not has_token(token, "", "", [broken])
+    assert not has_token(token, "", "", ["dimos-streams"])
+
+
+def test_logs_do_not_have_a_token_of_a_subprotocol() -> None:
+    know("s3cret-of-a-subprotocol")
+    said = redacted(f"Sec-WebSocket-Protocol: dimos-streams, {in_subprotocol('s3cret-of-a-subprotocol')}")
+    assert said.startswith("Sec-WebSocket-Protocol: dimos-streams, bearer.")
+    assert in_subprotocol("s3cret-of-a-subprotocol")[7:-2] not in said
 
 
 @pytest.mark.parametrize(

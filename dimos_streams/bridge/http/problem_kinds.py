@@ -46,6 +46,7 @@ NOT_DECLARED_JSON = Kind(415, "not-declared-json", "The body is not declared as 
 BAD_REQUEST = Kind(422, "bad-request", "The request is not of the right form")
 BAD_ARGUMENTS = Kind(422, problem_name(errors.SkillArgumentError), "The arguments do not fit the skill")
 BAD_SETTINGS = Kind(422, problem_name(errors.SettingsError), "The settings can't be so")
+UPGRADE_NEEDED = Kind(426, "upgrade-needed", "This is a WebSocket")
 INTERNAL_ERROR = Kind(500, "internal-error", "Internal error")
 SKILL_UNAVAILABLE = Kind(503, problem_name(errors.SkillUnavailableError), "The skill is not available")
 TOO_MANY_BODIES = Kind(503, "too-many-bodies", "Too many bodies at once")

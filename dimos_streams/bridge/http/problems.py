@@ -41,6 +41,7 @@ class StatusHeader(NamedTuple):
 HEADERS: Mapping[int, StatusHeader] = {
     401: StatusHeader("WWW-Authenticate", "Bearer", "The scheme of the token: Bearer."),
     415: StatusHeader("Accept", "application/json", "The type that is taken: application/json."),
+    426: StatusHeader("Upgrade", "websocket", "What is spoken here: websocket."),
     503: StatusHeader("Retry-After", "1", "Seconds after which another attempt makes sense."),
 }
 

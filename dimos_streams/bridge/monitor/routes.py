@@ -9,6 +9,7 @@ from fastapi import FastAPI, WebSocket
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.http.described import refusals
+from dimos_streams.bridge.http.only_socket import mount_only_socket
 from dimos_streams.bridge.http.query_names import check_query
 from dimos_streams.bridge.http.serving.seats import Seats
 from dimos_streams.bridge.monitor.commands import Commands
@@ -30,6 +31,8 @@ def mount_monitor(
     @app.get("/monitor/schema", responses=refusals())
     async def monitor_schema() -> dict[str, Any]:
         return schema()
+
+    mount_only_socket(app, "/monitor")
 
     @app.websocket("/monitor")
     async def watch(socket: WebSocket) -> None:

@@ -1,21 +1,29 @@
-"""Tokens of HTTP requests: in the header ``Authorization`` (RFC 6750), or in the query where there can be none.
+"""Tokens of HTTP requests: in the header ``Authorization`` (RFC 6750), or where there can be none in the subprotocols
+that a WebSocket asks for, or in the query.
 
 Besides, the files that they come from."""
 
 from __future__ import annotations
 
+import base64
+import binascii
 import functools
 import hmac
 import logging
 import os
 import shlex
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import parse_qs, unquote_plus, urlsplit
 
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.common.secrets import checked, know
 
+SUBPROTOCOL = "dimos-streams"
+"""The subprotocol that a server chooses where a client offers it: browsers end a connection where none is chosen."""
+_IN_SUBPROTOCOLS = "bearer."
+"""Stands before the token, in base64url, in the name of a subprotocol, which is never chosen."""
 _IN_QUERIES = "token"
 _TLS = ("https", "wss")
 _MAX_FILE = 64 * 1024
@@ -72,9 +80,25 @@ def bearer_token(authorization: str) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else None
 
 
-def has_token(token: str, authorization: str, query: str) -> bool:
-    """Return whether a request has the token: by its header or, if that names none, as ``?token=`` of its query."""
+def subprotocol_token(offered: Iterable[str]) -> str | None:
+    """The token among the subprotocols that a WebSocket asks for; None if there is none, empty for what is no
+    base64url."""
+    found = next((name for name in offered if name.startswith(_IN_SUBPROTOCOLS)), None)
+    if found is None:
+        return None
+    text = found.removeprefix(_IN_SUBPROTOCOLS).rstrip("=")
+    try:
+        return base64.b64decode(text + "=" * (-len(text) % 4), altchars="-_", validate=True).decode()
+    except (binascii.Error, ValueError):
+        return ""
+
+
+def has_token(token: str, authorization: str, query: str, subprotocols: Iterable[str] = ()) -> bool:
+    """Return whether a request has the token: by its header or, if that names none, by the subprotocols that it asks
+    for or, if none of those names one, as ``?token=`` of its query."""
     given = bearer_token(authorization)
+    if given is None:
+        given = subprotocol_token(subprotocols)
     if given is None:
         given = parse_qs(query).get(_IN_QUERIES, [""])[0].strip()
     return hmac.compare_digest(given.encode(), token.encode())

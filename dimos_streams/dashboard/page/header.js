@@ -67,8 +67,8 @@ function statusText({ monitor, transport }) {
   const texts = {
     connecting: "Connecting …",
     live: transport ? `Recording${transport.about ? ` ${transport.about.name}` : ""}` : "Live",
-    lost: `Connection lost at ${clockText(monitor.since)}, trying again …`,
-    ended: `The ${transport ? "view" : "run"} has ended at ${clockText(monitor.since)}`,
+    lost: monitor.since ? `Connection lost at ${clockText(monitor.since)}, trying again …` : "No connection yet, trying again …",
+    ended: monitor.since && `The ${transport ? "view" : "run"} has ended at ${clockText(monitor.since)}`,
     refused: `The bridge refuses: ${monitor.refusal}`,
     token: "A token is needed",
   };

@@ -133,5 +133,7 @@ byId("sign-in").addEventListener("submit", (event) => {
   show();
 });
 byId("stop").addEventListener("click", () => order("robots/stop", ""));
+byId("stop").disabled = false;
+byId("unloaded").remove();
 show();
 setInterval(show, EVERY_MS);

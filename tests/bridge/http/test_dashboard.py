@@ -108,12 +108,27 @@ def test_nothing_else_is_served_without_the_token(bridge: Served, path: str) -> 
 def test_the_page_obeys_the_rules_for_host_and_origin(bridge: Served, path: str) -> None:
     assert bridge.get(path, headers={"Host": "robot.local"}).status_code == 200
     assert bridge.get(path, headers={"Host": "evil.example"}).status_code == 403
-    assert bridge.get(path, headers={"Origin": "http://evil.example"}).status_code == 403
+    assert bridge.get(path, headers={"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "iframe"}).status_code == 403
     assert bridge.get(path, headers={"Origin": bridge.url}).status_code == 200
+    behind_a_proxy = {"Origin": "http://proxy.example:8080", "Sec-Fetch-Site": "same-origin"}
+    assert bridge.get(path, headers=behind_a_proxy).status_code == 200, "the page is there to say what is wrong"
+    assert "access-control-allow-origin" not in bridge.get(path, headers=behind_a_proxy).headers
+    refused = bridge.post(path, headers=behind_a_proxy)
+    assert refused.status_code == bridge.get("/healthz", headers=behind_a_proxy).status_code == 403
+    assert "a proxy in between has to pass on Host" in refused.json()["detail"]
     assert bridge.post(path).status_code == 401
     assert (
         requests.delete(bridge.url + path, headers={"Authorization": "Bearer sesame"}, timeout=10).status_code == 405
     )
+
+
+@pytest.mark.parametrize("path", ["/monitor", "/monitor?agent=nobody&x=1"])
+def test_a_plain_request_for_the_monitor_is_told_what_a_websocket_needs(bridge: Served, path: str) -> None:
+    assert bridge.get(path).status_code == 401
+    refused = bridge.get(path, headers={"Authorization": "Bearer sesame"})
+    assert (refused.status_code, refused.headers["upgrade"]) == (426, "websocket")
+    assert refused.json()["type"] == "urn:dimos-streams:problem:upgrade-needed"
+    assert "a proxy in between has to pass on Upgrade, Connection and Host" in refused.json()["detail"]
 
 
 class _References(HTMLParser):

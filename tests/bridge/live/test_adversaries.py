@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import contextlib
 import json
 import socket
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
+from websockets.typing import Subprotocol
 
 from dimos_streams import clock
 from dimos_streams.bridge.live import topic as live_topic
@@ -211,6 +213,11 @@ async def test_who_says_too_much_is_read_later() -> None:
             assert longest / 2 - 0.5 <= clock.monotonic() - began <= longest
 
 
+def _with_token(token: str) -> list[Subprotocol]:
+    text = base64.urlsafe_b64encode(token.encode()).decode().rstrip("=")
+    return [Subprotocol("dimos-streams"), Subprotocol(f"bearer.{text}")]
+
+
 def test_strangers_are_refused() -> None:
     async def scenario() -> None:
         async with topics(token="t0ken") as scene:
@@ -227,6 +234,15 @@ def test_strangers_are_refused() -> None:
                 response = refused.value.response
                 assert response.status_code == status
                 assert json.loads(response.body)["type"].endswith(f":{kind}")
+            for sent in ("wrong", "!"):
+                with pytest.raises(InvalidStatus) as refused:
+                    await connect(f"ws://127.0.0.1:{port}/live", subprotocols=_with_token(sent))
+                assert refused.value.response.status_code == 401
+                assert json.loads(refused.value.response.body)["type"].endswith(":token-needed")
+                assert "Sec-WebSocket-Protocol" not in refused.value.response.headers
+            async with connect(f"ws://127.0.0.1:{port}/live", subprotocols=_with_token("t0ken")) as viewer:
+                assert viewer.response is not None
+                assert viewer.response.headers.get_all("Sec-WebSocket-Protocol") == ["dimos-streams"]
             own = f"http://127.0.0.1:{port}"
             async with looking(scene, "/level", query="?token=t0ken", origin=own) as client:
                 await client.send("x" * (256 * 1024 + 1))

@@ -29,14 +29,20 @@ _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _VALID_HOSTS = (
     "valid: localhost, the address that it serves on, and the names in the bridge's setting `allowed_hosts`"
 )
+_BY_PROXY = (
+    "a proxy in between has to pass on Host, and the name in it has to be in the bridge's setting `allowed_hosts`, "
+    "or the hub's `--allowed-host`"
+)
 
 
 class Guard:
     """ASGI middleware that refuses foreign hosts and origins, requests without the token, and large bodies.
 
     A foreign ``Host`` is how a page in somebody's browser reaches a server on loopback (DNS rebinding); a page of
-    another origin may neither read nor command. The token may come as ``?token=`` too where a browser can set no
-    header: ``EventSource`` and ``WebSocket``. Reading the ``public`` paths needs no token.
+    another origin may neither read nor command. Where a browser can set no header the token may come among the
+    subprotocols of a ``WebSocket``, or as ``?token=``. Reading the ``public`` paths needs no token and no
+    ``Origin`` of the server's own: they are the same for everybody, and a page has to be there to say what a proxy
+    keeps from it.
     """
 
     def __init__(
@@ -148,14 +154,16 @@ class Guard:
         host = headers.get(b"host", "")
         if not self._is_own(host):
             return problem(problem_kinds.FOREIGN_HOST, f"this server is not {host!r}; {_VALID_HOSTS}")
+        is_public = self._is_public(scope)
         origin = headers.get(b"origin")
-        if origin is not None and origin not in (f"http://{host}", f"https://{host}"):
-            return problem(problem_kinds.FOREIGN_ORIGIN, f"pages of {origin!r} may not use this server")
+        if not (is_public or origin is None or origin in (f"http://{host}", f"https://{host}")):
+            detail = f"pages of {origin!r} may not use this server, which was asked as {host!r}; {_BY_PROXY}"
+            return problem(problem_kinds.FOREIGN_ORIGIN, detail)
         if _is_of_another_page(scope, headers):
             return problem(
                 problem_kinds.FOREIGN_ORIGIN, "pages of other origins may not use this server, only lead to it"
             )
-        if not (self._token is None or self._is_public(scope) or _has_token(scope, headers, self._token)):
+        if not (self._token is None or is_public or _has_token(scope, headers, self._token)):
             detail = f"send {self._token_of} token as 'Authorization: Bearer ...'"
             return problem(problem_kinds.TOKEN_NEEDED, detail)
         return None
@@ -190,7 +198,7 @@ def _has_token(scope: Scope, headers: Mapping[bytes, str], token: str) -> bool:
     """Return whether a request has the token; by its query only one that reads."""
     reading = scope["type"] == "websocket" or scope["method"] in _READING
     query = scope["query_string"].decode("latin-1") if reading else ""
-    return has_token(token, headers.get(b"authorization", ""), query)
+    return has_token(token, headers.get(b"authorization", ""), query, scope.get("subprotocols", ()))
 
 
 def _is_of_another_page(scope: Scope, headers: Mapping[bytes, str]) -> bool:

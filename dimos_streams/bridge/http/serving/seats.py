@@ -7,6 +7,8 @@ from contextlib import asynccontextmanager
 
 from starlette.websockets import WebSocket
 
+from dimos_streams.common.http.bearer import SUBPROTOCOL
+
 TRY_AGAIN_LATER = 1013
 
 
@@ -26,13 +28,18 @@ class Seats:
         """Accept a client for the time of the block. Yields False if all seats are taken: the client was then told
         so, as pages can't read why a connection was refused, and let go."""
         if self._taken >= self._most:
-            await socket.accept()
+            await _accept(socket)
             await socket.close(TRY_AGAIN_LATER, f"{self._most} watch already")
             yield False
             return
         self._taken += 1
         try:
-            await socket.accept()
+            await _accept(socket)
             yield True
         finally:
             self._taken -= 1
+
+
+async def _accept(socket: WebSocket) -> None:
+    """Accept a client, with the one subprotocol that is spoken here if it offers that one."""
+    await socket.accept(SUBPROTOCOL if SUBPROTOCOL in socket.scope.get("subprotocols", ()) else None)

@@ -1,6 +1,6 @@
 /** The live topics of a run (`WS /live`): pictures, scans and other data that are too large for the monitor. */
 
-import { authorization, pauseMs, socketUrl } from "./reaching.js";
+import { authorization, openSocket, pauseMs } from "./reaching.js";
 
 const QUIET_MS = 10_000;
 
@@ -76,7 +76,7 @@ export class Live {
   }
 
   #open() {
-    const socket = (this.#socket = new WebSocket(socketUrl("live", this.#token())));
+    const socket = (this.#socket = openSocket("live", this.#token()));
     socket.binaryType = "arraybuffer";
     socket.onopen = () => this.#sayWhat();
     socket.onclose = () => this.#lost(socket);

@@ -1,6 +1,6 @@
 /** The connection to `WS /monitor`. */
 
-import { authorization, pauseMs, socketUrl } from "./reaching.js";
+import { authorization, openSocket, pauseMs } from "./reaching.js";
 
 const ANSWER_MS = 15_000;
 const QUIET_MS = 10_000;
@@ -15,8 +15,8 @@ export class Monitor {
   status = "connecting";
   /** The reason why the bridge refuses the connection, in its words. */
   refusal = "";
-  /** Time at which the connection was lost, or ended. */
-  since = new Date();
+  /** Time at which the connection was lost, or ended; null if there never was one. */
+  since = null;
   #tries = 0;
   #number = 0;
   #socket = null;
@@ -41,7 +41,7 @@ export class Monitor {
   connect() {
     clearTimeout(this.#retry);
     this.#socket?.close();
-    const socket = (this.#socket = new WebSocket(socketUrl("monitor", this.token)));
+    const socket = (this.#socket = openSocket("monitor", this.token));
     socket.onopen = () => this.#opened();
     socket.onmessage = (event) => this.#heard(event);
     socket.onclose = ({ code }) => this.#lost(socket, code === GOING_AWAY);
@@ -136,7 +136,9 @@ export class Monitor {
 
   /** Find out why the connection failed. Return whether a token is missing, so that trying again is of no use. */
   async #isRefused() {
-    const response = await this.#probe();
+    let response = await this.#probe();
+    // All gets through but the socket: what a plain request gets at its path says what a socket needs.
+    if (response?.ok && this.since === null) response = await this.#probe("monitor");
     if (response === null || response.ok || this.#socket !== null) return false;
     this.refusal = await detailOf(response);
     this.#become(response.status === 401 ? "token" : "refused");
@@ -144,9 +146,9 @@ export class Monitor {
   }
 
   /** Return the answer to a plain request, null if there is none. Browsers hide why a WebSocket was refused. */
-  async #probe() {
+  async #probe(path = "healthz") {
     try {
-      return await this.get("healthz", { signal: AbortSignal.timeout(PROBE_MS) });
+      return await this.get(path, { signal: AbortSignal.timeout(PROBE_MS) });
     } catch {
       return null;
     }

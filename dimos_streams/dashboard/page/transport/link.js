@@ -1,6 +1,6 @@
 /** The transport of a recording: its clock, which can be played, paused and set (`WS /transport`). */
 
-import { socketUrl } from "../link/reaching.js";
+import { openSocket } from "../link/reaching.js";
 
 const RETRY_MS = 1_000;
 const SEEK_MS = 80;
@@ -26,7 +26,7 @@ export class Transport {
   }
 
   connect() {
-    const socket = (this.#socket = new WebSocket(socketUrl("transport")));
+    const socket = (this.#socket = openSocket("transport"));
     socket.onmessage = ({ data }) => this.#take(JSON.parse(data));
     socket.onclose = () => setTimeout(() => this.connect(), RETRY_MS);
   }
