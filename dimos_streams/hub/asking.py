@@ -7,9 +7,10 @@ import logging
 import secrets
 from collections.abc import Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError
@@ -70,6 +71,8 @@ class BridgeRequest:
     """Maximum time, in seconds, that a call may wait for its resources before it begins."""
     timeout_s: float | None = None
     """Maximum time, in seconds, that the bridge is to wait before it answers; None if it was not told."""
+    asked_at: float = field(default_factory=clock.steady)
+    """When it was asked for, on ``clock.steady``: whatever holds it up from then on counts."""
 
     @property
     def within_s(self) -> float:
@@ -135,7 +138,7 @@ class Asker:
             body=json_text(request.body),
             expires_in_s=request.expires_in_s,
         )
-        id = await in_thread(self._executor, self._storage.commands.give, new)
+        id = await in_thread(self._executor, self._storage.commands.give, new, request.asked_at)
         if isinstance(id, str):
             raise CommandRefusedError(id)
         state = await self._outcome(id, request.within_s)

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 from fastapi import FastAPI, Query, Response
 from fastapi.responses import JSONResponse
 
+from dimos_streams import clock
 from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, PAGE_BYTES
 from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_routes import (
@@ -169,6 +170,7 @@ async def begin(
 ) -> tuple[str, BridgeReply]:
     """Begin a call at its robot, for a ``model``, or for somebody with an operator's rights; return the robot, and
     its bridge's reply. Raises ``ProblemError`` and ``UnknownSkillError``."""
+    asked_at = clock.steady()
     robot, skill = await _meant(parts, body)
     path = "/calls" if wait is None else f"/calls?{urlencode({'wait': wait, 'timeout_s': timeout_s})}"
     request = BridgeRequest(
@@ -181,6 +183,7 @@ async def begin(
         key=_key(body, path),
         lease_wait_s=body.lease_wait_s,
         timeout_s=None if wait is None else timeout_s,
+        asked_at=asked_at,
     )
     reply = await asked(parts, request)
     call_id = reply.body.get("call_id") if isinstance(reply.body, dict) else None
