@@ -13,6 +13,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.hub.storage.rows import NewCommand, StorageUnavailableError
 from tests.helpers import wait_for
+from tests.hub.serving import added, served_hub
 from tests.hub.stored import opened
 
 _ORDER = NewCommand(
@@ -28,8 +29,8 @@ _ORDER = NewCommand(
 
 
 @contextlib.contextmanager
-def held(url: str) -> Iterator[None]:
-    """Nobody else gets at the commands meanwhile."""
+def held(url: str, *tables: str) -> Iterator[None]:
+    """Nobody else gets at the tables meanwhile, nor at anything in a file."""
     if url.startswith("sqlite"):
         with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as file:
             file.execute("BEGIN EXCLUSIVE")
@@ -38,7 +39,7 @@ def held(url: str) -> Iterator[None]:
     import psycopg
 
     with psycopg.connect(url) as db:
-        db.execute("LOCK TABLE commands")
+        db.execute(f"LOCK TABLE {', '.join(tables)}")
         yield
 
 
@@ -53,7 +54,7 @@ def test_what_waited_for_the_database_is_no_younger_and_only_what_stops_is_late(
 ) -> None:
     with opened(database_url) as storage, ThreadPoolExecutor(1) as pool:
         storage.robots.add("r1")
-        with held(database_url):
+        with held(database_url, "commands"):
             began = clock.steady()
             given = pool.submit(storage.commands.give, replace(_ORDER, path=path), began)
             wait_for(lambda: clock.steady() - began > 0.4)
@@ -75,3 +76,24 @@ def test_a_command_has_only_the_time_that_is_left_of_it(database_url: str) -> No
         assert isinstance(storage.commands.give(replace(_ORDER, expires_in_s=60), clock.steady() - 40), int)
         (due,) = storage.commands.due({"r1": "s"})
         assert 0 < due.expires_in_s <= 20
+
+
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+def test_a_database_that_says_nothing_is_told_to_whoever_stops_and_by_health(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("refusing", "robots"):
+        monkeypatch.setattr(f"dimos_streams.hub.http.{module}.ORDER_WAITS_S", 0.3)
+    monkeypatch.setattr("dimos_streams.hub.asking._EXPIRES_IN_S", 0.3)
+    monkeypatch.setattr("dimos_streams.hub.parts._SILENT_S", 0.8)
+    monkeypatch.setattr("dimos_streams.hub.process._OTHERS_S", 0.1)
+    added(database_url, "r1")
+    with served_hub(database_url) as hub:
+        assert hub.get("/healthz").json()["status"] == "ok"
+        with held(database_url, "robots", "hubs"):
+            refused = hub.post("/robots/stop")
+            assert "has not answered for 0.3 s" in refused.text
+            assert refused.status_code == 503 or "NOT REACHED" in refused.json()["text"]
+            wait_for(lambda: "has taken nothing for" in hub.get("/healthz").json()["database"])
+        wait_for(lambda: hub.get("/healthz").json()["status"] == "ok")
