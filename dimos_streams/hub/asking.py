@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import secrets
-from collections.abc import Mapping
+from collections.abc import AsyncGenerator, Mapping
 from concurrent.futures import Executor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError
@@ -30,6 +32,9 @@ _TELLING_S = 2.0
 """Time, in seconds, from a command's expiry until nobody waits any more: they learn that it was not carried out."""
 _LEAST_S = 2.0
 """Time, in seconds, that a command has at least to reach its robot, however short whoever asks waits."""
+ORDER_WAITS_S = 5.0
+"""Time, in seconds, for which an order waits for what has to be looked up for it: whoever stops a robot has to learn
+soon that it must be stopped otherwise."""
 _ENDS = (
     "the hub ends: nobody here waits for the robot's answer any more; the same request with the same idempotency key,"
     " at another hub or when this one is back, asks for it"
@@ -70,6 +75,8 @@ class BridgeRequest:
     """Maximum time, in seconds, that a call may wait for its resources before it begins."""
     timeout_s: float | None = None
     """Maximum time, in seconds, that the bridge is to wait before it answers; None if it was not told."""
+    asked_at: float = field(default_factory=clock.steady)
+    """When it was asked for, on ``clock.steady``: whatever holds it up from then on counts."""
 
     @property
     def within_s(self) -> float:
@@ -135,7 +142,8 @@ class Asker:
             body=json_text(request.body),
             expires_in_s=request.expires_in_s,
         )
-        id = await in_thread(self._executor, self._storage.commands.give, new)
+        async with within(request.expires_in_s):
+            id = await in_thread(self._executor, self._storage.commands.give, new, request.asked_at)
         if isinstance(id, str):
             raise CommandRefusedError(id)
         state = await self._outcome(id, request.within_s)
@@ -197,3 +205,15 @@ class Asker:
             for future in self._waiting.get(id, ()):
                 if not future.done():
                     future.set_result(state)
+
+
+@contextlib.asynccontextmanager
+async def within(seconds: float) -> AsyncGenerator[None]:
+    """Wait for the database no longer than ``seconds``. What a thread has begun goes on, what none has is not done.
+
+    Raises ``StorageUnavailableError``."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise StorageUnavailableError(f"the hub's database has not answered for {seconds:.1f} s") from error

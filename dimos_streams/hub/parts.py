@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from dimos_streams import clock
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.hub.asking import Asker
 from dimos_streams.hub.events import BatchIntake, EventFeed
@@ -15,6 +16,8 @@ from dimos_streams.hub.streams import CommandStreams
 from dimos_streams.hub.threads import HubThreads, in_thread
 
 _REMEMBERED = 10_000
+_SILENT_S = 12.0
+"""Time, in seconds, after which a database that has noted nothing counts as away: each hub notes every 5 s."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +46,11 @@ class HubParts:
     @property
     def trouble(self) -> str:
         """The reason why the database takes or gives nothing, as far as is known; empty if it does."""
-        return self.intake.trouble or self.feed.trouble or self.storage.engine.trouble
+        told = self.intake.trouble or self.feed.trouble or self.storage.engine.trouble
+        silent_s = clock.monotonic() - self.storage.noted_at
+        if told or silent_s < _SILENT_S:
+            return told
+        return f"the hub's database {self.storage.engine.where} has taken nothing for {silent_s:.0f} s"
 
     async def now_utime(self, *, for_order: bool = False) -> int:
         """The time by the database's clock, by which robots are heard of; an order waits for nobody who only looks.

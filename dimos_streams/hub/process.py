@@ -8,8 +8,9 @@ import logging
 import os
 import secrets
 import socket
+from collections.abc import Awaitable, Callable
 
-from dimos_streams import __version__, clock
+from dimos_streams import __version__
 from dimos_streams.bridge.http.serving.server import HttpServer
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import is_loopback
@@ -124,7 +125,8 @@ class FleetHub:
             parts.streams.run(),
             parts.streams.keep(),
             parts.asker.run(),
-            self._keep_house(parts),
+            self._keep(self._trim, parts, _TRIM_S),
+            self._keep(self._look, parts, _OTHERS_S),
         )
         self._tasks = [loop.create_task(work) for work in works]
         self._to_undo.push_async_callback(end_tasks_silently, *self._tasks)
@@ -143,25 +145,27 @@ class FleetHub:
         except DimosStreamsError as error:
             _logger.warning("other hubs are not told that this one ends: %s", error)
 
-    async def _keep_house(self, parts: HubParts) -> None:
-        """Drop what is old, and look who else is there."""
-        trim_at = clock.monotonic()
+    async def _keep(self, work: Callable[[HubParts], Awaitable[None]], parts: HubParts, period_s: float) -> None:
+        """Look after the database again and again, also after that has failed."""
         while True:
             try:
-                if clock.monotonic() >= trim_at:
-                    trim_at = clock.monotonic() + _TRIM_S
-                    bounds = await in_thread(parts.threads.others, parts.storage.trim, self.settings.retention)
-                    parts.feed.note_first(bounds.first)
-                    self._bytes = await in_thread(parts.threads.others, parts.storage.engine.size)
-                await asyncio.sleep(_OTHERS_S)
-                await self._look_around(parts)
-                await parts.robots.all()
+                await work(parts)
             except DimosStreamsError as error:
                 _log.warning("the hub's database can't be looked after: %s", error)
-                await asyncio.sleep(_OTHERS_S)
             except Exception:  # the hub serves without it, too
                 _log.exception("the hub's database can't be looked after because of a defect")
-                await asyncio.sleep(_OTHERS_S)
+            await asyncio.sleep(period_s)
+
+    async def _trim(self, parts: HubParts) -> None:
+        """Drop what is old."""
+        bounds = await in_thread(parts.threads.others, parts.storage.trim, self.settings.retention)
+        parts.feed.note_first(bounds.first)
+        self._bytes = await in_thread(parts.threads.others, parts.storage.engine.size)
+
+    async def _look(self, parts: HubParts) -> None:
+        """Look who else is there. It waits for no trimming: a database that takes no note of it counts as away."""
+        await self._look_around(parts)
+        await parts.robots.all()
 
     async def _look_around(self, parts: HubParts) -> None:
         others = await in_thread(parts.threads.others, parts.storage.others, self.name, self.url, 3 * _OTHERS_S)

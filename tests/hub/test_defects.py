@@ -29,4 +29,4 @@ def test_a_defect_in_its_works_is_logged_and_ends_none_of_them(
     lines = ("the hub's database can't be looked after", "which robots are connected can't", "commands can't be read")
     with served_hub(database) as hub, robot.commands(hub):
         asyncio.run(until(lambda: all(f"{line}" in caplog.text for line in lines)))
-        assert [task.done() for task in hub._hub._tasks] == [False] * 6
+        assert [task.done() for task in hub._hub._tasks] == [False] * 7

@@ -249,3 +249,19 @@ def test_a_page_whose_database_ends_meanwhile_leaves_nothing_open(postgres_url: 
     with contextlib.closing(engine), pytest.raises(StorageUnavailableError):
         read()
     gc.collect()  # what was left open is complained of when it goes
+
+
+@pytest.mark.slow
+def test_a_database_that_was_read_only_is_written_again_once_it_may_be(
+    postgres_url: str, postgres_server: str
+) -> None:
+    import psycopg
+
+    name = postgres_url.rpartition("/")[2]
+    with opened(postgres_url) as storage, psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as db:
+        db.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")
+        with ThreadPoolExecutor(1) as fresh:  # a thread of its own has a session of its own, which begins read-only
+            with pytest.raises(StorageUnavailableError, match="read-only"):
+                fresh.submit(storage.robots.add, "r1").result()
+            db.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
+            assert fresh.submit(storage.robots.add, "r1").result()

@@ -12,6 +12,7 @@ from urllib.parse import quote, urlencode
 from fastapi import FastAPI, Query, Response
 from fastapi.responses import JSONResponse
 
+from dimos_streams import clock
 from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, PAGE_BYTES
 from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_routes import (
@@ -28,7 +29,7 @@ from dimos_streams.bridge.http.events.parameters import OFFSETS_END
 from dimos_streams.bridge.http.problems import MEDIA_TYPE, ProblemError
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.fleet.protocol import RobotName
-from dimos_streams.hub.asking import BridgeReply, BridgeRequest
+from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeReply, BridgeRequest, within
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
 from dimos_streams.hub.http.robot_names import OfRobot, check_robot
@@ -169,7 +170,10 @@ async def begin(
 ) -> tuple[str, BridgeReply]:
     """Begin a call at its robot, for a ``model``, or for somebody with an operator's rights; return the robot, and
     its bridge's reply. Raises ``ProblemError`` and ``UnknownSkillError``."""
-    robot, skill = await _meant(parts, body)
+    asked_at = clock.steady()
+    with refused():
+        async with within(ORDER_WAITS_S):
+            robot, skill = await _meant(parts, body)
     path = "/calls" if wait is None else f"/calls?{urlencode({'wait': wait, 'timeout_s': timeout_s})}"
     request = BridgeRequest(
         robot,
@@ -181,6 +185,7 @@ async def begin(
         key=_key(body, path),
         lease_wait_s=body.lease_wait_s,
         timeout_s=None if wait is None else timeout_s,
+        asked_at=asked_at,
     )
     reply = await asked(parts, request)
     call_id = reply.body.get("call_id") if isinstance(reply.body, dict) else None
@@ -248,7 +253,8 @@ async def find(parts: HubParts, call_id: str, robot: str | None, *, for_order: b
         raise UnknownCallError(call_id)
     threads = parts.threads.orders if for_order else parts.threads.pages
     with refused():
-        rows = await in_thread(threads, parts.storage.calls.find, call_id)
+        async with within(ORDER_WAITS_S):
+            rows = await in_thread(threads, parts.storage.calls.find, call_id)
     rows = [row for row in rows if robot in (None, row.robot)]
     if not rows:
         raise UnknownCallError(call_id)

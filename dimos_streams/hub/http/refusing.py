@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.hub.asking import (
+    ORDER_WAITS_S,
     BridgeReply,
     BridgeRequest,
     CommandRefusedError,
     HubEndsError,
     RobotSilentError,
     RobotUnreachableError,
+    within,
 )
 from dimos_streams.hub.events import HubBusyError
 from dimos_streams.hub.http import hub_kinds
@@ -52,8 +54,9 @@ def refused() -> Iterator[None]:
 async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
     """Ask a robot's bridge, and return its reply. Raises ``ProblemError``."""
     with refused():
-        robot = await parts.robots.named(request.robot)
-        view = robot.view(await parts.now_utime(for_order=True))
+        async with within(ORDER_WAITS_S):
+            robot = await parts.robots.named(request.robot)
+            view = robot.view(await parts.now_utime(for_order=True))
         if not view.connected and view.heard_s is not None and view.heard_s > _GONE_S:
             text = (
                 f"robot {robot.name!r} is not connected, it was heard of {view.heard_s:.0f} s ago: the command was"

@@ -20,7 +20,7 @@ from dimos_streams.common.http.bearer import without_token
 from dimos_streams.common.names import MAX_NAME
 from dimos_streams.fleet.commands import Method
 from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage
-from dimos_streams.hub.asking import BridgeRequest
+from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeRequest, within
 from dimos_streams.hub.fleet_view import ListedRobot
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.call_routes import as_response
@@ -91,7 +91,8 @@ async def _given(parts: HubParts, path: str, order: FleetOrder) -> dict[str, Any
     name, _, inner = order.robot.partition("/")
     parts.robots.forget()  # one that was added just now is to stop, too
     with refused():
-        names = [(await parts.robots.named(name)).name] if name else list(await parts.robots.all())
+        async with within(ORDER_WAITS_S):
+            names = [(await parts.robots.named(name)).name] if name else list(await parts.robots.all())
     fields = {**order.model_dump(mode="json"), "robot": inner}
     each = await asyncio.gather(*(_ordered(parts, one, path, fields) for one in names))
     replies = dict(zip(names, each, strict=True))

@@ -5,16 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection
 from typing import Any, NamedTuple
 
+from dimos_streams import clock
 from dimos_streams.common.text import parse_json
 from dimos_streams.fleet.commands import Answer, Method, Role, began_nothing, is_last_word, two_robots
 from dimos_streams.fleet.lanes import MOST_AT_ONCE, lane_of
+from dimos_streams.fleet.paths import bare_path
 from dimos_streams.hub.storage.engine import COMMANDS, Engine, Transaction
-from dimos_streams.hub.storage.rows import CommandState, DueCommand, NewCommand
+from dimos_streams.hub.storage.rows import CommandState, DueCommand, NewCommand, StorageUnavailableError
 from dimos_streams.tool_stream.event import json_text
 
 _US = 1_000_000
 _RETURN_US = 3 * _US
 """Time within which a process whose stream another one has ended asks for a new one if it is alive."""
+_STOPPING = ("safety", "models' cancels")
+"""The lanes of commands that stop something, besides those that release a robot."""
 _WHAT = ("asked_by", "role", "method", "path", "body")
 """The columns that must be the same in two commands of one key."""
 
@@ -63,14 +67,18 @@ class CommandTable:
         """Called, from any thread, when there is a command or an answer: where one process has the database to itself
         nobody else notifies it."""
 
-    def give(self, new: NewCommand) -> int | str:
+    def give(self, new: NewCommand, asked_at: float | None = None) -> int | str:
         """Keep a command for its robot; return its id, or that of the one with this key, or a text that says why not.
 
         A key is free again if nothing was begun. If nobody knows, or there is more to wait for, the robot is asked
         again by another command of the key.
+
+        How long it is valid counts from ``asked_at``, a reading of ``clock.steady`` (now, without one): what it waits
+        for here makes it no younger. Raises ``StorageUnavailableError`` if it has expired by then.
         """
+        asked_at = clock.steady() if asked_at is None else asked_at
         with self._engine.transaction() as db:
-            while (given := _give(db, new)) is None:  # another hub was given it at the same time
+            while (given := _give(db, new, asked_at)) is None:  # another hub was given it at the same time
                 pass
             db.notify(COMMANDS)
         self.given()
@@ -180,7 +188,23 @@ def _void(db: Transaction, now: int, ids: Collection[int]) -> None:
     db.many("UPDATE commands SET given = ?, expires = ? WHERE id = ?", [(now, now, id) for id in ids])
 
 
-def _give(db: Transaction, new: NewCommand) -> int | str | None:
+def _left_s(new: NewCommand, asked_at: float) -> float:
+    """How long, in seconds, a command is valid yet. What stops a robot is as good late as it was in time.
+
+    Raises ``StorageUnavailableError`` if that is over.
+    """
+    if lane_of(new.method, new.path, new.role) in _STOPPING and bare_path(new.path) != "/robots/release":
+        return new.expires_in_s
+    waited_s = clock.steady() - asked_at
+    if waited_s >= new.expires_in_s:
+        raise StorageUnavailableError(
+            f"the hub's database noted nothing for {waited_s:.1f} s, and the command was valid for"
+            f" {new.expires_in_s:g} s: it was not carried out, and will not be"
+        )
+    return new.expires_in_s - waited_s
+
+
+def _give(db: Transaction, new: NewCommand, asked_at: float) -> int | str | None:
     """One attempt of ``give``; None if the key was taken meanwhile."""
     what = tuple(getattr(new, name) for name in _WHAT)
     known = db.rows(
@@ -197,6 +221,7 @@ def _give(db: Transaction, new: NewCommand) -> int | str | None:
             return f"idempotency key {_shown_key(new)!r} was used for another command"
         if not is_over or (outcome is not None and is_last_word(outcome, status, parse_json(answer))):
             return int(id)
+    left_s = _left_s(new, asked_at)  # read behind the database's clock: what comes in between is not added to it
     lane = lane_of(new.method, new.path, new.role)
     doubled = db.rows("SELECT 1 FROM robots WHERE name = ? AND doubled_until > ?", new.robot, now)
     if doubled and lane == "others":
@@ -213,7 +238,7 @@ def _give(db: Transaction, new: NewCommand) -> int | str | None:
     rows = db.rows(
         "INSERT INTO commands (robot, key, asked_by, role, method, path, body, given, expires)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (robot, key) DO NOTHING RETURNING id",
-        new.robot, new.key, *what, now, now + int(new.expires_in_s * _US),
+        new.robot, new.key, *what, now, now + int(left_s * _US),
     )  # fmt: skip
     return int(rows[0][0]) if rows else None
 

@@ -74,6 +74,8 @@ class PostgresEngine(Engine):
         self._listener: threading.Thread | None = None
         self._closed = threading.Event()
         self._room_upto = 0
+        self._era = 0
+        """How often all connections had to be made anew."""
 
     def check_there(self) -> None:
         """See ``Engine``: the server says it."""
@@ -91,6 +93,8 @@ class PostgresEngine(Engine):
                     db.execute("ROLLBACK")
                 raise
         except self._psycopg.Error as error:
+            if isinstance(error, self._psycopg.errors.ReadOnlySqlTransaction):
+                self._renew()
             self._drop_broken()
             self.trouble = text = f"the hub's database {self.where}: {_line(error)}"
             raise StorageUnavailableError(text) from error
@@ -181,7 +185,10 @@ class PostgresEngine(Engine):
 
     def _connection(self) -> psycopg.Connection[Any]:
         db: psycopg.Connection[Any] | None = getattr(self._local, "db", None)
+        if db is not None and self._local.era != self._era:
+            db.close()
         if db is None or db.closed:
+            self._local.era = self._era
             db = self._local.db = self._connect(autocommit=True)
         return db
 
@@ -209,6 +216,11 @@ class PostgresEngine(Engine):
         if self._closed.is_set():
             db.close()
         return db
+
+    def _renew(self) -> None:
+        """Have each thread begin anew with its next transaction: a session keeps the settings with which it began,
+        also after the database has others."""
+        self._era += 1
 
     def _drop_broken(self) -> None:
         """Drop this thread's connection if it can't be used any more: its next transaction then has a new one."""

@@ -58,6 +58,8 @@ class HubStorage:
         self.robots = RobotTable(engine)
         self.calls = CallTable(engine)
         self.commands = CommandTable(engine)
+        self.noted_at = clock.monotonic()
+        """When the database has last taken a note that this hub is there, on ``clock.monotonic``."""
         self._last = 0
         """The newest number that was seen here. Whoever gives numbers makes room behind them, so that other hubs have
         some, too."""
@@ -191,6 +193,7 @@ class HubStorage:
             )  # fmt: skip
             db.run("DELETE FROM hubs WHERE until < ?", now - 3600 * _US)
             rows = db.rows("SELECT name, version, url FROM hubs WHERE name <> ? AND until >= ?", name, now)
+        self.noted_at = clock.monotonic()
         self.engine.trouble = ""  # it takes what is written
         return [(str(other), str(version), str(at)) for other, version, at in rows]
 

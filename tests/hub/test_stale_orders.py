@@ -1,0 +1,99 @@
+"""What is asked for while a hub's database is held up: no robot moves late, and whoever asks is told."""
+
+from __future__ import annotations
+
+import contextlib
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.hub.storage.rows import NewCommand, StorageUnavailableError
+from tests.helpers import wait_for
+from tests.hub.serving import added, served_hub
+from tests.hub.stored import opened
+
+_ORDER = NewCommand(
+    robot="r1",
+    key="k",
+    asked_by="me",
+    role="operator",
+    method="POST",
+    path="/calls",
+    body="{}",
+    expires_in_s=0.3,
+)
+
+
+@contextlib.contextmanager
+def held(url: str, *tables: str) -> Iterator[None]:
+    """Nobody else gets at the tables meanwhile, nor at anything in a file."""
+    if url.startswith("sqlite"):
+        with contextlib.closing(sqlite3.connect(url.removeprefix("sqlite:///"), isolation_level=None)) as file:
+            file.execute("BEGIN EXCLUSIVE")
+            yield
+        return
+    import psycopg
+
+    with psycopg.connect(url) as db:
+        db.execute(f"LOCK TABLE {', '.join(tables)}")
+        yield
+
+
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+@pytest.mark.parametrize(
+    ("path", "is_late"),
+    [("/calls", True), ("/robots/release", True), ("/robots/stop", False), ("/calls/c1/cancel", False)],
+)
+def test_what_waited_for_the_database_is_no_younger_and_only_what_stops_is_late(
+    database_url: str, path: str, is_late: bool
+) -> None:
+    with opened(database_url) as storage, ThreadPoolExecutor(1) as pool:
+        storage.robots.add("r1")
+        with held(database_url, "commands"):
+            began = clock.steady()
+            given = pool.submit(storage.commands.give, replace(_ORDER, path=path), began)
+            wait_for(lambda: clock.steady() - began > 0.4)
+            assert not given.done()
+        if is_late:
+            with pytest.raises(StorageUnavailableError, match=r"valid for 0\.3 s: it was not carried out, and will"):
+                given.result()
+        else:
+            assert isinstance(given.result(), int)
+        storage.robots.connect("r1", "s", "process", 60)
+        assert [each.path for each in storage.commands.due({"r1": "s"})] == ([] if is_late else [path])
+
+
+@pytest.mark.feature("H2")
+def test_a_command_has_only_the_time_that_is_left_of_it(database_url: str) -> None:
+    with opened(database_url) as storage:
+        storage.robots.add("r1")
+        storage.robots.connect("r1", "s", "process", 60)
+        assert isinstance(storage.commands.give(replace(_ORDER, expires_in_s=60), clock.steady() - 40), int)
+        (due,) = storage.commands.due({"r1": "s"})
+        assert 0 < due.expires_in_s <= 20
+
+
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+def test_a_database_that_says_nothing_is_told_to_whoever_stops_and_by_health(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("refusing", "robots"):
+        monkeypatch.setattr(f"dimos_streams.hub.http.{module}.ORDER_WAITS_S", 0.3)
+    monkeypatch.setattr("dimos_streams.hub.asking._EXPIRES_IN_S", 0.3)
+    monkeypatch.setattr("dimos_streams.hub.parts._SILENT_S", 0.8)
+    monkeypatch.setattr("dimos_streams.hub.process._OTHERS_S", 0.1)
+    added(database_url, "r1")
+    with served_hub(database_url) as hub:
+        assert hub.get("/healthz").json()["status"] == "ok"
+        with held(database_url, "robots", "hubs"):
+            refused = hub.post("/robots/stop")
+            assert "has not answered for 0.3 s" in refused.text
+            assert refused.status_code == 503 or "NOT REACHED" in refused.json()["text"]
+            wait_for(lambda: "has taken nothing for" in hub.get("/healthz").json()["database"])
+        wait_for(lambda: hub.get("/healthz").json()["status"] == "ok")
