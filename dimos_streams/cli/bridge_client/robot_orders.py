@@ -50,8 +50,10 @@ def receivers(run: str | None, url: str | None, port: int | None, token: str | N
     from dimos_streams.runtime.registry import runs
 
     refuse_two_bridges(run, url, port)
-    living = [find_run(run, alone=True)] if run is not None else runs()
-    if url is not None or port is not None or not living:
+    named = url is not None or port is not None
+    # An order with an address needs no run of this machine, nor the right to look for any.
+    living = [find_run(run, alone=True)] if run is not None else [] if named else runs()
+    if not living:
         address = find_bridge(url, port, token)
         return [Receiver(address.url, address)]
     return [
