@@ -13,6 +13,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from dimos_streams.cli.bridge_client import robot_orders
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.bridge_client.robot_orders import OrderResult, Receiver, give, receivers
 from dimos_streams.cli.commands.of_runs.calls import say
@@ -56,8 +57,11 @@ def test_an_order_with_an_address_needs_no_right_to_look_for_runs() -> None:
                 look()
 
 
-def test_who_answers_at_once_is_heard_before_who_takes_long() -> None:
-    """Whoever stops robots must not wait for one that hangs to know of the others."""
+def test_who_answers_at_once_is_heard_before_who_takes_long_and_that_one_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever stops robots must not wait for one that hangs to know of the others, nor to use another stop."""
+    monkeypatch.setattr(robot_orders, "_SLOW_S", 0.3)
     asked = {"slow": threading.Event(), "over": threading.Event()}
 
     def hang(peer: Peer) -> None:
@@ -76,6 +80,14 @@ def test_who_answers_at_once_is_heard_before_who_takes_long() -> None:
         assert [(result.receiver, result.done, result.text) for result in heard] == [
             (urls[1], True, "all stand still")
         ]
+        said: list[str] = []
+        slow = f"the bridge has not answered yet ({urls[0]}); use the emergency stop"
+
+        def is_said() -> bool:
+            said.extend(capsys.readouterr().err.splitlines())
+            return slow in said
+
+        await until(is_said)
         asked["over"].set()
         assert [result.done for result in await giving] == [False, True]
 
