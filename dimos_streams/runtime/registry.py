@@ -91,9 +91,10 @@ def new_run_dir(name: str) -> Path:
     """Create a directory for a new run; of ended runs only the newest are kept, and few of those that were never
     ready.
 
-    Raises ``UserError`` if it can't be written, or another user could replace its files.
+    Raises ``UserError`` if it can't be written, another user could replace its files, or its path is no UTF-8.
     """
     runs_dir = state_dir() / "runs"
+    _check_utf8(runs_dir)
     try:
         _make_shared(runs_dir)
         _forget_old(runs_dir)
@@ -102,6 +103,18 @@ def new_run_dir(name: str) -> Path:
     except OSError as error:
         raise cannot_write(runs_dir, error) from error
     return directory
+
+
+def _check_utf8(directory: Path) -> None:
+    """Raise ``UserError`` for a path that is no UTF-8: records of runs name their paths in JSON."""
+    try:
+        str(directory).encode()
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(directory).decode(errors="backslashreplace")
+        raise UserError(
+            f"no run can be kept in {shown}: the path is not valid UTF-8, as it must be;"
+            " DIMOS_STREAMS_STATE_DIR can name another"
+        ) from error
 
 
 def _make_run(directory: Path) -> None:
