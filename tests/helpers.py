@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
 from dimos_streams.clock import run_virtual
 from dimos_streams.tool_stream.event import ToolEvent
 
-__all__ = ["anybody", "fill", "run_virtual", "until", "wait_for"]
+__all__ = ["anybody", "fill", "run_virtual", "shut", "until", "wait_for"]
 
 T = TypeVar("T")
 
@@ -50,3 +51,17 @@ def fill(disk: Path) -> Path:
                 while True:
                     file.write(block)
     return ballast
+
+
+@contextlib.contextmanager
+def shut(directory: Path) -> Iterator[None]:
+    """Let nobody look into a directory, nor this process, root's or not, meanwhile."""
+    user, mode = os.geteuid(), directory.stat().st_mode
+    directory.chmod(0)
+    if user == 0:
+        os.seteuid(65534)  # root may look everywhere
+    try:
+        yield
+    finally:
+        os.seteuid(user)
+        directory.chmod(mode)

@@ -5,6 +5,10 @@ from __future__ import annotations
 
 def main() -> None:
     """Run the command that ``sys.argv`` names and exit with its code."""
+    from dimos_streams.cli.system.closed_streams import open_closed_streams
+
+    open_closed_streams()
+
     # Before anything heavy is imported, so that Ctrl-C never shows a traceback.
     from dimos_streams.cli.system import signals
 
@@ -18,10 +22,8 @@ def main() -> None:
     import sys
 
     from dimos_streams.cli.entry import run_command
-    from dimos_streams.cli.system.closed_streams import open_closed_streams
     from dimos_streams.cli.system.leaving import leave
 
-    open_closed_streams()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a terminal that can't show a character shows its number
         sys.stdout.reconfigure(errors="backslashreplace")
     leave(run_command(sys.argv[1:]))

@@ -91,9 +91,10 @@ def new_run_dir(name: str) -> Path:
     """Create a directory for a new run; of ended runs only the newest are kept, and few of those that were never
     ready.
 
-    Raises ``UserError`` if it can't be written, or another user could replace its files.
+    Raises ``UserError`` if it can't be written, another user could replace its files, or its path is no UTF-8.
     """
     runs_dir = state_dir() / "runs"
+    _check_utf8(runs_dir)
     try:
         _make_shared(runs_dir)
         _forget_old(runs_dir)
@@ -102,6 +103,18 @@ def new_run_dir(name: str) -> Path:
     except OSError as error:
         raise cannot_write(runs_dir, error) from error
     return directory
+
+
+def _check_utf8(directory: Path) -> None:
+    """Raise ``UserError`` for a path that is no UTF-8: records of runs name their paths in JSON."""
+    try:
+        str(directory).encode()
+    except UnicodeEncodeError as error:
+        shown = os.fsencode(directory).decode(errors="backslashreplace")
+        raise UserError(
+            f"no run can be kept in {shown}: the path is not valid UTF-8, as it must be;"
+            " DIMOS_STREAMS_STATE_DIR can name another"
+        ) from error
 
 
 def _make_run(directory: Path) -> None:
@@ -123,8 +136,24 @@ def _next_number() -> int:
 
 
 def run_dirs() -> list[Path]:
-    """Return the directories of this user's runs, living or ended, newest first."""
-    return [path for path in sorted((state_dir() / "runs").glob("*-*-*"), reverse=True) if _is_own(path)]
+    """Return the directories of this user's runs, living or ended, newest first. Raises ``UserError`` if this user
+    may not look for them."""
+    return [path for path in _all_runs() if path.match("*-*-*") and _is_own(path)]
+
+
+def _all_runs() -> list[Path]:
+    """Return what is in the directory of all runs, newest first. Raises ``UserError`` if this user may not look."""
+    directory = state_dir() / "runs"
+    try:
+        return sorted(directory.iterdir(), reverse=True)
+    except (FileNotFoundError, NotADirectoryError):
+        return []
+    except OSError as error:
+        why = error.strerror or str(error)
+        raise UserError(
+            f"the runs in {directory} can't be looked for: {why}; let user {os.geteuid()} read it,"
+            " or name another state directory with DIMOS_STREAMS_STATE_DIR"
+        ) from error
 
 
 def _is_own(path: Path) -> bool:
@@ -178,10 +207,13 @@ def remove(record: RunRecord) -> None:
 def runs() -> list[RunRecord]:
     """Return the living runs of this user, newest first. A record that somebody else could have written is skipped:
     commands would obey, and give a token to, whatever it names. So is one of another container, or of another boot:
-    its processes' ids are others' here, and commands would end those."""
+    its processes' ids are others' here, and commands would end those. Raises ``UserError`` if this user may not
+    look for them."""
     found: list[RunRecord] = []
     here = pid_space()
-    for path in sorted((state_dir() / "runs").glob(f"*/{RECORD_FILE}"), reverse=True):
+    for path in (run_dir / RECORD_FILE for run_dir in _all_runs()):
+        if not os.path.lexists(path):  # nor where another user lets nobody look
+            continue
         try:
             if foreign := _written_by_others(path):
                 _logger.warning("skipped the run record %s: %s", path, foreign)

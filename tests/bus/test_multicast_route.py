@@ -61,6 +61,14 @@ def test_a_route_is_advised_on_the_link_that_leads_as_far_as_the_url_says(alone:
     assert f"'{INTERFACE}'" in finding(ACROSS).text
     assert finding(HERE).severity == "ok"
 
+    ip("ip route del 224.0.0.0/4")
+    ip("ip link set lo down")
+    with pytest.raises(BusError, match=r"`ip link set lo up && ip route add 224.0.0.0/4 dev lo`"):
+        check_route(str(HERE))
+    for command in finding(HERE).commands:
+        ip(command)
+    assert finding(HERE).severity == "ok"
+
 
 def test_the_longest_route_and_of_two_the_cheaper_one_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     lines = ["Iface Destination Gateway Flags RefCnt Use Metric Mask MTU Window IRTT"]

@@ -43,6 +43,18 @@ def test_open_calls_have_the_newest_event_wherever_that_was_kept(tmp_path: Path,
     assert {each: each.stat().st_mtime_ns for each in tmp_path.iterdir()} == files, "it stays as it is"
 
 
+def test_calls_are_in_the_order_in_which_they_began_whatever_their_clock_said(
+    tmp_path: Path, opened: OpenJournal
+) -> None:
+    journal = opened(tmp_path / "journal.sqlite")
+    for call_id, utime in (("first", 9_000_000), ("second", 2_000_000), ("third", 3_000_000)):
+        call = state(call_id, "update")
+        call.requested_utime = utime
+        journal.append([event(1, "open", call_id=call_id)], [call.row()])
+    journal.close()
+    assert [view.call_id for view in kept_calls(tmp_path / "journal.sqlite")] == ["first", "second", "third"]
+
+
 def test_a_file_that_is_no_journal_or_damaged_is_named(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "journal.sqlite"
 

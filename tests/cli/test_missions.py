@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dimos_streams.agent.record.mission_record import FOLDER, MissionRecord
+from dimos_streams.agent.record.read_record import read_missions
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.cli.machine import Machine
 
@@ -73,6 +75,20 @@ def test_missions_are_listed_with_what_they_cost_and_shown(machine: Machine) -> 
 
 
 @pytest.mark.feature("A5")
+def test_missions_of_an_agent_are_in_their_order_also_after_a_step_back_of_the_clock(tmp_path: Path) -> None:
+    for agent, began in (("a", {"y": 9, "x": 2, "w": 3}), ("b", {"v": 10})):
+        record = MissionRecord(tmp_path, agent)
+        record.open()
+        for number, (id, s) in enumerate(began.items(), 1):
+            utime = 1_700_000_000_000_000 + s * 1_000_000
+            data = {"id": id, "text": "go"}
+            record.write(
+                AgentEvent(number=number, utime=utime, agent=agent, kind="mission_start", missions=(id,), data=data)
+            )
+        record.close()
+    assert [mission.id for mission in read_missions(tmp_path)] == ["y", "x", "w", "v"]
+
+
 def test_what_does_not_fit_in_a_record_hides_no_mission(machine: Machine) -> None:
     folder = machine.state / "runs" / "20260101-patrol-aa" / FOLDER
     record = MissionRecord(folder, "agent")

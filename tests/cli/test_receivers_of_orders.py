@@ -7,18 +7,20 @@ import json
 import socket
 import threading
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
+from dimos_streams.cli.bridge_client import robot_orders
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.bridge_client.robot_orders import OrderResult, Receiver, give, receivers
 from dimos_streams.cli.commands.of_runs.calls import say
-from dimos_streams.errors import UnknownRobotError
+from dimos_streams.errors import UnknownRobotError, UserError
 from dimos_streams.runtime import registry
 from tests.client.event_server import EventServer, Peer, event_server
-from tests.helpers import until
+from tests.helpers import shut, until
 from tests.runtime.test_registry import living_record
 
 
@@ -43,8 +45,23 @@ def test_a_run_is_stopped_by_the_bridge_that_its_other_commands_ask(
     assert (receiver.address and receiver.address.token) == (url and "secret")
 
 
-def test_who_answers_at_once_is_heard_before_who_takes_long() -> None:
-    """Whoever stops robots must not wait for one that hangs to know of the others."""
+def test_an_order_with_an_address_needs_no_right_to_look_for_runs() -> None:
+    directory = registry.state_dir() / "runs"
+    directory.mkdir(parents=True)
+    with shut(directory):
+        for url, port in (("http://127.0.0.1:8420", None), (None, 8420)):
+            (receiver,) = receivers(None, url, port, None)
+            assert receiver.name == "http://127.0.0.1:8420"
+        for look in (partial(receivers, None, None, None, None), registry.run_dirs):
+            with pytest.raises(UserError, match=rf"^the runs in {directory} .+: Permission denied; "):
+                look()
+
+
+def test_who_answers_at_once_is_heard_before_who_takes_long_and_that_one_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Whoever stops robots must not wait for one that hangs to know of the others, nor to use another stop."""
+    monkeypatch.setattr(robot_orders, "_SLOW_S", 0.3)
     asked = {"slow": threading.Event(), "over": threading.Event()}
 
     def hang(peer: Peer) -> None:
@@ -63,6 +80,14 @@ def test_who_answers_at_once_is_heard_before_who_takes_long() -> None:
         assert [(result.receiver, result.done, result.text) for result in heard] == [
             (urls[1], True, "all stand still")
         ]
+        said: list[str] = []
+        slow = f"the bridge has not answered yet ({urls[0]}); use the emergency stop"
+
+        def is_said() -> bool:
+            said.extend(capsys.readouterr().err.splitlines())
+            return slow in said
+
+        await until(is_said)
         asked["over"].set()
         assert [result.done for result in await giving] == [False, True]
 

@@ -334,6 +334,7 @@ def test_output_that_can_not_be_written_is_one_line(machine: Machine) -> None:
     [
         ("list >&-", 0),
         ("run base-robot --virtual-time --duration 1 <&- >&- 2>&-", 0),
+        ("stop-robot --port 9 <&- >&- 2>&-", 1),
         ("frobnicate 2>&-", 2),
         ("frobnicate 2>/dev/full", 2),
     ],
@@ -350,6 +351,22 @@ def test_a_command_whose_words_nobody_can_see_does_and_returns_the_same(
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (code, "", "")
+
+
+def test_descriptors_of_closed_streams_stay_taken_whatever_becomes_of_the_streams() -> None:
+    """uvloop aborts the process of which a socket has one of them."""
+    code = "; ".join(
+        (
+            "import os, sys",
+            "from dimos_streams.cli.system.closed_streams import open_closed_streams",
+            "open_closed_streams()",
+            "sys.stdin = sys.stdout = sys.stderr = None",
+            "nowhere = os.stat(os.devnull)",
+            "assert all(os.path.samestat(os.fstat(fd), nowhere) and os.get_inheritable(fd) for fd in range(3))",
+        )
+    )
+    command = f'"{sys.executable}" -c "{code}" <&- >&- 2>&-'
+    assert subprocess.run(["/bin/sh", "-c", command], timeout=50, check=False).returncode == 0
 
 
 @pytest.mark.live

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import math
 from typing import Any
@@ -82,6 +83,17 @@ def test_progress_in_a_pipe_is_thinned_for_each_call(capsys: pytest.CaptureFixtu
     for call_id in ("c1", "c2"):
         shown(*(event("progress", f"step {n}", call_id=call_id, at=n / 10) for n in range(25)))
         assert [line.split()[-1] for line in lines_of(capsys)] == ["0", "10", "20"]
+
+
+def test_progress_in_a_pipe_goes_on_after_a_step_back_of_the_clock(capsys: pytest.CaptureFixture[str]) -> None:
+    async def show() -> None:
+        reporter = TextReporter(PlainScreen())
+        for number in range(16):
+            reporter.tool_event(event("progress", f"step {number}", at=number / 10 - 3600 * (number > 4)))
+            await asyncio.sleep(0.1)
+
+    run_virtual(show())
+    assert [line.split()[-1] for line in lines_of(capsys)] == ["0", "10"]
 
 
 def test_two_open_calls_of_a_skill_have_different_labels(capsys: pytest.CaptureFixture[str]) -> None:

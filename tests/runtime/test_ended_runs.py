@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.cli.bridge_client.ended import last_ended
 from dimos_streams.common.process.run_owner import pid_space
 from dimos_streams.common.secrets import know
 from dimos_streams.runtime.ended_runs import END_FILE, KILLED, EndedRun, ended_runs, write_end
@@ -81,3 +82,9 @@ def test_a_damaged_end_is_as_none() -> None:
     (run_dir / END_FILE).write_bytes(b"\xff\xfe")
     (ended,) = ended_runs()
     assert (ended.run_id, ended.how) == ("rover-7", "it did not begin")
+
+
+def test_the_newest_run_is_the_one_that_began_last_whatever_the_clock_said_at_its_end() -> None:
+    for number, ended in ((1, BEGAN + 9_000_000), (2, BEGAN)):
+        last_written(make_run(f"176400000000{number}-rover-{number}"), ended)
+    assert last_ended().startswith("; the last run here, rover-2, ended ")

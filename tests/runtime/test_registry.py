@@ -188,6 +188,17 @@ def living_record(run_dir: Path | None = None) -> RunRecord:
     return record
 
 
+def test_a_state_directory_whose_path_is_no_utf8_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", os.fsdecode(os.fsencode(tmp_path) + b"/\xff"))
+    with pytest.raises(UserError) as raised:
+        new_run_dir("rover")
+    assert str(raised.value) == (
+        f"no run can be kept in {tmp_path}/\\xff/runs: the path is not valid UTF-8, as it must be;"
+        " DIMOS_STREAMS_STATE_DIR can name another"
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.skipif(os.getuid() == 0, reason="root may delete everything")
 def test_a_run_that_cannot_be_deleted_stops_nobody() -> None:
     stuck = make_run("0001-rover-7")

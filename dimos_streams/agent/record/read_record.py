@@ -3,6 +3,7 @@ skipped and logged."""
 
 from __future__ import annotations
 
+import heapq
 import io
 import logging
 from collections.abc import Iterator
@@ -73,14 +74,20 @@ class RecordedMission:
 
 def read_missions(directory: Path, agent: str | None = None) -> list[RecordedMission]:
     """The missions that a directory has, oldest first; of one agent, if it is named. The general files are not read,
-    nor files without the beginning of the mission whose name they have."""
-    found = []
+    nor files without the beginning of the mission whose name they have.
+
+    Those of one agent are in the order of their numbers, whatever became of the machine's clock; those of several
+    agents, which number apart from each other, are merged by their times.
+    """
+    found: dict[str, list[RecordedMission]] = {}
     for path in mission_files(directory, agent):
         lines = list(read_lines(path))
         start = next((line.event for line in lines if _begins(line.event, path)), None)
         if start is not None and agent in (None, start.agent):
-            found.append(RecordedMission(start=start, path=path, lines=lines))
-    return sorted(found, key=lambda mission: (mission.lines[0].event.utime, mission.lines[0].event.number))
+            mission = RecordedMission(start=start, path=path, lines=lines)
+            found.setdefault(start.agent, []).append(mission)
+    by_number = (sorted(each, key=lambda mission: mission.lines[0].event.number) for each in found.values())
+    return list(heapq.merge(*by_number, key=lambda mission: mission.lines[0].event.utime))
 
 
 def _begins(event: AgentEvent, path: Path) -> bool:

@@ -45,23 +45,29 @@ def link_interfaces() -> list[str]:
 
 def route_commands(ttl: int, *, replaces: bool = False) -> tuple[str, ...]:
     """Return the commands that give multicast with that ``ttl`` a route, as root; ``replaces`` replaces another
-    route.
+    route. An interface that is down is set up first: it takes no route.
 
     Without an interface that leads to others they name a placeholder: somebody has to plug one in, or set it up.
     """
     name = (link_interfaces() or ["INTERFACE"])[0] if ttl > 0 else LOOPBACK
     route = f"ip route {'replace' if replaces else 'add'} 224.0.0.0/4 dev {name}"
-    return (route, f"ip link set {name} multicast on")
+    up = (f"ip link set {name} up",) if name == LOOPBACK and not _flags(name) & _UP else ()
+    return (*up, route, f"ip link set {name} multicast on")
 
 
 def _does_multicast(name: str) -> bool:
+    return _flags(name) & (_UP | _MULTICAST) == _UP | _MULTICAST
+
+
+def _flags(name: str) -> int:
+    """Return the flags of an interface; 0 if there is none of that name."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
         try:
             answer = fcntl.ioctl(any_socket, _GET_FLAGS, _REQUEST.pack(name.encode(), 0))
         except OSError:  # it has gone meanwhile
-            return False
+            return 0
     flags: int = _REQUEST.unpack(answer)[1]
-    return flags & (_UP | _MULTICAST) == _UP | _MULTICAST
+    return flags
 
 
 def _little_endian(address: str) -> int:

@@ -86,8 +86,9 @@ class UdpmUrl:
         """Return one line for people: what is wrong with this machine, and what mends it."""
         problem = self.route_problem()
         if problem is not None:
+            remedy = " && ".join(route_commands(self.ttl)[:-1])
             return (
-                f"no route for multicast to {self.group} ({problem}): `{route_commands(self.ttl)[0]}` as root "
+                f"no route for multicast to {self.group} ({problem}): `{remedy}` as root "
                 "mends it until the next boot; `dimos-streams doctor` says more"
             )
         return f"LCM cannot use {str(self)!r}; `dimos-streams doctor` looks for the reason"

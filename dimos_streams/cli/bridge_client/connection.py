@@ -165,7 +165,12 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
         raise UserError("--url and --port name the same thing; give one of them")
     if url is not None:
         return BridgeAddress(bridge_url(url), token)
-    living = [run for run in runs() if port in (None, run.port)]
+    try:
+        living = [run for run in runs() if port in (None, run.port)]
+    except UserError:
+        if port is None:
+            raise
+        living = []  # with an address nothing of them is needed, but for a token that was not given
     for run in living:
         if run.bridge_url is not None:
             newest_of([run, *(each for each in living if each.bridge_url not in (None, run.bridge_url))])

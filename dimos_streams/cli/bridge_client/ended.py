@@ -29,10 +29,11 @@ def ended_in(run_dir: Path) -> EndedRun | None:
 
 
 def last_ended() -> str:
-    """Return which run of this machine ended last, when and how, for the end of an error; empty if none is kept."""
-    run = max(ended_runs(), key=lambda run: run.ended_utime or 0, default=None)
-    if run is None:
+    """Return which run of this machine that has ended is the newest, when and how it ended, for the end of an error;
+    empty if none is kept."""
+    if not (ended := ended_runs()):
         return ""
+    run = ended[-1]
     return (
         f"; the last run here, {run.run_id}, {end_of(run)} (`dimos-streams logs {run.run_id}` shows what it logged,"
         " `dimos-streams status --all` all that have ended)"

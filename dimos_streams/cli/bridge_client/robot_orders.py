@@ -14,8 +14,17 @@ from dimos_streams.cli.bridge_client.connection import (
     find_run,
     refuse_two_bridges,
 )
+from dimos_streams.cli.terminal.output import note
 from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order
 from dimos_streams.errors import CallInDoubtError, DimosStreamsError, UnknownRobotError
+
+_SLOW_S = 3.0
+"""The time, in seconds, after which a person hears that a bridge has not answered yet: a robot may be moving."""
+_MEANWHILE: Mapping[Order, str] = {
+    "/robots/stop": "; use the emergency stop",
+    "/robots/release": "",
+    "/calls/cancel": "; use the emergency stop if a robot must not move on",
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,8 +59,10 @@ def receivers(run: str | None, url: str | None, port: int | None, token: str | N
     from dimos_streams.runtime.registry import runs
 
     refuse_two_bridges(run, url, port)
-    living = [find_run(run, alone=True)] if run is not None else runs()
-    if url is not None or port is not None or not living:
+    named = url is not None or port is not None
+    # An order with an address needs no run of this machine, nor the right to look for any.
+    living = [find_run(run, alone=True)] if run is not None else [] if named else runs()
+    if not living:
         address = find_bridge(url, port, token)
         return [Receiver(address.url, address)]
     return [
@@ -71,14 +82,19 @@ async def give(
     heard: Callable[[OrderResult], None] = lambda result: None,
 ) -> list[OrderResult]:
     """Give an order to all at once, and call ``heard`` with each result when it comes. A receiver that can't be
-    reached, or takes long, keeps neither the order from the others nor their results from who waits.
+    reached, or takes long, keeps neither the order from the others nor their results from who waits. Of each that
+    takes long a person hears.
 
     Raises ``UnknownRobotError`` if no bridge has such a robot; it names those of all that were asked.
     """
     body = {"robot": robot, "reason": reason}
 
     async def ask(receiver: Receiver) -> OrderResult | UnknownRobotError:
-        result = await _give(order, body, receiver)
+        slow = asyncio.get_running_loop().call_later(_SLOW_S, _say_slow, order, receiver)
+        try:
+            result = await _give(order, body, receiver)
+        finally:
+            slow.cancel()
         if isinstance(result, OrderResult):
             heard(result)
         return result
@@ -89,6 +105,10 @@ async def give(
     if unknown and all(to.address is None or to.name in unknown for to in found):
         raise _joint(robot, unknown)
     return [answer for answer in found.values() if isinstance(answer, OrderResult)]
+
+
+def _say_slow(order: Order, to: Receiver) -> None:
+    note(f"the bridge has not answered yet ({to.name}){_MEANWHILE[order]}")
 
 
 def _joint(robot: str, unknown: Mapping[str, UnknownRobotError]) -> UnknownRobotError:

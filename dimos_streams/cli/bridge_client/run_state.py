@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,6 @@ async def states_of(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
 
 async def _state(record: RunRecord) -> dict[str, Any]:
     """Return the state of a run."""
-    from dimos_streams import clock
     from dimos_streams.common.process.disk import trouble_with
 
     bridge, modules = await _bridge(record)
@@ -30,7 +30,7 @@ async def _state(record: RunRecord) -> dict[str, Any]:
         "run_id": record.run_id,
         "blueprint": record.blueprint,
         "pid": record.pid,
-        "up_s": round((clock.utime() - record.started_utime) / 1e6, 1),
+        "up_s": _up_s(record),
         "bus": record.bus_url,
         "machine": record.machine or None,
         "machines": [
@@ -48,6 +48,14 @@ async def _state(record: RunRecord) -> dict[str, Any]:
         "processes": [process_state(process, known) for process in record.processes],
         "modules": [_module(name, known.get(name)) for name in modules_of(record)],
     }
+
+
+def _up_s(record: RunRecord) -> float:
+    """Return for how long a run has lived, in seconds: since its process began, as the machine's clock may have been
+    set meanwhile."""
+    from dimos_streams import clock
+
+    return max(0.0, round(clock.steady() - record.pid_started / os.sysconf("SC_CLK_TCK"), 1))
 
 
 async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[ModuleAnswer]]:

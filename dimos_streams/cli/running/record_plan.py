@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.machines import machines_of
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.wiring import external_channels, ports_of
 from dimos_streams.bus import Bus
@@ -60,7 +61,8 @@ class RecordPlan:
         )
 
     def add_to(self, blueprint: Blueprint, metadata: Metadata) -> Blueprint:
-        """Return the blueprint with a recorder in a process of its own, which starts first and stops last."""
+        """Return the blueprint, or a machine's part of one, with a recorder in a process of its own, which starts
+        first and stops last."""
         if NAME in blueprint.modules:
             raise UserError(f"blueprint {blueprint.name!r} has a module {NAME!r} already; leave out --record")
         config = {
@@ -70,7 +72,9 @@ class RecordPlan:
             "split_mb": self.split_mb,
             "metadata": metadata.model_dump(mode="json"),
         }
-        spec = ModuleSpec(name=NAME, type=f"{RecorderModule.__module__}:{RecorderModule.__qualname__}", config=config)
+        of_class = f"{RecorderModule.__module__}:{RecorderModule.__qualname__}"
+        here = next(iter(machines_of(blueprint)), None)  # a part has one; all of it may run on any
+        spec = ModuleSpec(name=NAME, type=of_class, config=config, machine=here)
         return blueprint.model_copy(update={"modules": {NAME: spec, **blueprint.modules}})
 
 

@@ -7,10 +7,17 @@ import sys
 
 
 def open_closed_streams() -> None:
-    """Let what goes to, or comes from, standard streams that are closed go nowhere: Python has None in their places,
-    and the next file that is opened would get their descriptors."""
+    """Let what goes to, or comes from, standard streams that are closed go nowhere.
+
+    Python has None in their places, and the next files that are opened would get their descriptors: uvloop ends a
+    process whose sockets do. So they are taken before anything else is opened, and stay taken whatever becomes of the
+    streams.
+    """
+    for descriptor in range(3):
+        try:
+            os.fstat(descriptor)
+        except OSError:
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)  # the lowest that is free is this one
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
-            stream = open(os.devnull, mode)  # noqa: SIM115
-            os.set_inheritable(stream.fileno(), True)
-            setattr(sys, name, stream)
+            setattr(sys, name, open(os.devnull, mode))  # noqa: SIM115

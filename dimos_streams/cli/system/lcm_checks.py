@@ -27,7 +27,7 @@ async def check_lcm(url: UdpmUrl) -> list[Finding]:
 def _route(url: UdpmUrl) -> Finding:
     """Check whether the route goes as far as the URL says."""
     if why := url.stays_here():
-        return Finding("multicast", "error", f"{why}; as root:", route_commands(url.ttl, replaces=True)[:1])
+        return Finding("multicast", "error", f"{why}; as root:", route_commands(url.ttl, replaces=True)[:-1])
     interface = route_interface(url.group)
     on = f" on {interface!r}" if interface is not None else ""
     reach = "other machines of that network hear us" if url.ttl > 0 else "with ttl=0 nothing leaves this machine"

@@ -8,6 +8,7 @@ import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
+from dimos_streams import clock
 from dimos_streams.cli.terminal.output import write_lines
 from dimos_streams.common.printable import printable
 
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
 _LABEL_WIDTH = 16
 _NARROWEST = 20
 _PROGRESS_EVERY_S = 1.0
+_NEVER = (float("-inf"), float("-inf"))
 _REDRAW_EVERY_S = 0.08
 
 
@@ -69,7 +71,7 @@ class PlainScreen:
     """A screen that prints everything, but of each key's progress at most one line a second."""
 
     def __init__(self) -> None:
-        self._shown: dict[str, float] = {}
+        self._shown: dict[str, tuple[float, float]] = {}
 
     def show(self, line: ScreenLine) -> None:
         """See ``Screen``."""
@@ -77,8 +79,10 @@ class PlainScreen:
 
     def progress(self, key: str, line: ScreenLine) -> None:
         """See ``Screen``."""
-        if line.time_s - self._shown.get(key, float("-inf")) >= _PROGRESS_EVERY_S:
-            self._shown[key] = line.time_s
+        # Lines have times of a wall clock, which may be set back; of calls that are over, all come at once.
+        now = (line.time_s, clock.monotonic())
+        if any(at - last >= _PROGRESS_EVERY_S for at, last in zip(now, self._shown.get(key, _NEVER), strict=True)):
+            self._shown[key] = now
             write_lines(str(line))
 
     def forget(self, key: str) -> None:

@@ -1,0 +1,23 @@
+"""What commands say of a run that lives."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.cli.bridge_client.run_state import states_of
+from tests.runtime.test_registry import living_record
+
+
+@pytest.mark.parametrize("step_h", [-24, 24])
+def test_how_long_a_run_has_lived_does_not_change_when_the_clock_is_set(step_h: int) -> None:
+    record = living_record()
+    record = record.model_copy(update={"started_utime": record.started_utime + step_h * 3_600_000_000})
+    before = clock.steady() - record.pid_started / os.sysconf("SC_CLK_TCK")
+    (state,) = asyncio.run(states_of([record]))
+    assert before - 0.1 <= state["up_s"] <= clock.steady() - record.pid_started / os.sysconf("SC_CLK_TCK") + 0.1
+    (unknown,) = asyncio.run(states_of([record.model_copy(update={"pid_started": 1 << 60})]))
+    assert unknown["up_s"] == 0
