@@ -354,7 +354,7 @@ async def test_a_bridge_that_was_held_up_does_not_give_calls_up() -> None:
         for _ in range(10):
             # Wherever in the period of a heartbeat it happens.
             await asyncio.sleep(2.05)
-            loop._now_ns += 10_000_000_000  # as SIGSTOP and SIGCONT do: the clock runs, nothing else
+            loop._now_ns += 8_000_000_000  # as SIGSTOP and SIGCONT do: the clock runs, nothing else
         await asyncio.sleep(5)
         assert (await world.broker.view(call_id)).state == "open"
 
