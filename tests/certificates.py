@@ -16,10 +16,11 @@ def certificates(folder: Path) -> dict[str, Path]:
     if openssl is None:
         pytest.skip("no openssl here")
     folder.mkdir()
-    (folder / "san").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\n")
+    (folder / "san").write_text("subjectAltName=IP:127.0.0.1,DNS:localhost\nauthorityKeyIdentifier=keyid\n")
+    signs = "-addext keyUsage=critical,keyCertSign,cRLSign"  # which Python 3.13 wants of an authority
     key = "-newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes"
     for command in (
-        f"req -x509 {key} -keyout ca.key -out ca.pem -subj /CN=authority -days 2",
+        f"req -x509 {key} -keyout ca.key -out ca.pem -subj /CN=authority -days 2 {signs}",
         f"req {key} -keyout key.pem -out request -subj /CN=robot",
         "x509 -req -in request -CA ca.pem -CAkey ca.key -CAcreateserial -out cert.pem -days 2 -extfile san",
     ):
