@@ -19,13 +19,16 @@ from tests.cli import blueprints
 from tests.helpers import until
 
 
-@pytest.mark.virtual_time
-async def test_a_process_that_has_lasted_is_not_shown_as_failing_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
-    run_dir = tmp_path / "runs" / "unplugged-1"
-    run_dir.mkdir(parents=True)
+    directory = tmp_path / "runs" / "unplugged-1"
+    directory.mkdir(parents=True)
+    return directory
+
+
+@pytest.mark.virtual_time
+async def test_a_process_that_has_lasted_is_not_shown_as_failing_for_ever(run_dir: Path) -> None:
     began = clock.monotonic()
 
     def processes() -> list[ProcessView]:
@@ -48,12 +51,7 @@ async def test_a_process_that_has_lasted_is_not_shown_as_failing_for_ever(
 
 
 @pytest.mark.virtual_time
-async def test_what_happens_at_once_is_one_renewal_which_shows_the_last_of_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
-    run_dir = tmp_path / "runs" / "unplugged-1"
-    run_dir.mkdir(parents=True)
+async def test_what_happens_at_once_is_one_renewal_which_shows_the_last_of_it(run_dir: Path) -> None:
     restarts, looked = [0], list[float]()
 
     def processes() -> list[ProcessView]:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 from collections.abc import Iterator
+from typing import Any
 
 from dimos_streams.bridge.journal.query import Query
 from dimos_streams.hub.storage.engine import Transaction
-from dimos_streams.hub.storage.rows import BatchEntry, RobotBatch
+from dimos_streams.hub.storage.rows import BatchEntry, NewCommand, RobotBatch
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.tool_stream.event import EventType, ToolEvent, json_text
 
@@ -30,6 +32,21 @@ def clock_owner(storage: HubStorage) -> type[Transaction]:
     """The class whose ``now`` is the clock of a storage's database."""
     with storage.engine.transaction() as db:
         return type(db)
+
+
+def command(key: str = "k", *, path: str = "/calls", expires_in_s: float = 60.0, **fields: Any) -> NewCommand:
+    """A command for the robot r1."""
+    command = NewCommand(
+        robot="r1",
+        key=key,
+        asked_by="me",
+        role="operator",
+        method="POST",
+        path=path,
+        body="{}",
+        expires_in_s=expires_in_s,
+    )
+    return dataclasses.replace(command, **fields)
 
 
 def entry(offset: int, text: str = "", *, call: str = "c1", type: EventType = "update", **data: object) -> BatchEntry:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
 import itertools
 import threading
 import time
@@ -23,7 +22,6 @@ from dimos_streams.hub.asking import BridgeRequest
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.rows import (
-    NewCommand,
     RobotCallRow,
     RobotRow,
     StorageUnavailableError,
@@ -31,6 +29,7 @@ from dimos_streams.hub.storage.rows import (
 from dimos_streams.hub.threads import PAGES
 from tests.helpers import wait_for
 from tests.hub.serving import Robot, ServedHub, added, event, opened_storage, served_hub
+from tests.hub.stored import command
 from tests.hub.test_shipping import problem
 
 
@@ -336,7 +335,7 @@ def test_stopping_has_room_and_goes_first_where_other_commands_fill_all_of_their
     orders = ("/robots/stop", "/robots/release", "/calls/c1/cancel")
     with served_hub(database) as hub, ThreadPoolExecutor(4) as pool, opened_storage(database) as storage:
         for number in range(3):
-            assert isinstance(storage.commands.give(_call(f"{number}")), int)
+            assert isinstance(storage.commands.give(command(f"{number}")), int)
         robot.ship(hub, encoded_event(1, event(1, type="open", call_id="c1")))
         robot.report(hub, "move")
         refused = problem(hub.post("/calls", {"skill": "r1_move"}), 409, "command-refused")
@@ -450,27 +449,14 @@ def test_a_command_that_can_not_be_one_holds_up_no_other(tmp_path: Path, caplog:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
     with served_hub(database) as hub, opened_storage(database) as storage:
-        longer = dataclasses.replace(_call("long"), expires_in_s=MAX_EXPIRY_S + 60.0)
+        longer = command("long", expires_in_s=MAX_EXPIRY_S + 60.0)
         assert isinstance(storage.commands.give(longer), int)
-        assert isinstance(storage.commands.give(_call("next")), int)
+        assert isinstance(storage.commands.give(command("next")), int)
         with robot.commands(hub) as commands:
             assert next(commands)[1]["key"] == "next"
-            assert isinstance(storage.commands.give(_call("later")), int)
+            assert isinstance(storage.commands.give(command("later")), int)
             assert next(commands)[1]["key"] == "later"
     assert "command 1 for robot 'r1' is none, and is not sent: it would be valid for 3" in caplog.text
-
-
-def _call(key: str) -> NewCommand:
-    return NewCommand(
-        robot="r1",
-        key=key,
-        asked_by="me",
-        role="operator",
-        method="POST",
-        path="/calls",
-        body="{}",
-        expires_in_s=60.0,
-    )
 
 
 @contextlib.contextmanager

@@ -6,26 +6,14 @@ import contextlib
 import sqlite3
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
 
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.hub.storage.rows import NewCommand, StorageUnavailableError
+from dimos_streams.hub.storage.rows import StorageUnavailableError
 from tests.helpers import wait_for
 from tests.hub.serving import added, served_hub
-from tests.hub.stored import opened
-
-_ORDER = NewCommand(
-    robot="r1",
-    key="k",
-    asked_by="me",
-    role="operator",
-    method="POST",
-    path="/calls",
-    body="{}",
-    expires_in_s=0.3,
-)
+from tests.hub.stored import command, opened
 
 
 @contextlib.contextmanager
@@ -56,7 +44,7 @@ def test_what_waited_for_the_database_is_no_younger_and_only_what_stops_is_late(
         storage.robots.add("r1")
         with held(database_url, "commands"):
             began = clock.steady()
-            given = pool.submit(storage.commands.give, replace(_ORDER, path=path), began)
+            given = pool.submit(storage.commands.give, command(path=path, expires_in_s=0.3), began)
             wait_for(lambda: clock.steady() - began > 0.4)
             assert not given.done()
         if is_late:
@@ -73,7 +61,7 @@ def test_a_command_has_only_the_time_that_is_left_of_it(database_url: str) -> No
     with opened(database_url) as storage:
         storage.robots.add("r1")
         storage.robots.connect("r1", "s", "process", 60)
-        assert isinstance(storage.commands.give(replace(_ORDER, expires_in_s=60), clock.steady() - 40), int)
+        assert isinstance(storage.commands.give(command(expires_in_s=60), clock.steady() - 40), int)
         (due,) = storage.commands.due({"r1": "s"})
         assert 0 < due.expires_in_s <= 20
 

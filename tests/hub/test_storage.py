@@ -22,7 +22,6 @@ from dimos_streams.hub.fleet_view import FleetRobot
 from dimos_streams.hub.storage.rows import (
     Conflicting,
     DueCommand,
-    NewCommand,
     NotNext,
     Retention,
     Taken,
@@ -30,7 +29,7 @@ from dimos_streams.hub.storage.rows import (
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.tool_stream.event import EventType
 from dimos_streams.tool_stream.gateway import CallView
-from tests.hub.stored import ALL, batch, clock_owner, entry, gap, numbered, opened, seqs
+from tests.hub.stored import ALL, batch, clock_owner, command, entry, gap, numbered, opened, seqs
 
 
 @pytest.fixture
@@ -295,18 +294,6 @@ def test_robots_have_tokens_of_their_own(storage: HubStorage) -> None:
     storage.robots.remove("r1")
     with pytest.raises(UserError, match="no robot of this fleet is called 'r1'"):
         storage.robots.remove("r1")
-
-
-def command(key: str = "k", expires_in_s: float = 60.0, **fields: str) -> NewCommand:
-    given: dict[str, Any] = {
-        "robot": "r1",
-        "asked_by": "me",
-        "method": "POST",
-        "path": "/calls",
-        "body": "{}",
-        **fields,
-    }
-    return NewCommand(key=key, expires_in_s=expires_in_s, role="operator", **given)
 
 
 def due(storage: HubStorage, stream: str) -> list[DueCommand]:
