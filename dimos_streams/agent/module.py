@@ -157,7 +157,7 @@ class Agent(OperatorSkills):
 
     def _hold_on(self, core: AgentCore) -> None:
         if core.holding and self.hold.wanted:
-            self.hold.publish(core.robot_hold.message(holding=True))
+            self.hold.publish(core.robot_hold.message())
 
     def foreground(self) -> contextlib.AbstractAsyncContextManager[Dialogue]:
         """A dialogue with the operator that nothing interrupts: ``async with agent.foreground() as dialogue``."""

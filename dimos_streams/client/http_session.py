@@ -25,6 +25,7 @@ from dimos_streams.common.http.unread_answers import PLAIN, why_packed
 MAX_ANSWER = 32 * 2**20
 """Maximum size, in bytes, of an answer that is no stream. The largest is the list of a thousand modules, each of
 which describes its skills in a heartbeat."""
+UNTRUSTED = "its certificate is not trusted"
 _PIECE = 2**16
 WHOLE_S = 20.0
 """Time, in seconds, that an answer that is no stream may take beyond the one in which its next part has to come."""
@@ -201,8 +202,7 @@ def why(error: BaseException) -> str:
         error = inner
         inner = next((arg for arg in (*error.args, error.__cause__) if isinstance(arg, BaseException)), None)
     if isinstance(error, ssl.SSLCertVerificationError):
-        known = "for commands, DIMOS_STREAMS_CA names a file of who has signed it"
-        return f"its certificate is not trusted: {error.verify_message}; {known}"
+        return f"{UNTRUSTED}: {error.verify_message}"
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return text or type(error).__name__
 

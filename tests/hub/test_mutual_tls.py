@@ -19,7 +19,7 @@ from dimos_streams.bridge.fleet.hub_port import HubUnreachableError
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.cli.bridge_client.answers import HEALTH
 from dimos_streams.cli.bridge_client.certificates import own_context, own_tls
-from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.batches import encoded_batch, encoded_event
 from dimos_streams.fleet.commands import Hello
@@ -111,6 +111,11 @@ def test_an_operator_with_a_certificate_commands(tmp_path: Path, monkeypatch: py
                 assert await gateway.skills() == []
                 async with contextlib.aclosing(gateway.events(after=0)) as events:
                     assert (await anext(events)).event.text == "hello"
+            with monkeypatch.context() as patch:
+                for name in ("ca", "cert", "key"):
+                    patch.delenv(f"DIMOS_STREAMS_{name.upper()}")
+                with pytest.raises(BridgeUnreachableError, match=r"not trusted: .*; DIMOS_STREAMS_CA names a file"):
+                    await address.get("/healthz", HEALTH)
             async with client.connect(f"{url.replace('http', 'ws', 1)}/nothing", ssl=own_context("wss://")):
                 pass
 

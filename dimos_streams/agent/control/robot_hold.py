@@ -71,9 +71,9 @@ class RobotHold:
         finally:
             end()
 
-    def message(self, holding: bool) -> Hold:
-        """The next message to the gates."""
-        return self._beat.message(holding, self._why())
+    def message(self) -> Hold:
+        """The next message to the gates that the robot has to be still."""
+        return self._beat.message(True, self._why())
 
     async def confirmed(self) -> HoldView:
         """Return the gates' answer to the present hold, once all confirm it or their time is over."""

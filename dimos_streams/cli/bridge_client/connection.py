@@ -99,8 +99,8 @@ class BridgeAddress:
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None, timeout_s: float) -> Any:
         import requests
 
-        from dimos_streams.cli.bridge_client.certificates import own_tls
-        from dimos_streams.client.http_session import CuttableSession, check_arrived, why
+        from dimos_streams.cli.bridge_client.certificates import CA, own_tls
+        from dimos_streams.client.http_session import UNTRUSTED, CuttableSession, check_arrived, why
         from dimos_streams.client.problems import problem_error
         from dimos_streams.common.http.bearer import bearer_headers
 
@@ -122,7 +122,10 @@ class BridgeAddress:
             if lost:
                 text = f"no answer came from the bridge at {self.url} ({why(error)})"
                 raise NoAnswerError(text, may_have_arrived=True) from error
-            raise BridgeUnreachableError(self._unreachable(why(error))) from error
+            reason = why(error)
+            if reason.startswith(UNTRUSTED):
+                reason += f"; {CA} names a file of who has signed it"
+            raise BridgeUnreachableError(self._unreachable(reason)) from error
 
     def _refused(self, response: requests.Response) -> str:
         if response.status_code == 401:
