@@ -108,6 +108,7 @@ def test_whoever_waits_hears_of_the_end_of_a_run_whose_bridge_can_say_nothing(ma
         read_until(piping, "leave, as Ctrl-D")
         typing.read_until("you>")
         kill(*pids_of(run, "bridge"), run["pid"], *pids_of(run, "rover", "agent"))
+        assert piping.wait(30) == 1, "it does not wait for the end of its input"
         said = [waiting.communicate(timeout=30)[0] for waiting in (calling, piping)]
         typing.read_until(ended_so)
         assert [process.wait(20) for process in (calling, piping, typing.process)] == [1, 1, 1]
