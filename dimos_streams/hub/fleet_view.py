@@ -189,9 +189,17 @@ class FleetView:
                         robot.__dict__["skills"] = known.skills  # read already
             return self._robots
 
+    async def newest(self) -> dict[str, FleetRobot]:
+        """Return all robots as they are now: nobody is refused for what was true a second ago, when a robot may have
+        come to another hub since. Raises ``StorageUnavailableError``."""
+        self.forget()
+        return await self.all()
+
     async def named(self, name: str) -> FleetRobot:
         """The robot of a name. Raises ``UnknownFleetRobotError``."""
         robots = await self.all()
+        if name not in robots:
+            robots = await self.newest()
         if name not in robots:
             raise UnknownFleetRobotError(name, robots)
         return robots[name]
@@ -203,16 +211,20 @@ class FleetView:
         Raises ``UnknownSkillError`` if there is none.
         """
         skill = public_names(skill)[0]
-        robots = await self.all()
-        owner = robot_of(skill, robots)
-        if owner is None:
-            found = [(robot, skill) for robot in robots.values() if skill in robot.skills]
-        else:
-            names = skill.removeprefix(f"{owner}_"), skill
-            found = [(robots[owner], name) for name in names if name in robots[owner].skills][:1]
-        if not found:
-            raise UnknownSkillError(skill, {each.name for robot in robots.values() for each in robot.offered})
-        return found
+        if found := _meant(skill, await self.all()):
+            return found
+        robots = await self.newest()
+        if found := _meant(skill, robots):
+            return found
+        raise UnknownSkillError(skill, {each.name for robot in robots.values() for each in robot.offered})
+
+
+def _meant(skill: str, robots: dict[str, FleetRobot]) -> list[tuple[FleetRobot, str]]:
+    owner = robot_of(skill, robots)
+    if owner is None:
+        return [(robot, skill) for robot in robots.values() if skill in robot.skills]
+    names = skill.removeprefix(f"{owner}_"), skill
+    return [(robots[owner], name) for name in names if name in robots[owner].skills][:1]
 
 
 def _name_fault(skill: OfferedSkill) -> str:

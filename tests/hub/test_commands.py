@@ -270,6 +270,8 @@ def test_the_newest_stream_of_a_robot_counts_and_gets_what_is_not_answered(tmp_p
 def test_a_command_given_at_one_hub_reaches_a_robot_at_another(postgres_url: str) -> None:
     robot = Robot("r1", added(postgres_url, "r1")["r1"])
     with served_hub(postgres_url) as left, served_hub(postgres_url) as right:
+        (before,) = right.get("/robots").json()
+        assert (before["connected"], before["skills"]) == (False, 0), "what it has seen is no reason to refuse later"
         robot.report(left, "move")
         with answering(left, robot) as (answers,):
             answers.replies["/calls"] = (201, {"call_id": "c9"})

@@ -56,6 +56,8 @@ async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
     with refused():
         async with within(ORDER_WAITS_S):
             robot = await parts.robots.named(request.robot)
+            if not robot.row.connected:
+                robot = (await parts.robots.newest()).get(request.robot, robot)
             view = robot.view(await parts.now_utime(for_order=True))
         if not view.connected and view.heard_s is not None and view.heard_s > _GONE_S:
             text = (
