@@ -9,8 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.context.results import ResultPipeline
-from dimos_streams.agent.loop.parts import Budget, LoopParts, ModelView, Permissions
-from dimos_streams.agent.models.protocol import TokenUsage
+from dimos_streams.agent.loop.parts import LoopParts, ModelView, Permissions, StopRules
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.chain import build_chain
 from dimos_streams.agent.policies.repetition import RepetitionGuard
@@ -27,11 +26,11 @@ if TYPE_CHECKING:
 
 def loop_parts(core: AgentCore) -> LoopParts:
     """The parts of the agent's own loop; sub-agents share some of them."""
-    config, pricing = core.config, core.config.model_options.pricing
+    config = core.config
     scope = core.delegation.scope(core.calls)
     tools = [*own_tools(core, scope), *core.delegation.tools(lambda: core.loop.parts)]
     return LoopParts(
-        model=core.models.make(config.model),
+        model=core.model,
         queue=core.queue,
         calls=core.calls,
         scope=scope,
@@ -43,11 +42,7 @@ def loop_parts(core: AgentCore) -> LoopParts:
             results=ResultPipeline(core.results, config.results, core.pictures),
         ),
         permissions=_permissions(core),
-        budget=Budget(
-            limits=config.loop_limits(),
-            cost=pricing.cost if pricing is not None else _no_price,
-            robot=core.robot,
-        ),
+        stop_rules=StopRules(conditions=config.stop_when.all(), robot=core.robot),
     )
 
 
@@ -97,18 +92,14 @@ def _permissions(core: AgentCore) -> Permissions:
 def _free_motions(core: AgentCore) -> int | None:
     """The number of motions that may begin without a plan, with the model that is asked at the moment; None for any
     number."""
-    return core.loop.parts.budget.limits.motions
+    return core.model.limits.motions
 
 
 def _new_guard(core: AgentCore) -> RunawayGuard:
-    limits = core.loop.parts.budget.limits
+    limits = core.model.limits
     return RunawayGuard(core.config.repetition, limits.actions, limits.actions_per_hour)
 
 
 def _pose(core: AgentCore) -> PlanarPose | None:
     state = core.robot()
     return None if state.x is None or state.y is None else PlanarPose(state.x, state.y, state.yaw or 0.0)
-
-
-def _no_price(usage: TokenUsage) -> float | None:
-    return None

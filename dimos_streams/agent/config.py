@@ -127,10 +127,6 @@ class AgentConfig(GateSettings, ModuleConfig):
         return ModelLimits(**{name: settled(stated[name], suits) for name, suits in suitable_limits(model)})
 
     def loop_limits(self, model: str = "") -> LoopLimits:
-        """The loop's limits for a model, by default the config's.
-
-        Raises ``UserError`` for a stop condition that can't be imported.
-        """
+        """The loop's limits for a model, by default the config's."""
         stated = {**dict(self), **dict(self.limits), **dict(self.model_limits(model or self.model))}
-        stated["stop_conditions"] = self.stop_when.all()
         return LoopLimits(**{name: stated[name] for name in LoopLimits.model_fields})

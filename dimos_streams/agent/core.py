@@ -33,9 +33,8 @@ from dimos_streams.agent.missions.boot_time import since_boot
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission, ids, roots
 from dimos_streams.agent.missions.stop_conditions import RobotState
-from dimos_streams.agent.model_factory import ModelFactory, close_models
+from dimos_streams.agent.model_factory import ModelFactory
 from dimos_streams.agent.models.offline_grammar import robots_of
-from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.record.agent_events import EventKind
@@ -149,23 +148,16 @@ class AgentCore:
             config.agents,
             name=self.name,
             make_loop=self._make_loop,
-            make_model=self.models.make,
-            limits_of=config.loop_limits,
+            make_model=self.models.in_use,
             tools_for=partial(own_tools, self),
         )
-        self.model_name = config.model
-        self._replaced: list[Model] = []
-        """Models that were asked before and are still to be closed."""
+        self.model = self.models.in_use(config.model)
 
     def _make_loop_and_missions(self, on_warnings: Callable[[], None]) -> None:
         self.loop = AgentLoop(loop_parts(self), self.memory.undo_log, name=self.name, on_state=self._on_state)
         parts, name = self.loop.parts, self.name
-        self.others = OthersCalls(
-            name, self.gateway, self.offers, self.control, lambda: parts.budget.limits.abort_bound_s
-        )
-        self.skill_watch = SkillWatch(
-            self.config, name, parts, model_name=lambda: self.model_name, on_change=on_warnings
-        )
+        self.others = OthersCalls(name, self.gateway, self.offers, self.control, lambda: parts.limits.abort_bound_s)
+        self.skill_watch = SkillWatch(self.config, name, parts, on_change=on_warnings)
         self.reviews = Reviews(self.calls, self.events, self._parts_of, self.books.approvals.call_begun)
         self._watchers: dict[asyncio.Event, None] = {}
         self.spent = Usage()
@@ -214,19 +206,14 @@ class AgentCore:
     def use_model(self, spec: str) -> None:
         """Ask another model from the next answer on, also in sub-agents that have none of their own. Raises
         ``UserError`` if it can't be made. ``close_replaced`` closes the one before."""
-        model, before = self.models.make(spec), self.loop.parts.model
-        self.loop.parts.model = model
-        limits = self.loop.parts.budget.limits = self.config.loop_limits(spec)
-        self.delegation.replace_model(before, model, limits)
-        self._replaced.append(before)
-        self.model_name, was = spec, self.model_name
+        was = self.model.name
+        self.model.replace(self.models.in_use(spec))
         self.events.emit(EventKind.MODEL_SWITCH, (), model=spec, was=was)
 
     async def close_replaced(self) -> None:
         """Close the models that are not asked any more. While a turn may still hear one of them, none is closed."""
         if self.loop.turn is None:
-            replaced, self._replaced = self._replaced, []
-            await close_models(replaced)
+            await self.model.close_replaced()
 
     def forget(self) -> None:
         """Begin a new conversation; a turn in progress keeps its messages, and the record stays complete."""
@@ -253,7 +240,7 @@ class AgentCore:
         try:
             await self.calls.stop()
             self.missions.close()
-            await close_models([*self._replaced, self.loop.parts.model])
+            await self.model.close()
         finally:
             self.record.close()
 

@@ -100,7 +100,7 @@ class Agent(OperatorSkills):
         )
         yield from unmatched(config, name, near)
         selection = SkillSelection(config.skills, name)
-        if text := too_many(config, config.model, sum(map(selection.has, near)), MAX_OWN_TOOLS):
+        if text := too_many(config.model_limits(config.model).tools, sum(map(selection.has, near)), MAX_OWN_TOOLS):
             yield ConfigFault(("skills",), text)
 
     async def start(self) -> None:

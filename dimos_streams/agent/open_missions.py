@@ -35,7 +35,7 @@ class OpenMissions:
     def limit(self, mission: Mission) -> None:
         """End a mission when it has lasted for as long as it may; that counts from its beginning, in whatever process
         that was. If the machine was booted since, and its clock set back, it gets no more than the whole time."""
-        deadline_s = self._loop.parts.budget.limits.deadline_s
+        deadline_s = self._loop.parts.limits.deadline_s
         if deadline_s is None:
             return
         left_s = min(deadline_s, deadline_s - (clock.utime() - mission.began_utime) / 1e6)

@@ -87,7 +87,7 @@ def _keep_settings(core: AgentCore) -> None:
         core.control.step_mode()
     for skill, enabled in settings.skills.items():
         _keep_set(core, skill, enabled)
-    if settings.model and settings.model != core.model_name:
+    if settings.model and settings.model != core.model.name:
         _keep_model(core, settings.model)
 
 

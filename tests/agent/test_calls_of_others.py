@@ -71,7 +71,7 @@ async def stopped(rig: Rig) -> str:
     began = clock.monotonic()
     with pytest.raises(SkillError) as failed:
         await stop_all(rig.core, "s1", "stop")
-    assert clock.monotonic() - began < rig.core.loop.parts.budget.limits.abort_bound_s + 0.2
+    assert clock.monotonic() - began < rig.core.model.limits.abort_bound_s + 0.2
     return str(failed.value)
 
 

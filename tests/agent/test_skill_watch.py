@@ -80,7 +80,7 @@ async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(ca
 )
 async def test_how_many_are_too_many_depends_on_the_model(model: str, limit: Any, warned: bool) -> None:
     async with robot_stage(Brain("hm"), limits={"tools": limit}) as (made, _):
-        made.agent.core.model_name = model
+        made.agent.core.model.limits = made.agent.core.config.loop_limits(model)
         await made.harness.add(Crowd(name="crowd"))
         await until(lambda: made.agent.core.offers.offered.keys() >= {"skill_129"})
         assert bool(notes(made, "take 128: set `skills`")) is warned

@@ -119,7 +119,7 @@ class CommandRunner:
 
     async def _settle(self, abort: AbortCommand) -> None:
         """End all open calls within the bound, also those that turn up meanwhile: late ones have ``GRACE_S``."""
-        deadline = clock.monotonic() + self._parts.budget.limits.abort_bound_s
+        deadline = clock.monotonic() + self._parts.limits.abort_bound_s
         reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
         while self._parts.calls.open or self._parts.calls.starting:
             bound_s = max(GRACE_S, deadline - clock.monotonic())
@@ -157,7 +157,7 @@ class CommandRunner:
         """Take calls back; return those that were dealt with, even if it was aborted. Raises whatever else
         ends it: no report has only a part of them."""
         self._machine.go(LoopState.UNDOING)
-        control, limits = self._parts.permissions.control, self._parts.budget.limits
+        control, limits = self._parts.permissions.control, self._parts.limits
         work = Undoing(
             self._parts.calls,
             self._parts.events.emit,

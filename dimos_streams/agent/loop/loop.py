@@ -235,7 +235,7 @@ class AgentLoop:
 
     async def _until_stopped(self, turn: Turn) -> Ending:
         """Wait for a turn to end; one that was interrupted gets a bounded time to let go."""
-        task, bound_s = turn.start(), self.parts.budget.limits.abort_bound_s
+        task, bound_s = turn.start(), self.parts.limits.abort_bound_s
         try:
             await first_of(task, turn.interrupted)
         except asyncio.CancelledError:
@@ -250,7 +250,7 @@ class AgentLoop:
         return Ending(turn.interruption, why=turn.why_interrupted)
 
     def _end_soon(self, calls: Iterable[OpenCall], reason: str) -> None:
-        self.parts.calls.endings.end_soon(calls, reason, bound_s=self.parts.budget.limits.abort_bound_s)
+        self.parts.calls.endings.end_soon(calls, reason, bound_s=self.parts.limits.abort_bound_s)
 
     def _check_open(self) -> None:
         if self.state is LoopState.CLOSED:

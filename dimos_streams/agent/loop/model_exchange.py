@@ -103,9 +103,9 @@ class ModelExchange:
             before_asking()
             request = parts.view.request(self.tools)
             missions = ids(self._missions)
-            self._answering = Answering(parts.events.emit, missions, self._numbers, parts.budget.limits)
+            self._answering = Answering(parts.events.emit, missions, self._numbers, parts.limits)
             try:
-                return await self._answering.receive(parts.model, request)
+                return await self._answering.receive(parts.model.adapter, request)
             except ContextLengthError as error:
                 if attempt > MAX_SHORTENINGS or not conversation.can_be_shortened:
                     raise
@@ -123,8 +123,8 @@ class ModelExchange:
         return Ending("error", why=text)
 
     def _count(self, usage: TokenUsage) -> None:
-        budget = self._parts.budget
-        cost = budget.cost(usage)
+        parts, limits = self._parts, self._parts.limits
+        cost = parts.model.cost(usage)
         spent = Spent(requests=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=cost)
         self.spent += spent
         for mission in self._missions:
@@ -137,9 +137,9 @@ class ModelExchange:
             cost=cost,
             estimated=usage.estimated,
         )
-        bounded = budget.limits.max_tokens is not None or budget.limits.max_cost is not None
-        if usage.estimated and bounded and not budget.estimates_noted:
-            budget.estimates_noted = True
+        bounded = limits.max_tokens is not None or limits.max_cost is not None
+        if usage.estimated and bounded and not parts.estimates_noted:
+            parts.estimates_noted = True
             each = f"{CHARACTERS_PER_TOKEN} characters each, a picture {TOKENS_PER_PICTURE}"
             text = f"The model reports no usage: tokens are estimated, {each}"
             self._emit(EventKind.NOTE, text=text)

@@ -191,7 +191,7 @@ class Reviews:
             parent=call.parent,
             **whose_list((call.reviewer or parts.permissions.reviewer).agents),
         )
-        self._calls.endings.limit(call, parts.budget.limits.call_timeout_s)
+        self._calls.endings.limit(call, parts.limits.call_timeout_s)
         self._notify(permitted, call.call_id, call)
 
     def _notify(self, permitted: _Permitted, call_id: str, of: OpenCall) -> None:

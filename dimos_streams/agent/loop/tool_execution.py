@@ -74,7 +74,7 @@ class Execution:
         self._turn = turn
         self._parts = turn.parts
         self._calls = calls
-        most = turn.parts.budget.limits.calls_per_answer
+        most = turn.parts.limits.calls_per_answer
         self._surplus = frozenset(call.call.id for call in calls[most:]) if most is not None else frozenset()
         self._begun: dict[str, OpenCall] = {}
         self._results: dict[str, CallResult] = {}
@@ -85,7 +85,7 @@ class Execution:
     async def run(self) -> list[CallResult]:
         """Run the calls; return their results in the order of the calls."""
         runs = groups(self._calls, self._concurrent)
-        return await run_in_order(runs, self._run_one, self._record, cap=self._parts.budget.limits.parallel_calls)
+        return await run_in_order(runs, self._run_one, self._record, cap=self._parts.limits.parallel_calls)
 
     def settle(self, why: str) -> None:
         """Record a result for each call that has none: what is known of it, and ``why`` there is no more."""
@@ -181,7 +181,7 @@ class Execution:
             text = f"not run: {moving.skill} (call {moving.call_id}), asked for before it, has not answered yet"
             return CallResult(text, is_error=True, charged=False)
         if assembled.call.id in self._surplus:
-            most = self._parts.budget.limits.calls_per_answer
+            most = self._parts.limits.calls_per_answer
             text = f"not run: an answer may ask for {most} calls at most; ask for others when these are done"
             return CallResult(text, is_error=True, charged=False)
         if assembled.call.name in self._parts.view.tools:
@@ -224,13 +224,13 @@ class Execution:
         call = await self._start(assembled.call.id, skill, verdict)
         if isinstance(call, Refuse):
             return CallResult(call.text, is_error=True, charged=call.charged)
-        event = await self._parts.calls.answer(call, self._parts.budget.limits.answer_timeout_s)
+        event = await self._parts.calls.answer(call, self._parts.limits.answer_timeout_s)
         if event is not None:
             return self._answered(call, event, verdict.note)
         if skill.motion and call.answered is None:
             self._in_motion = call
         text = (
-            f"No answer within {self._parts.budget.limits.answer_timeout_s:g} s. "
+            f"No answer within {self._parts.limits.answer_timeout_s:g} s. "
             f"Call {call.call_id} is still running; what it says will be reported."
         )
         return CallResult(text, call=call, note=verdict.note)
@@ -278,7 +278,7 @@ class Execution:
                     on_duplicate=replacement.on_duplicate,
                     deliver=parts.deliver,
                     reviewer=parts.permissions.reviewer,
-                    time_limit_s=parts.budget.limits.call_timeout_s,
+                    time_limit_s=parts.limits.call_timeout_s,
                 )
             except CallRejectedError as error:
                 await replacement.make_way(error)

@@ -145,7 +145,7 @@ class Turn:
 
     async def _iterate(self) -> Ending | None:
         """Do one iteration; return the turn's ending, or None to go on with another."""
-        most = self.parts.budget.limits.max_iterations
+        most = self.parts.limits.max_iterations
         if self.iteration >= most:
             return Ending("max_iterations", f"stopped after {most} answers of the model")
         await self.parts.permissions.control.unpaused()

@@ -22,7 +22,7 @@ def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
         mode=core.control.mode.value,
         hold=core.robot_hold.shown,
         waiting_calls=core.control.waiting[:_CALLS],
-        model=core.model_name,
+        model=core.model.name,
         retry=core.retry_watch.retry,
         usage=core.spent,
         queue=QueueView(waiting=len(core.queue), capacity=core.queue.capacity),

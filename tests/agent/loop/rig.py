@@ -303,7 +303,7 @@ class Rig:
             record_dir=record_dir,
             resumption=read_resumption(record_dir, "agent") if record_dir else None,
         )
-        self.core.loop.parts.model = model
+        self.core.model.adapter = model
         self._task: asyncio.Task[None] | None = None
         self._numbers = itertools.count()
 

@@ -61,7 +61,7 @@ async def test_a_model_that_was_replaced_ends_its_answer_and_is_closed() -> None
         await rig.core.close_replaced()
         assert old.closed
         last = CountedModel(answer)
-        rig.core.loop.parts.model = last
+        rig.core.model.adapter = last
         rig.core.use_model("offline")
     assert last.closed, "with the agent, if not before"
 
@@ -84,7 +84,6 @@ async def test_a_sub_agent_has_the_bounds_of_the_model_that_it_asks(
     first = FunctionModel(in_turn(delegates, asks(("move", {"by": 1})), says("done")))
     async with world.with_model(first, agents={"helper": {**AGENTS["helper"], **own}}) as rig:
         monkeypatch.setattr(rig.core.models, "make", lambda spec: large)
-        monkeypatch.setattr(rig.core.delegation, "_make_model", lambda spec: large)
         mission = await rig.say("go")
         if when == "while it works":
             await until(lambda: world.log == ["move 1"])

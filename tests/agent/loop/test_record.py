@@ -253,7 +253,7 @@ def _check(kill: Kill, rig: Rig) -> None:
     assert sum(event.kind == "input" and not of_sub_agent(event) for event in recorded.events) == 1
     # The robot did each thing once: nothing is begun again because its beginning was not heard of.
     assert len(set(kill.world.log)) == len(kill.world.log)
-    requests = rig.core.loop.parts.model.requests  # type: ignore[attr-defined]
+    requests = rig.core.model.adapter.requests  # type: ignore[attr-defined]
     assert not any(is_final(request.messages[-1]) for request in requests), "the model was asked about nothing new"
     newest = rig.core.conversation.messages()
     asked = [call.id for m in newest if isinstance(m, AssistantMessage) for call in m.tool_calls]

@@ -253,7 +253,7 @@ def test_what_a_server_refuses_is_known_after_a_restart_of_the_agent(refusal: st
                 )
                 core.record.open()
                 request = ModelRequest((UserMessage("hello"),))
-                deltas = [delta async for delta in core.loop.parts.model.stream(request)]
+                deltas = [delta async for delta in core.model.adapter.stream(request)]
                 assert TextDelta("Hello.") in deltas
                 await core.close()
                 assert len(server.requests) - asked == expected
