@@ -8,10 +8,11 @@ from dimos_streams.tool_stream.gateway import SkillGateway
 
 
 class EventReader:
-    """Reads one caller's events from an offset on. ``offset`` is that of the newest event that was dealt with."""
+    """Reads one caller's events from an offset on."""
 
     def __init__(self, gateway: SkillGateway, caller: str, calls: CallManager, *, offset: int) -> None:
         self.offset = offset
+        """The offset of the newest event that was dealt with. Before ``run`` it may be set to begin elsewhere."""
         self._gateway = gateway
         self._caller = caller
         self._calls = calls

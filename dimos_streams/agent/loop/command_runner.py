@@ -14,10 +14,10 @@ from dimos_streams.agent.control.undo import UndoEntry, Undoing, UndoLog, Undone
 from dimos_streams.agent.loop.intake import Intake, release
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
-from dimos_streams.agent.loop.waiting import first_of
 from dimos_streams.agent.missions.message_queue import CallUpdate, QueueItem
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.tasks import first_of
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
 

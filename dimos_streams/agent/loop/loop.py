@@ -17,10 +17,10 @@ from dimos_streams.agent.loop.intake import Intake, release
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.loop.turn import Turn
-from dimos_streams.agent.loop.waiting import first_of
 from dimos_streams.agent.missions.message_queue import OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.tasks import first_of
 from dimos_streams.errors import SkillError
 
 _logger = logging.getLogger(__name__)

@@ -11,14 +11,13 @@ from typing import Any
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.loop.waiting import first_of
 from dimos_streams.agent.missions.message_queue import Notice
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.policies.gates.allowed import names_skill
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
 from dimos_streams.agent.record.agent_events import EventKind, EventLog
 from dimos_streams.agent.record.begun_calls import begun_call, whose_list
-from dimos_streams.common.tasks import end_tasks
+from dimos_streams.common.tasks import end_tasks, first_of
 from dimos_streams.errors import SkillError, UnknownSkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.skill import Call

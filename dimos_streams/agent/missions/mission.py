@@ -116,6 +116,12 @@ class Mission:
             part.end(reason, why)
         return True
 
+    def let_go(self) -> None:
+        """Report it as over if nothing of it is left to do, also if nothing ever was."""
+        if self.over:
+            self.hold()
+            self.release()
+
     def leave(self, unfinished: str) -> None:
         """Note a call that may still run when the mission is over, here and in the missions that it is part of."""
         self.unfinished = (*self.unfinished, unfinished)[-_UNFINISHED:]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -26,6 +27,27 @@ MAX_OWN_TOOLS = 9
 """So many tools an agent may be offered besides skills: those of this file, and one to delegate."""
 _MAX_READ = 8000
 _MAX_LISTED = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OwnTools:
+    """Makes the tools that each loop of an agent offers its model besides skills, from what they act on."""
+
+    results: ResultStore
+    plans: PlanBook
+    needs_plans: Callable[[], bool]
+    """Returns whether anything needs a plan, so that the model is offered to write one."""
+    foreground: Foreground
+    call_tools_always: bool
+
+    def make(self, scope: CallScope) -> list[LocalTool]:
+        """Return the tools of a loop, with the calls in its reach; each is offered only where it makes sense."""
+        return [
+            *call_tools(scope, scope.calls.endings.cancel, always=self.call_tools_always),
+            read_result_tool(self.results),
+            *plan_tools(self.plans, offered=self.needs_plans),
+            elicitation_tool(self.foreground),
+        ]
 
 
 class CallId(Arguments):

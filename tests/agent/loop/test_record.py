@@ -295,14 +295,14 @@ async def test_an_agent_that_ends_before_the_bridge_answers_leaves_the_offset_of
     async with world.with_model(FunctionModel(in_turn(asks(("follow", {})), says("I wait"))), tmp_path) as rig:
         await rig.say("go")
         await asyncio.sleep(5)
-        rig.core.forget()
+        rig.core.memory.forget()
         await rig.leave()
         before = read_resumption(tmp_path, "agent")
         assert before is not None
         assert before.offset > 0
         successor = world.with_model(FunctionModel(in_turn()), tmp_path).core
         successor.record.open()
-        successor.forget()
+        successor.memory.forget()
         successor.record.close()
         after = read_resumption(tmp_path, "agent")
         assert after is not None

@@ -177,10 +177,10 @@ async def test_forget_begins_a_new_conversation(busy: bool, tmp_path: Path) -> N
             )
             mission = await rig.say("move")
             await asyncio.sleep(0.5)
-            rig.core.forget()
+            rig.core.memory.forget()
             assert (await rig.over(mission)).text == "moved"
         else:
-            rig.core.forget()
+            rig.core.memory.forget()
         seen = texts(rig.core.conversation.messages())
         assert "1234" not in seen
         assert ("move" in seen) is busy
