@@ -135,6 +135,7 @@ class AgentCore:
             self.queue.put,
             key_prefix=key_prefix,
             on_given_up=partial(hold_for_given_up, self.control, self.offers, self.robot_hold, self.events.emit),
+            on_adopt=lambda call: self.reviews.note_begun(call),
             on_end=self.books.approvals.call_ended,
         )
         read_up_to = self.resumption.offset if self.resumption else 0
@@ -176,10 +177,10 @@ class AgentCore:
         self.skill_watch = SkillWatch(config, name, self.loop.parts, on_change=on_warnings)
         self.reviews = Reviews(
             self.calls,
-            self.events,
             lambda missions: self.delegation.parts_of(missions) or self.loop.parts,
             self.books.approvals.call_begun,
         )
+        self.events.listen(self.reviews.apply)
 
     def _loop_parts(self) -> LoopParts:
         """The parts of the agent's own loop; sub-agents share some of them."""

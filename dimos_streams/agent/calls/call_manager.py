@@ -47,12 +47,14 @@ class CallManager:
         *,
         key_prefix: str,
         on_given_up: OnGivenUp = nothing_to_do,
+        on_adopt: Callable[[OpenCall], None] = lambda call: None,
         on_end: Callable[[ToolEvent], None] = lambda close: None,
     ) -> None:
         """``key_prefix`` makes idempotency keys; it must differ from one start of the agent to the next.
 
-        ``on_given_up`` gets calls before they are given up, and returns what it has done about that. ``on_end``
-        is called with the close of each call.
+        ``on_given_up`` gets calls before they are given up, and returns what it has done about that. ``on_adopt`` is
+        called with each call that somebody else has begun on this agent's behalf, before its updates; ``on_end`` with
+        the close of each call.
         """
         self._gateway = gateway
         self.caller = caller
@@ -61,8 +63,7 @@ class CallManager:
         self._reconciliation = Reconciliation(gateway, caller, self._memory, self.observe)
         self.endings = CallEndings(gateway, caller, self._memory, self.observe, on_given_up)
         self._starts = CallStarts(gateway, caller, self._memory, key_prefix)
-        self.on_adopt: Callable[[OpenCall], None] = lambda call: None
-        """Called with each call that somebody else has begun on this agent's behalf, before its updates."""
+        self._on_adopt = on_adopt
         self._on_end = on_end
         self._open: dict[str, OpenCall] = {}
         self._answers: dict[str, int] = {}
@@ -275,7 +276,7 @@ class CallManager:
         reason = known.asked_to_end if known else "" if parent else self._doubt(call)
         self._track(call)
         if not event.data.get("refused"):
-            self.on_adopt(call)
+            self._on_adopt(call)
         if reason or all_ended(call.missions):
             self.endings.end_soon([call], reason or "what led to this call was ended", bound_s=_UNWANTED_S)
         return call
