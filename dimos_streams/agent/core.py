@@ -139,7 +139,7 @@ class AgentCore:
             on_end=self.books.approvals.call_ended,
         )
         read_up_to = self.resumption.offset if self.resumption else 0
-        self.reader = EventReader(self.gateway, self.name, self.calls, offset=read_up_to)
+        self.reader = EventReader(self.gateway, self.name, self.calls.incoming, offset=read_up_to)
         self.model_watch = ModelWatch()
         self.models = ModelFactory(
             config,

@@ -74,7 +74,7 @@ class Recovery:
             return
         await asyncio.sleep(INTRODUCTION_S)
         try:
-            await self.loop.parts.calls.close_lost(unknown_too=True)
+            await self.loop.parts.calls.reconciliation.close_lost(unknown_too=True)
         except SkillError as error:
             text = f"calls from before can't be compared with the bridge's: {error}"
             self.loop.parts.events.emit(EventKind.NOTE, (), text=text)

@@ -106,7 +106,8 @@ class AgentLoop:
     def unrecorded_offset(self) -> int | None:
         """The offset of the oldest event that is dealt with and not in the record yet, or None if there is none."""
         parts = self.parts
-        offsets = (self._intake.oldest_offset(), parts.queue.oldest_offset(), parts.calls.unrecorded_offset())
+        answers = parts.calls.incoming
+        offsets = (self._intake.oldest_offset(), parts.queue.oldest_offset(), answers.unrecorded_offset())
         return min((offset for offset in offsets if offset is not None), default=None)
 
     async def run(self) -> None:

@@ -84,7 +84,7 @@ class Reviews:
     async def review(self, call: Call, asked: AskedCall) -> None:
         """Review a call in the stream of ``call``, until that is ended. Raises ``SkillError``, which is the
         refusal."""
-        asking = await self._calls.find(asked.parent, _KNOWN_WITHIN_S)
+        asking = await self._calls.known.find(asked.parent, _KNOWN_WITHIN_S)
         if asking is None:
             raise SkillError(f"call {asked.parent!r}, which asks for {asked.skill!r}, is no open call of this agent")
         work = asyncio.ensure_future(self._review(call, asked, asking))

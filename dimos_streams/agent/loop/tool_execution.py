@@ -125,7 +125,7 @@ class Execution:
             **self._heard(result),
         )
         if result.call is not None:
-            self._parts.calls.recorded(result.call)
+            self._parts.calls.incoming.recorded(result.call)
 
     def _note(self, assembled: AssembledCall, result: CallResult) -> None:
         """Note what has become of a call in the missions that it counts for."""

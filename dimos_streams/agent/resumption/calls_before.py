@@ -26,8 +26,10 @@ class CallsBefore:
         self._missions = missions
 
     def remember_closed(self, closed: Mapping[str, tuple[str, ...]]) -> None:
-        """Remember calls that have closed, each with the sub-agents whose lists it was held to."""
-        self._parts.calls.remember_closed({call_id: self._held_to(agents) for call_id, agents in closed.items()})
+        """Remember calls of which nothing is delivered any more, because their close is in the record, each with the
+        sub-agents whose lists it was held to."""
+        reviewers = {call_id: self._held_to(agents) for call_id, agents in closed.items()}
+        self._parts.calls.known.memory.remember_recorded(reviewers)
 
     def open_calls(self, recorded: Iterable[RecordedCall]) -> list[OpenCall]:
         """Return recorded calls as open ones."""

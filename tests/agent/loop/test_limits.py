@@ -169,7 +169,7 @@ async def test_after_a_gap_a_call_that_was_given_up_counts_as_long_as_it_may_run
         elif fate == "is unknown":
             del world.bridge.calls_[call.id]
         gap = ToolEvent(utime=1, call_id="", seq=0, type="gap", module="", skill="", caller="agent", text="lost")
-        await rig.core.calls.observe(gap)
+        await rig.core.calls.incoming.observe(gap)
         assert [left.call_id for left in rig.core.calls.given_up] == [call.id] * (fate == "runs")
         world.released.set()
 
