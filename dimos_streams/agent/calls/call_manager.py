@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from dimos_streams.agent.calls.call_endings import CallEndings, OnGivenUp, nothing_to_do
@@ -63,6 +63,10 @@ class CallManager:
     def starting(self) -> bool:
         """True if a call is about to begin."""
         return self._starts.under_way
+
+    def next_start_over(self) -> Coroutine[Any, Any, object]:
+        """Return what waits until one of the calls that are about to begin now is open, or is known not to begin."""
+        return self._starts.next_over()
 
     @property
     def given_up(self) -> tuple[OpenCall, ...]:

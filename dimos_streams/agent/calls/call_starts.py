@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 from dimos_streams.agent.calls.call_memory import CallMemory
 from dimos_streams.agent.calls.open_call import OpenCall
@@ -24,6 +26,7 @@ class CallStarts:
         self._count = 0
         self._under_way = 0
         self._settled = asyncio.Event()
+        self._next_over = asyncio.Event()
 
     @property
     def under_way(self) -> bool:
@@ -34,6 +37,10 @@ class CallStarts:
         """Wait until no call is about to begin."""
         if self._under_way:
             await self._settled.wait()
+
+    def next_over(self) -> Coroutine[Any, Any, object]:
+        """Return what waits until one of the calls that are about to begin now has begun, or is known not to."""
+        return self._next_over.wait()
 
     async def start(self, call: OpenCall, on_duplicate: OnDuplicate | None) -> None:
         """Begin a call and set its id. Raises ``SkillError`` if it is refused, and ``CallInDoubtError`` if the bridge
@@ -53,6 +60,8 @@ class CallStarts:
             raise
         finally:
             self._under_way -= 1
+            self._next_over.set()
+            self._next_over = asyncio.Event()
             if not self._under_way:
                 self._settled.set()
 
