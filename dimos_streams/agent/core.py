@@ -91,7 +91,8 @@ class AgentCore:
         self.memory = AgentMemory(config, name, record_dir, self._settled_offset, resumption)
         self.events, self.record, self.conversation = self.memory.events, self.memory.record, self.memory.conversation
         self._make_control(directory)
-        self._make_means(rng, run_dir)
+        self._make_calls()
+        self._make_models(rng, run_dir)
         self._listen()
         self._make_loop_and_missions(on_warnings)
         self._make_doors()
@@ -124,9 +125,8 @@ class AgentCore:
             bound_s=config.limits.hold_bound_s,
         )
 
-    def _make_means(self, rng: random.Random, run_dir: Path | None) -> None:
-        """Make what it works with: calls, results, models, sub-agents."""
-        config = self.config
+    def _make_calls(self) -> None:
+        """Make what begins calls and reads their events."""
         # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
         key_prefix = f"{self.name}/{clock.utime():x}"
         self.calls = CallManager(
@@ -140,23 +140,17 @@ class AgentCore:
         )
         read_up_to = self.resumption.offset if self.resumption else 0
         self.reader = EventReader(self.gateway, self.name, self.calls.incoming, offset=read_up_to)
-        self.model_watch = ModelWatch()
-        self.models = ModelFactory(
-            config,
-            self.events.emit,
-            rng=rng,
-            lessons=self.resumption.lessons if self.resumption else {},
-            missions=lambda: ids(self.loop.turn.missions) if self.loop.turn else (),
-        )
+
+    def _make_models(self, rng: random.Random, run_dir: Path | None) -> None:
+        """Make the model, what it may use besides skills, and those to whom it may delegate."""
+        config, results = self.config, ResultStore(self.config.results.store_bytes)
+        lessons = self.resumption.lessons if self.resumption else {}
+        self.models = ModelFactory(config, self.events.emit, rng=rng, lessons=lessons, missions=self._in_turn)
         self.model = self.models.in_use(config.model)
-        results = ResultStore(config.results.store_bytes)
-        self.own_tools = OwnTools(
-            results=results,
-            plans=self.books.plans,
-            needs_plans=lambda: self.model.limits.motions is not None or bool(config.zones),
-            foreground=self.foreground,
-            call_tools_always=config.call_tools_always,
-        )
+        self.model_watch = ModelWatch()
+        self.results = ResultPipeline(results, config.results, Pictures(run_dir))
+        plans, always = self.books.plans, config.call_tools_always
+        self.own_tools = OwnTools(results, plans, self.foreground, self._needs_plans, always)
         self.delegation = Delegation(
             config.agents,
             name=self.name,
@@ -164,7 +158,6 @@ class AgentCore:
             make_model=self.models.in_use,
             tools_for=self.own_tools.make,
         )
-        self.results = ResultPipeline(results, config.results, Pictures(run_dir))
 
     def _make_loop_and_missions(self, on_warnings: Callable[[], None]) -> None:
         config, name, memory = self.config, self.name, self.memory
@@ -220,6 +213,12 @@ class AgentCore:
         self.snapshots = Snapshots(
             self.name, loop, books, self.offers, self.robot_hold, self.model_watch, self.skill_watch
         )
+
+    def _in_turn(self) -> tuple[str, ...]:
+        return ids(self.loop.turn.missions) if self.loop.turn else ()
+
+    def _needs_plans(self) -> bool:
+        return self.model.limits.motions is not None or bool(self.config.zones)
 
     def _names(self) -> Iterable[str]:
         """The names by which operators may call the agent and its robots."""

@@ -14,7 +14,7 @@ import pytest
 
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.event_reader import EventReader
-from dimos_streams.agent.context.conversation import Entry
+from dimos_streams.agent.context.entry import Entry
 from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue
 from dimos_streams.agent.module import Agent
 from dimos_streams.bridge.module import Bridge

@@ -23,12 +23,12 @@ class CallFact:
     stopped: str = ""
     """The text of a call that an operator's stop of the robot has ended; empty for any other."""
     cancelled: str | None = None
-    """What ``cancelled_by_another`` says of a call that was answered or has closed; None if it was neither."""
+    """The answer of ``cancelled_by_another`` for a call that was answered or has closed; None if it was neither."""
 
 
 @dataclass(slots=True, eq=False)
 class EndState:
-    """How a mission stands, and the reason for which it ends if nothing more happens."""
+    """The state of a mission, and the reason for which it ends if nothing more happens."""
 
     text: str = ""
     """The text of its newest turn."""

@@ -50,8 +50,8 @@ class Mission:
         """The number of missions that it is part of."""
         self.began_utime = clock.utime()
         self.end_state = EndState()
-        """How it stands; it was ended early if there is a reason in ``ended``: then no turn of it alone goes on, and
-        the updates of its calls cause none."""
+        """Its state; it was ended early if there is a reason in ``ended``: then no turn of it alone goes on, and the
+        updates of its calls cause none."""
         self.spent = Usage()
         self.unfinished: tuple[str, ...] = ()
         """The newest of its calls that were given up, with what holds the robot: for people."""

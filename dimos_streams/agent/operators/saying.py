@@ -9,7 +9,8 @@ from typing import Any
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
-from dimos_streams.agent.context.conversation import Conversation, Entry
+from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.context.entry import Entry
 from dimos_streams.agent.control.dialogue import Foreground
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.end_reasons import completed, explained

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.skill_catalog import Offers
-from dimos_streams.agent.context.conversation import Entry
+from dimos_streams.agent.context.entry import Entry
 from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.mission import Mission

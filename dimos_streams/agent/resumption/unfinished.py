@@ -120,7 +120,7 @@ def _fact_of(event: AgentEvent, *, ran: bool) -> CallFact:
 
 
 def _asked_as(event: AgentEvent) -> tuple[str, str]:
-    """Whose model has asked for a call, and the model's id of it."""
+    """The one whose model has asked for a call, and the model's id of it."""
     return _asking(event), event.data.get("tool_call_id", "")
 
 

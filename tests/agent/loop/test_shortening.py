@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dimos_streams.agent.config import AgentConfig
-from dimos_streams.agent.context.conversation import LEFT_OUT, Conversation, Role
+from dimos_streams.agent.context.conversation import LEFT_OUT, Conversation
+from dimos_streams.agent.context.entry import Role
 from dimos_streams.agent.context.shortening import halved
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
