@@ -211,7 +211,7 @@ class AgentCore:
         )
         self.input_desk = InputDesk(loop, missions, delegation, self.foreground, books.approvals, self.stop_order)
         self.snapshots = Snapshots(
-            self.name, loop, books, self.offers, self.robot_hold, self.model_watch, self.skill_watch
+            self.name, self.events, loop, books, self.offers, self.robot_hold, self.model_watch, self.skill_watch
         )
 
     def _in_turn(self) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ from dimos_streams.agent.models.protocol import ModelRequest, ToolSchema
 from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.agent.policies.repetition import RepetitionGuard
 from dimos_streams.agent.policies.runaway import RunawayGuard
-from dimos_streams.agent.record.agent_events import EventLog
+from dimos_streams.agent.record.agent_events import EventSink
 from dimos_streams.agent.tools.local_tools import LocalTools
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.arguments.defaults import with_defaults
@@ -125,7 +125,7 @@ class LoopParts:
     """Those of the calls that its model may list, end and hand over."""
     deliver: Deliver | None = None
     """The receiver of the updates of the calls that this loop begins; None for the agent's queue."""
-    events: EventLog
+    events: EventSink
     view: ModelView
     permissions: Permissions
     stop_rules: StopRules

@@ -12,6 +12,7 @@ from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.model_watch import ModelWatch
 from dimos_streams.agent.policies.gates.books import GateBooks
+from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.agent.skill_watch import SkillWatch
 from dimos_streams.operator.messages.agent import AgentSnapshot, ConversationEntry, MissionView, QueueView
 
@@ -23,6 +24,7 @@ class Snapshots:
     """Takes the snapshots of one agent, from the parts of it that operators see."""
 
     agent: str
+    events: EventLog
     loop: AgentLoop
     books: GateBooks
     offers: Offers
@@ -38,7 +40,7 @@ class Snapshots:
         return AgentSnapshot(
             agent=self.agent,
             utime=clock.utime(),
-            number=parts.events.last_number,
+            number=self.events.last_number,
             state=loop.state.value,
             mode=control.mode.value,
             hold=self.robot_hold.shown,
