@@ -11,7 +11,7 @@ from functools import partial
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S
 from dimos_streams.agent.control.others_calls import OthersCalls
-from dimos_streams.agent.loop.intake import close
+from dimos_streams.agent.loop.intake import close_unanswered
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.model_switch import ModelSwitch
 from dimos_streams.agent.open_missions import OpenMissions
@@ -62,7 +62,7 @@ class Recovery:
         missions.keep_counts()
         calls.give_results(before.unanswered)
         if not missions.go_on() and parts.view.conversation.awaits_answer:
-            close(parts, (), "the agent was restarted")
+            close_unanswered(parts, (), "the agent was restarted")
         if before.abort is not None:
             self._go_on_aborting(before.abort)
         # A journal that begins anew has offsets that mean something else.

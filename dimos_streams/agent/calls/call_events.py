@@ -74,7 +74,7 @@ class CallEvents:
             await self._after_gap(event, offset)
             return
         if self._known.get(event.call_id) is None:
-            await self._starts.settled()  # it may be of a call whose id is still on its way to us
+            await self._starts.all_over()  # it may be of a call whose id is still on its way to us
         call = self._call_of(event)
         if call is None or event.seq <= call.last_seq:
             return

@@ -68,7 +68,7 @@ class AskingTurn(Protocol):
 
 
 class Execution:
-    """The calls of one answer of a turn. When it is cancelled, ``settle`` gives results to those that have none."""
+    """The calls of one answer of a turn. When it is cancelled, ``break_off`` gives results to those without one."""
 
     def __init__(self, turn: AskingTurn, calls: Sequence[AssembledCall]) -> None:
         self._turn = turn
@@ -87,7 +87,7 @@ class Execution:
         runs = groups(self._calls, self._concurrent)
         return await run_in_order(runs, self._run_one, self._record, cap=self._parts.limits.parallel_calls)
 
-    def settle(self, why: str) -> None:
+    def break_off(self, why: str) -> None:
         """Record a result for each call that has none: what is known of it, and ``why`` there is no more."""
         for tool_call_id, assembled in tuple(self._unanswered.items()):
             call, known = self._begun.get(tool_call_id), self._results.get(tool_call_id)
@@ -205,7 +205,7 @@ class Execution:
         self._turn.check_going_on()
         if self._turn.stale:
             return CallResult(STALE, is_error=True, charged=False)
-        self._run_event(assembled.call.id, name, assembled.arguments)
+        self._emit_run(assembled.call.id, name, assembled.arguments)
         return await self._parts.view.tools.run(
             name, assembled.arguments, going_on(self._turn.missions), tool_call_id=call.id
         )
@@ -268,7 +268,7 @@ class Execution:
             if refusal is not None:
                 return refusal
             if not asked:
-                self._run_event(tool_call_id, skill.name, allowed.arguments)
+                self._emit_run(tool_call_id, skill.name, allowed.arguments)
                 asked = True
             try:
                 return await parts.calls.start(
@@ -283,7 +283,7 @@ class Execution:
             except CallRejectedError as error:
                 await replacement.make_way(error)
 
-    def _run_event(self, tool_call_id: str, skill: str, arguments: object) -> None:
+    def _emit_run(self, tool_call_id: str, skill: str, arguments: object) -> None:
         whose = whose_list(self._parts.permissions.reviewer.agents)
         self._turn.emit(EventKind.CALL_RUN, tool_call_id=tool_call_id, skill=skill, arguments=arguments, **whose)
 

@@ -69,7 +69,7 @@ class EndState:
         """Note that the mission's input was the answer to a question, if no turn has heard it."""
         self.reason = self.reason or "answered"
 
-    def settle(self, text: str, reason: str, why: str, *, heard: bool) -> None:
+    def note_turn_end(self, text: str, reason: str, why: str, *, heard: bool) -> None:
         """Note that a turn has ended with a text, and why; ``heard`` if the mission's input was heard in that turn,
         and the reason is about it.
 

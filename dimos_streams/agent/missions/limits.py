@@ -92,7 +92,7 @@ def suitable_limits(model: str) -> ModelLimits:
     return SCRIPTED if model.startswith("scripted:") else LANGUAGE_MODEL
 
 
-def settled(value: T | Auto, default: T) -> T:
+def resolved(value: T | Auto, default: T) -> T:
     """Return a setting, or the default of the model's kind if it is ``auto``."""
     return default if isinstance(value, str) else value
 

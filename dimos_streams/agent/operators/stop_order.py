@@ -68,7 +68,7 @@ class StopOrder:
         mission.hold()
         emit(EventKind.INPUT, (id,), text=input)
         emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
-        mission.end_state.settle(text, "completed", "", heard=True)
+        mission.end_state.note_turn_end(text, "completed", "", heard=True)
         mission.release()
 
 
