@@ -1,6 +1,6 @@
 """The form of agents' events and snapshots in the tool stream of a ``report`` call, and the names of operator skills.
 
-The skills that operators' tools call are those of ``agent/operators/operator_skills.py``, all with
+The skills that operators' tools call are those of ``agent/operator_skills.py``, all with
 ``audience="operator"``; of a namespaced agent they are called ``robot1_pause`` and so on. Where a successor of the
 agent would not know of an order, its result has ``unkept``, the reason. What can't be done fails with a
 ``SkillError`` that says why.
