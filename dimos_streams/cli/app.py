@@ -12,6 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dimos_streams.cli import exit_codes
+from dimos_streams.cli.system.option_groups import ungrouped
 from dimos_streams.common.process.own_code import DEBUG
 
 _DEBUG = "--debug"
@@ -36,7 +37,7 @@ class _Command:
         module = import_module(f"dimos_streams.cli.commands.{self.module}")
         if self.function:
             command: Callable[..., Any] = getattr(module, self.function)
-            app.command(self.name, rich_help_panel=self.panel)(command)
+            app.command(self.name, rich_help_panel=self.panel)(ungrouped(command))
         else:
             app.add_typer(module.create_app(), name=self.name, rich_help_panel=self.panel)
 

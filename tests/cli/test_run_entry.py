@@ -11,6 +11,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.cli.running.run_entry import RunEntry
 from dimos_streams.cli.running.run_plan import RunPlan
+from dimos_streams.cli.terminal.run_request import RunRequest
 from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.events import ProcessView
@@ -37,7 +38,7 @@ async def test_a_process_that_has_lasted_is_not_shown_as_failing_for_ever(run_di
             ProcessView(label="camera", modules=("camera",), pid=None, state="ready", restarts=2, failing=failing)
         ]
 
-    plan = RunPlan(blueprint=blueprints.unplugged, mode="live")
+    plan = RunPlan(request=RunRequest(reference="unplugged"), blueprint=blueprints.unplugged)
     entry = RunEntry(plan, RunOptions(bus_url="memq://", run_dir=run_dir), processes)
 
     def shown() -> object:
@@ -61,7 +62,7 @@ async def test_what_happens_at_once_is_one_renewal_which_shows_the_last_of_it(ru
         ]
 
     entry = RunEntry(
-        RunPlan(blueprint=blueprints.unplugged, mode="live"),
+        RunPlan(request=RunRequest(reference="unplugged"), blueprint=blueprints.unplugged),
         RunOptions(bus_url="memq://", run_dir=run_dir),
         processes,
     )

@@ -10,6 +10,7 @@ import pytest
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.cli.entry import run_command
 from dimos_streams.cli.running.run_plan import RunPlan
+from dimos_streams.cli.terminal.run_request import RunRequest
 from dimos_streams.errors import UserError
 from tests.cli.machine import ROVER, Machine
 
@@ -40,14 +41,18 @@ def test_no_vision_model_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
 
 
 def test_texts_go_to_the_agent_that_they_begin_with() -> None:
-    two = RunPlan(blueprint=resolve("two-robots"), mode="virtual")
+    def plan(reference: str) -> RunPlan:
+        request = RunRequest(reference=reference, virtual_time=True)
+        return RunPlan(request=request, blueprint=resolve(reference))
+
+    two = plan("two-robots")
     assert two.listener("robot1: follow the person in red") == "robot1_say"
     assert two.listener(" robot2 : stop") == "robot2_say"
     with pytest.raises(UserError, match="does not begin with the name of an agent"):
         two.listener("robot3: stop")
-    one = RunPlan(blueprint=resolve("follow-person"), mode="virtual")
+    one = plan("follow-person")
     assert one.listener("robot1: follow the person in red") == "say"
-    assert RunPlan(blueprint=resolve("robot-only"), mode="virtual").listener("stop") is None
+    assert plan("robot-only").listener("stop") is None
 
 
 def test_several_agents_get_several_inputs(machine: Machine) -> None:

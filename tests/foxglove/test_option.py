@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from dimos_streams.cli.entry import run_command
 from dimos_streams.cli.running.foxglove_plan import foxglove_lines, with_foxglove
 from dimos_streams.cli.running.run_plan import prepare
 from dimos_streams.cli.system.foxglove_option import with_default_address
+from dimos_streams.cli.terminal.run_request import RunRequest
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove.address import LAYOUT, parsed_address, url_of
 
@@ -58,7 +60,9 @@ def test_what_is_no_address_is_an_error_that_says_so(text: str) -> None:
 
 
 def test_it_adds_a_module_that_settings_may_be_about() -> None:
-    blueprint, _ = prepare("follow-person", ["foxglove.services=false"], 7999, foxglove="0.0.0.0:9000")
+    settings = ["foxglove.services=false"]
+    request = RunRequest(reference="follow-person", settings=settings, port=7999, foxglove="0.0.0.0:9000")
+    blueprint = prepare(request).blueprint
     module = blueprint.modules["foxglove"]
     assert module.config == {"host": "0.0.0.0", "port": 9000, "services": False}
     assert foxglove_lines(blueprint) == ["foxglove ws://127.0.0.1:9000", f"foxglove layout {LAYOUT}"]
@@ -69,12 +73,13 @@ def test_it_adds_a_module_that_settings_may_be_about() -> None:
 
 
 def test_of_several_machines_the_one_that_is_run_has_it() -> None:
-    part, _ = prepare("follow-person-split", None, None, foxglove="9000", machine="brain-side")
+    request = RunRequest(reference="follow-person-split", foxglove="9000")
+    part = prepare(replace(request, machine="brain-side")).blueprint
     assert part.modules["foxglove"].machine == "brain-side"
-    whole, _ = prepare("follow-person-split", None, None, foxglove="9000")
+    whole = prepare(request).blueprint
     assert whole.modules["foxglove"].machine is not None, "a module on no machine would not run"
     with pytest.raises(UserError, match="has no machine 'moon'"):
-        prepare("follow-person-split", None, None, foxglove="9000", machine="moon")
+        prepare(replace(request, machine="moon"))
 
 
 def test_in_virtual_time_it_is_refused(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

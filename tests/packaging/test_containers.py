@@ -21,6 +21,7 @@ import typer.main
 from dimos_streams.blueprint.check import check
 from dimos_streams.cli.app import create_app
 from dimos_streams.cli.running.run_plan import prepare
+from dimos_streams.cli.terminal.run_request import RunRequest
 from tests.packaging.build_context import patterns, sent
 from tests.packaging.container_files import (
     COMPOSE,
@@ -76,8 +77,8 @@ def test_commands_are_ours_and_their_blueprints_can_be_run(place: str, monkeypat
 @cache
 def errors_of(reference: str, settings: tuple[str, ...], hub: str | None, machine: str | None) -> list[str]:
     """What is wrong with a blueprint, or with a machine's part of it."""
-    blueprint, _ = prepare(reference, list(settings), None, hub=hub, machine=machine)
-    return [problem.text for problem in check(blueprint) if problem.severity == "error"]
+    plan = prepare(RunRequest(reference=reference, settings=list(settings), hub=hub, machine=machine))
+    return [problem.text for problem in check(plan.blueprint) if problem.severity == "error"]
 
 
 def parse(arguments: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:

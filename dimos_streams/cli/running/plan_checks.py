@@ -4,69 +4,60 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
 
-from dimos_streams.cli.running.run_plan import Mode, RunPlan, waits_for_the_world
+from dimos_streams.cli.running.run_plan import RunPlan, waits_for_the_world
 from dimos_streams.cli.system.foxglove_option import FOXGLOVE
+from dimos_streams.cli.terminal.run_request import Mode, RunRequest
 from dimos_streams.common.schemas.http_url import bridge_url
 from dimos_streams.errors import UserError
 
 
-def mode_of(*, in_process: bool, virtual_time: bool) -> Mode:
-    """Return the mode that two options choose. Raises ``UserError``."""
-    if in_process and virtual_time:
-        raise UserError("--virtual-time is in one process anyway; leave out --in-process")
-    return "virtual" if virtual_time else "in-process" if in_process else "live"
-
-
-def check_options(
-    mode: Mode,
-    *,
-    say: Sequence[str] | None,
-    duration_s: float | None,
-    exit_when_done: bool,
-    daemon: bool,
-    bus: str | None,
-    log_stdout: bool,
-    machine: str | None = None,
-    wait_s: float | None = None,
-    hub: str | None = None,
-    foxglove: str | None = None,
-) -> None:
+def check_request(request: RunRequest) -> None:
     """Refuse what contradicts itself whatever the blueprint is. Raises ``UserError``."""
-    virtual = mode == "virtual"
-    for text in say or ():
+    if request.record is None and (request.record_channels or request.record_without or request.record_split_mb):
+        raise UserError("--record-channels, --record-without and --record-split go with --record FILE")
+    if request.in_process and request.virtual_time:
+        raise UserError("--virtual-time is in one process anyway; leave out --in-process")
+    for text in request.said:
         if not text.strip():  # as an empty variable of a script does
             raise UserError(f"--say {text!r} says nothing")
-    if exit_when_done and not say:
+    if request.exit_when_done and not request.said:
         raise UserError("--exit-when-done waits for the end of what --say began; give --say TEXT")
-    if virtual and duration_s is None and not exit_when_done:
+    if request.virtual_time and request.duration_s is None and not request.exit_when_done:
         raise UserError("virtual time never waits, so it needs an end: give --duration SECONDS or --exit-when-done")
-    if log_stdout and (virtual or daemon):
-        why = "--virtual-time has no processes that log" if virtual else "--daemon leaves standard output at once"
+    if request.log_stdout and request.virtual_time:
+        raise UserError("--virtual-time has no processes that log: leave out --log-stdout")
+    if request.log_stdout and request.daemon:
         raise UserError(
-            f"{why}: leave out --log-stdout{'' if virtual else '; `dimos-streams logs -f` shows the same'}"
+            "--daemon leaves standard output at once: leave out --log-stdout; `dimos-streams logs -f` shows the same"
         )
-    if wait_s is not None and machine is None:
+    if request.wait_s is not None and request.machine is None:
         raise UserError("--wait is for the other machines of a blueprint: it goes with --machine")
-    if virtual and machine is not None:
+    if request.virtual_time:
+        _check_virtual(request)
+
+
+def _check_virtual(request: RunRequest) -> None:
+    """Refuse what has no sense where one process is the whole world. Raises ``UserError``."""
+    if request.machine is not None:
         raise UserError("in virtual time one process runs all machines' modules: leave out --machine")
-    values = {"--bus": bus, "--hub": hub, FOXGLOVE: foxglove}
-    given = {"--daemon": daemon, **{option: value is not None for option, value in values.items()}}
-    for option in (option for option, is_given in given.items() if virtual and is_given):
+    values = {"--bus": request.bus, "--hub": request.hub, FOXGLOVE: request.foxglove}
+    given = {"--daemon": request.daemon, **{option: value is not None for option, value in values.items()}}
+    for option in (option for option, is_given in given.items() if is_given):
         raise UserError(f"--virtual-time has no use for {option}: nothing leaves the process")
 
 
-def check_plan(plan: RunPlan, port: int | None) -> None:
-    """Refuse what the blueprint can't do. ``port`` is that of the option, if it was given. Raises ``UserError``."""
-    virtual, name = plan.mode == "virtual", plan.blueprint.name
-    if plan.bridge_url is not None:
-        bridge_url(plan.bridge_url)
+def check_plan(plan: RunPlan) -> None:
+    """Refuse what the blueprint can't do. Raises ``UserError``."""
+    request, name = plan.request, plan.blueprint.name
+    virtual, port = request.virtual_time, request.port
+    if request.bridge_url is not None:
+        bridge_url(request.bridge_url)
         if plan.part is None or plan.bridge is not None:
             why = "it goes with --machine" if plan.part is None else f"{plan.bridge!r} is on this one"
             raise UserError(f"--bridge names the bridge of another machine: {why}")
     if plan.part is not None and plan.bridge is None and plan.part.bridge_on:
-        for option, given in (("--say", plan.say), ("--port", port)):
+        for option, given in (("--say", request.said), ("--port", port)):
             if given:
                 raise UserError(
                     f"{option} is about the bridge, which is on machine {plan.part.bridge_on!r}: give it there"
@@ -75,9 +66,9 @@ def check_plan(plan: RunPlan, port: int | None) -> None:
         raise UserError(f"{asked} asks a server, for which virtual time can't wait; run it live or --in-process")
     if virtual and port is not None and plan.bridge is None:
         raise UserError(f"blueprint {name!r} has no bridge that could serve on --port {port}")
-    if plan.say and plan.bridge is None:
+    if request.said and plan.bridge is None:
         raise UserError(f"blueprint {name!r} has no bridge, so there is no agent to say anything to")
-    for text in plan.say:
+    for text in request.said:
         plan.listener(text)
     if plan.record is not None:
         plan.record.check()

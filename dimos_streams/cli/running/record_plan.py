@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Self
 
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.machines import machines_of
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.wiring import external_channels, ports_of
 from dimos_streams.bus import Bus
+from dimos_streams.cli.terminal.run_request import RunRequest
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.recording.files.older import check_replaceable, replacing
@@ -34,6 +36,18 @@ class RecordPlan:
     channels: tuple[str, ...] = ()
     without: tuple[str, ...] = ()
     split_mb: float | None = None
+
+    @classmethod
+    def of(cls, request: RunRequest) -> Self | None:
+        """Return the plan that a request states, or None without ``--record``."""
+        if request.record is None:
+            return None
+        return cls(
+            path=Path(os.path.realpath(request.record)),
+            channels=tuple(request.record_channels or ()),
+            without=tuple(request.record_without or ()),
+            split_mb=request.record_split_mb,
+        )
 
     @property
     def selection(self) -> Selection:
@@ -76,19 +90,6 @@ class RecordPlan:
         here = next(iter(machines_of(blueprint)), None)  # a part has one; all of it may run on any
         spec = ModuleSpec(name=NAME, type=of_class, config=config, machine=here)
         return blueprint.model_copy(update={"modules": {NAME: spec, **blueprint.modules}})
-
-
-def record_plan(
-    path: Path | None, channels: Sequence[str] | None, without: Sequence[str] | None, split_mb: float | None
-) -> RecordPlan | None:
-    """Return the plan that the options state, or None without ``--record``. Raises ``UserError`` for options that
-    lack it."""
-    if path is not None:
-        file = Path(os.path.realpath(path))
-        return RecordPlan(path=file, channels=tuple(channels or ()), without=tuple(without or ()), split_mb=split_mb)
-    if channels or without or split_mb:
-        raise UserError("--record-channels, --record-without and --record-split go with --record FILE")
-    return None
 
 
 def unused_patterns(record: RecordPlan, blueprint: Blueprint) -> Iterator[str]:

@@ -8,7 +8,7 @@ import re
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any
 
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.draft import Draft
@@ -22,6 +22,7 @@ from dimos_streams.cli.running.configured_blueprint import configured, refuse_dr
 from dimos_streams.cli.running.foxglove_plan import with_foxglove
 from dimos_streams.cli.running.record_plan import RecordPlan
 from dimos_streams.cli.terminal.output import note
+from dimos_streams.cli.terminal.run_request import Mode, RunRequest
 from dimos_streams.common.printable import LogFormatter
 from dimos_streams.common.process.internal_error import logs_are_shown_by
 from dimos_streams.common.process.loopback import BRIDGE_PORT
@@ -36,52 +37,48 @@ from dimos_streams.runtime.processes.output import open_log
 from dimos_streams.runtime.registry import new_run_dir
 from dimos_streams.tool_stream.hosting.unawaited import warn_each_time
 
-WAIT_S = 60.0
-Mode = Literal["live", "in-process", "virtual"]
+_WAIT_S = 60.0
 
 
 @dataclass(frozen=True, kw_only=True)
 class RunPlan:
     """One run, before it starts."""
 
+    request: RunRequest
     blueprint: Blueprint
     """The blueprint that is run: all of it, or this machine's part."""
-    mode: Mode
     part: Part | None = None
     """The part of a blueprint that it is, if that has several machines."""
-    bridge_url: str | None = None
-    """The URL of the bridge that another machine runs, if it was given."""
-    wait_s: float = WAIT_S
-    """Maximum wait for the parts on other machines, in seconds."""
-    say: tuple[str, ...] = ()
-    duration_s: float | None = None
-    exit_when_done: bool = False
-    seed: int = 0
-    bus: str | None = None
-    token: str | None = None
-    loss_bound_s: float = LOSS_BOUND_S
-    as_json: bool = False
     record: RecordPlan | None = None
-    log_stdout: bool = False
-    reload: bool = False
+
+    @property
+    def mode(self) -> Mode:
+        """The mode that was asked for."""
+        return self.request.mode
+
+    @property
+    def wait_s(self) -> float:
+        """The maximum wait for the parts on other machines, in seconds."""
+        return _WAIT_S if self.request.wait_s is None else self.request.wait_s
 
     def options(self) -> RunOptions:
         """Return the options for the runtime. This makes the run's directory; in virtual time there is none, so that
         runs are alike."""
+        of_any_mode = RunOptions(
+            bus_url="memq://" if self.mode == "virtual" else self._bus_url(),
+            port=self.port,
+            seed=self.request.seed,
+            token=self.request.token,
+            loss_bound_s=LOSS_BOUND_S if self.request.loss_bound_s is None else self.request.loss_bound_s,
+        )
         if self.mode == "virtual":
-            return RunOptions(
-                bus_url="memq://", seed=self.seed, token=self.token, port=self.port, loss_bound_s=self.loss_bound_s
-            )
+            return of_any_mode
         called = f"{self.blueprint.name}@{self.part.machine}" if self.part else self.blueprint.name
         name = re.sub(r"[^\w.@-]", "_", called) or "run"
-        return RunOptions(
-            bus_url=self._bus_url(),
-            port=self.port,
-            seed=self.seed,
-            token=self.token,
-            loss_bound_s=self.loss_bound_s,
+        return replace(
+            of_any_mode,
             run_dir=new_run_dir(name),
-            bridge=(self.bridge_url or "").rstrip("/"),
+            bridge=(self.request.bridge_url or "").rstrip("/"),
             machine=self.part.machine if self.part else "",
             stamped_on=self.part.stamped_on if self.part else {},
             agents=self.part.agents if self.part else frozenset(),
@@ -89,7 +86,7 @@ class RunPlan:
 
     def _bus_url(self) -> str:
         """Return the URL of the bus, which is checked before anything starts."""
-        url = bus_url(self.bus)
+        url = bus_url(self.request.bus)
         if not leaves_process(url) and self.mode == "live":
             raise UserError(f"{url!r} does not leave its process; it goes with --in-process only")
         return url
@@ -130,34 +127,24 @@ class RunPlan:
         return configured if isinstance(configured, int) else BRIDGE_PORT
 
 
-def prepare(
-    reference: str,
-    settings: list[str] | None,
-    port: int | None,
-    *,
-    hub: str | None = None,
-    foxglove: str | None = None,
-    virtual: bool = False,
-    machine: str | None = None,
-) -> tuple[Blueprint, Part | None]:
-    """Return the blueprint with all settings, or a machine's part of it, and which part that is.
+def prepare(request: RunRequest) -> RunPlan:
+    """Return the plan of a run: the blueprint with all settings, or a machine's part of it. Raises ``UserError``.
 
-    ``port`` is the bridge's, which in virtual time serves only if it is given. ``hub`` is the URL of the hub, and
-    ``foxglove`` the address of the server for Foxglove; settings may say more of both. Raises ``UserError``.
+    Settings may say more of the hub and of the server for Foxglove than the options that are about them.
     """
-    draft = drafted(reference)
+    hub, machine = request.hub, request.machine
+    draft = drafted(request.reference)
     of_hub = [f"{bridge}.hub.url={hub}" for bridge in [bridge_of(draft.blueprint)] if bridge and hub is not None]
-    viewed = replace(draft, blueprint=with_foxglove(draft.blueprint, address=foxglove, machine=machine))
-    whole = configured(viewed, [*of_hub, *(settings or ())])
-    whole = replace(whole, blueprint=_with_port(whole.blueprint, port, virtual=virtual))
-    part = whole.blueprint if machine is None else _part_of(whole, machine)
-    refuse_draft(replace(whole, blueprint=part))
-    if hub is not None and bridge_of(part) is None:
-        where = f"blueprint {part.name!r}" if machine is None else f"machine {machine!r}"
+    viewed = replace(draft, blueprint=with_foxglove(draft.blueprint, address=request.foxglove, machine=machine))
+    whole = configured(viewed, [*of_hub, *(request.settings or ())])
+    whole = replace(whole, blueprint=_with_port(whole.blueprint, request.port, virtual=request.virtual_time))
+    own = whole.blueprint if machine is None else _part_of(whole, machine)
+    refuse_draft(replace(whole, blueprint=own))
+    if hub is not None and bridge_of(own) is None:
+        where = f"blueprint {own.name!r}" if machine is None else f"machine {machine!r}"
         raise UserError(f"{where} has no bridge, so there is no journal to ship to --hub")
-    if machine is None:
-        return part, None
-    return part, Part.of(draft.blueprint, machine, bridge_of(whole.blueprint))
+    part = None if machine is None else Part.of(draft.blueprint, machine, bridge_of(whole.blueprint))
+    return RunPlan(request=request, blueprint=own, part=part, record=RecordPlan.of(request))
 
 
 def _part_of(draft: Draft, machine: str) -> Blueprint:

@@ -25,9 +25,9 @@ def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> S
         module_config(spec, module_class(spec))  # what its types say is secret is known from then on
     metadata = describe(
         blueprint=blueprint.model_dump(mode="json"),
-        seed=plan.seed,
+        seed=plan.request.seed,
         mode=plan.mode,
-        said=plan.say,
+        said=plan.request.said,
         selection=record.selection if record is not None else None,
         environment=run_facts(),
         types=message_types(blueprint),

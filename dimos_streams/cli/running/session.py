@@ -62,7 +62,7 @@ def run_session(plan: RunPlan, *, on_ready: OnReady | None = None) -> int:
     Raises what made the run fail, and ``Interrupted``; the run has ended in order then.
     """
     options = plan.options()
-    set_up_logging(plan.mode, options, warn=not plan.log_stdout, in_background=on_ready is not None)
+    set_up_logging(plan.mode, options, warn=not plan.request.log_stdout, in_background=on_ready is not None)
     session = _Session(plan, options, on_ready)
     return run_async(session.run(), virtual=plan.mode == "virtual", hurry=session.hurry)
 
@@ -70,6 +70,7 @@ def run_session(plan: RunPlan, *, on_ready: OnReady | None = None) -> int:
 class _Session:
     def __init__(self, plan: RunPlan, options: RunOptions, on_ready: OnReady | None) -> None:
         self._plan = plan
+        self._request = plan.request
         self._options = options
         self._on_ready = on_ready
         self._counts = CallCounts()
@@ -77,7 +78,7 @@ class _Session:
         """The closes of the missions that are over, by their number among those that the plan begins."""
         self._stall = StallWatch()
         self._runner: _Runner = create_runner(plan, options, self._on_run_event)
-        logs = options.run_dir if plan.log_stdout else None
+        logs = options.run_dir if plan.request.log_stdout else None
         self._logs = None if logs is None else LogDisplay(logs, self._log_line)
         self._entry = RunEntry(plan, options, self._runner.processes)
         self._how = ""
@@ -86,7 +87,7 @@ class _Session:
         """The time at which all was ready, on the loop's clock and on the wall's; None before."""
 
     async def run(self) -> int:
-        self._reporter: Reporter = create_reporter(as_json=self._plan.as_json, plain=self._on_ready is not None)
+        self._reporter: Reporter = create_reporter(as_json=self._request.as_json, plain=self._on_ready is not None)
         self._began = clock.monotonic()
         try:
             self._entry.renew()
@@ -131,7 +132,7 @@ class _Session:
         if part is not None:
             part.host.declare_ready()
             ends.append(asyncio.ensure_future(part.report(self._reporter.note, self._entry.renew_soon)))
-        duration = self._plan.duration_s
+        duration = self._request.duration_s
         if self._plan.mode == "virtual" and duration is None:
             ends.append(asyncio.ensure_future(self._stall.run(link.watch)))
         try:
@@ -164,17 +165,17 @@ class _Session:
     async def _mission(self, link: RunLink, part: OtherParts | None) -> int:
         """Say what is to be said, once all parts are there. This returns, with an exit code, only if its end is the
         end of the run."""
-        if part is not None and self._plan.say:
+        if part is not None and self._request.said:
             await part.wait()
             await link.introduced(part.host.part.modules)
-        await asyncio.gather(*(self._say(link, number) for number in range(len(self._plan.say))))
-        if self._plan.exit_when_done:
+        await asyncio.gather(*(self._say(link, number) for number in range(len(self._request.said))))
+        if self._request.exit_when_done:
             return worst_of(self._closes.values())
         never: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         return await never
 
     async def _say(self, link: RunLink, number: int) -> None:
-        text = self._plan.say[number]
+        text = self._request.said[number]
         self._closes[number] = await link.say(text, self._plan.listener(text))
 
     @asynccontextmanager
@@ -215,7 +216,9 @@ class _Session:
                 self._entry.renew()  # whoever gave the order finds in `status` what has become of it
 
         async with controlled(run_dir, restart):
-            reloading = asyncio.create_task(Reloader(runner, self._on_run_event).run()) if self._plan.reload else None
+            reloading = (
+                asyncio.create_task(Reloader(runner, self._on_run_event).run()) if self._request.reload else None
+            )
             try:
                 yield
             finally:
@@ -271,7 +274,7 @@ class _Session:
             {"input": text, "outcome": None}
             if (close := self._closes.get(number)) is None
             else {"input": text, "outcome": close.outcome, "reason": _reason(close), "text": close.text}
-            for number, text in enumerate(self._plan.say)
+            for number, text in enumerate(self._request.said)
         ]
 
     def _measured(self) -> tuple[float, float] | None:
@@ -281,7 +284,7 @@ class _Session:
         return clock.monotonic() - self._ready_at[0], time.perf_counter() - self._ready_at[1]
 
     def _summarize(self, ran_s: float, wall_s: float) -> None:
-        if self._plan.as_json:
+        if self._request.as_json:
             summary = {"ran_s": round(ran_s, 3), "wall_s": round(wall_s, 3), "calls": self._counts.to_dict()}
             write_json({"kind": "summary", **summary, "missions": self._missions()})
             return

@@ -1,0 +1,193 @@
+"""The request that `run` is: all its options."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Literal
+
+import typer
+
+from dimos_streams.cli.system.foxglove_option import FOXGLOVE
+from dimos_streams.cli.terminal import options
+
+Mode = Literal["live", "in-process", "virtual"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunRequest:
+    """A request to run a blueprint, in the form of the options that state it."""
+
+    reference: options.Blueprint
+    settings: options.Settings = None
+    say: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--say",
+            metavar="TEXT",
+            help="What to tell the agent once all is ready; with several agents begin with one's name, 'robot1: …'. "
+            "May be given several times.",
+            show_default=False,
+        ),
+    ] = None
+    duration_s: Annotated[
+        float | None,
+        typer.Option(
+            "--duration",
+            metavar="SECONDS",
+            min=0,
+            help="Stop after so long; exits with 0 unless something that `--say` began has ended without completing.",
+            show_default=False,
+        ),
+    ] = None
+    exit_when_done: Annotated[
+        bool,
+        typer.Option("--exit-when-done", help="Stop when what `--say` began is over; exits with 0 if it completed."),
+    ] = False
+    in_process: Annotated[bool, typer.Option("--in-process", help="All modules in one process, for debugging.")] = (
+        False
+    )
+    virtual_time: Annotated[
+        bool,
+        typer.Option(
+            "--virtual-time",
+            help="All modules in one process, as fast as it can; the same seed gives the same run.",
+        ),
+    ] = False
+    machine: Annotated[
+        str | None,
+        typer.Option(
+            "--machine",
+            metavar="NAME",
+            help="Run what the blueprint gives to this machine, beside the others; without it run all of it here.",
+            show_default=False,
+        ),
+    ] = None
+    bridge_url: Annotated[
+        str | None,
+        typer.Option(
+            "--bridge",
+            metavar="URL",
+            help="With --machine: where the bridge answers that another machine runs, for agents and commands here.",
+            show_default=False,
+        ),
+    ] = None
+    wait_s: Annotated[
+        float | None,
+        typer.Option(
+            "--wait",
+            metavar="SECONDS",
+            min=0,
+            help="With --machine: how long `--say` waits for the other machines; 60 unless given.",
+            show_default=False,
+        ),
+    ] = None
+    seed: Annotated[
+        int, typer.Option("--seed", callback=options.checked_seed, help="Where all randomness comes from.")
+    ] = 0
+    bus: Annotated[
+        str | None,
+        typer.Option(
+            "--bus",
+            metavar="URL",
+            help="The bus: udpm://… (LCM) or zenoh://…. Without it: DIMOS_STREAMS_BUS, LCM_DEFAULT_URL, or LCM's"
+            " usual group on this machine.",
+            show_default=False,
+        ),
+    ] = None
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            min=1,
+            max=65535,
+            help="Where the bridge serves HTTP (usually 7780). In virtual time "
+            "it serves only if this is given, and only for watching.",
+            show_default=False,
+        ),
+    ] = None
+    token: options.Token = None
+    hub: Annotated[
+        str | None,
+        typer.Option(
+            "--hub",
+            metavar="URL",
+            help="Ship the journal to this fleet hub, and take its commands: sets `hub.url` of the bridge.",
+            show_default=False,
+        ),
+    ] = None
+    foxglove: Annotated[
+        str | None,
+        typer.Option(
+            FOXGLOVE,
+            metavar="[HOST:PORT]",
+            help="Serve the run to Foxglove and other viewers of its protocol; 127.0.0.1:8765 unless given.",
+            show_default=False,
+        ),
+    ] = None
+    record: Annotated[
+        Path | None,
+        typer.Option(
+            "--record",
+            metavar="FILE",
+            help="Write all messages into an LCM log; see `recording`.",
+            show_default=False,
+        ),
+    ] = None
+    record_channels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--record-channels",
+            metavar="PATTERN",
+            help="Record only such topics ('/robot1/*') or channels ('*#sensor_msgs.Image'); several times.",
+            show_default=False,
+        ),
+    ] = None
+    record_without: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--record-without", metavar="PATTERN", help="Leave such ones out; several times.", show_default=False
+        ),
+    ] = None
+    record_split_mb: Annotated[
+        float | None,
+        typer.Option(
+            "--record-split",
+            metavar="MB",
+            min=0.001,
+            max=1_000_000,
+            help="Begin another file (a.1.lcmlog, a.2.lcmlog) when one has reached the size.",
+            show_default=False,
+        ),
+    ] = None
+    loss_bound_s: Annotated[
+        float | None,
+        typer.Option(
+            "--loss-bound",
+            metavar="SECONDS",
+            min=0.5,
+            max=3600,
+            help="End a call that moves the robot when nobody has acknowledged it for so long; 2 unless given.",
+            show_default=False,
+        ),
+    ] = None
+    reload: Annotated[
+        bool,
+        typer.Option("--reload", help="Restart what changes: each module whose sources are written while it runs."),
+    ] = False
+    daemon: Annotated[bool, typer.Option("--daemon", help="Go on in the background once all is ready.")] = False
+    log_stdout: Annotated[
+        bool,
+        typer.Option("--log-stdout", help="Show what all processes log, too, as containers' logs are expected to."),
+    ] = False
+    as_json: options.JsonLines = False
+
+    @property
+    def said(self) -> tuple[str, ...]:
+        """The texts for agents, in their order."""
+        return tuple(self.say or ())
+
+    @property
+    def mode(self) -> Mode:
+        """Where the modules run: in a process each, all in one, or all in one that does not wait."""
+        return "virtual" if self.virtual_time else "in-process" if self.in_process else "live"
