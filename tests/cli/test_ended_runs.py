@@ -16,6 +16,7 @@ import pytest
 
 from dimos_streams.cli.bridge_client.answers import HEALTH
 from dimos_streams.cli.bridge_client.connection import BridgeUnreachableError, find_bridge
+from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from tests.cli.machine import ROVER, Machine, Result, read_until
 from tests.cli.test_terminal import terminal
@@ -91,7 +92,7 @@ def test_whoever_waits_for_a_run_that_dies_is_told_and_its_calls_are_listed_afte
     for command in ("stop", "status"):
         assert re.search(rf"no run lives; {last}; `dimos-streams run BLUEPRINT` starts one\n", machine(command).err)
     monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(machine.state))
-    guessed, named = find_bridge(None, None, None), find_bridge(None, 9, None)
+    guessed, named = find_bridge(BridgeChoice()), find_bridge(BridgeChoice(port=9))
     assert (guessed.url, guessed.is_guess, named.is_guess) == (f"http://127.0.0.1:{BRIDGE_PORT}", True, False)
     with pytest.raises(BridgeUnreachableError, match=rf"no bridge answers .*; {last}"):
         asyncio.run(replace(guessed, url=named.url).get("/healthz", HEALTH))

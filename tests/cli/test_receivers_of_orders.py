@@ -17,6 +17,7 @@ from dimos_streams.cli.bridge_client import robot_orders
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.bridge_client.robot_orders import OrderResult, Receiver, give, receivers
 from dimos_streams.cli.commands.of_runs.calls import say
+from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.errors import UnknownRobotError, UserError
 from dimos_streams.runtime import registry
 from tests.client.event_server import EventServer, Peer, event_server
@@ -39,7 +40,7 @@ def test_a_run_is_stopped_by_the_bridge_that_its_other_commands_ask(
     monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
     record = living_record().model_copy(update={"port": port, "bridge": bridge, "token": "secret"})
     registry.write(record)
-    (receiver,) = receivers(None, None, None, None)
+    (receiver,) = receivers(BridgeChoice())
     assert receiver.name == record.run_id
     assert (receiver.address and receiver.address.url) == url
     assert (receiver.address and receiver.address.token) == (url and "secret")
@@ -50,9 +51,9 @@ def test_an_order_with_an_address_needs_no_right_to_look_for_runs() -> None:
     directory.mkdir(parents=True)
     with shut(directory):
         for url, port in (("http://127.0.0.1:8420", None), (None, 8420)):
-            (receiver,) = receivers(None, url, port, None)
+            (receiver,) = receivers(BridgeChoice(url=url, port=port))
             assert receiver.name == "http://127.0.0.1:8420"
-        for look in (partial(receivers, None, None, None, None), registry.run_dirs):
+        for look in (partial(receivers, BridgeChoice()), registry.run_dirs):
             with pytest.raises(UserError, match=rf"^the runs in {directory} .+: Permission denied; "):
                 look()
 
@@ -134,5 +135,5 @@ def test_which_of_several_runs_is_meant_is_said_once(
         ]
         monkeypatch.setattr(registry, "runs", lambda: living)
         with pytest.raises(BridgeUnreachableError):
-            say("hello")
+            say("hello", bridge=BridgeChoice())
     assert capsys.readouterr().err == "several runs live: new-1, the newest, is meant, not old-1\n"

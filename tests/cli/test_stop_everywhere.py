@@ -12,6 +12,7 @@ import pytest
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
 from dimos_streams.cli.commands.of_runs import logs, stop
 from dimos_streams.cli.commands.of_runs.skills import skills
+from dimos_streams.cli.terminal.bridge_choice import BridgeChoice, SeldomBridge
 from dimos_streams.errors import DimosStreamsError, UserError
 
 
@@ -23,10 +24,10 @@ def test_the_own_part_ends_where_the_bridge_is_gone(monkeypatch: pytest.MonkeyPa
         ended: list[object] = []
         connection = "dimos_streams.cli.bridge_client.connection"
         monkeypatch.setattr(f"{connection}.find_run", lambda *_, **__: run)
-        monkeypatch.setattr(f"{connection}.find_bridge_of", lambda *_: BridgeAddress(url, None))
+        monkeypatch.setattr(f"{connection}.find_bridge", lambda *_: BridgeAddress(url, None))
         monkeypatch.setattr(stop, "_stop_here", lambda run, as_json: ended.append(run))
         with pytest.raises(DimosStreamsError, match=r"of the other parts, not all have stopped: .*127\.0\.0\.1"):
-            stop.stop(everywhere=True)
+            stop.stop(everywhere=True, bridge=SeldomBridge())
     assert ended == [run]
 
 
@@ -43,8 +44,8 @@ def test_a_process_that_a_part_does_not_have_is_typed_wrong(
         "dimos_streams.cli.bridge_client.connection.find_bridge", lambda *_: BridgeAddress("http://x", None)
     )
     with pytest.raises(UserError, match=r"has no log of a process 'brigde'; did you mean 'bridge'\? \(run, bridge, "):
-        logs.logs(machine="brain-side", process="brigde")
-    logs.logs(machine="brain-side", process="robot1/skills")
+        logs.logs(machine="brain-side", process="brigde", bridge=logs.LogsBridge())
+    logs.logs(machine="brain-side", process="robot1/skills", bridge=logs.LogsBridge())
     assert capsys.readouterr().out == "of robot1.skills\n", "as its file is called"
 
 
@@ -57,7 +58,7 @@ def test_where_the_bridge_is_on_a_machine_that_is_not_there_it_is_said_which(mon
         with pytest.raises(
             DimosStreamsError, match="is on machine 'brain-side'; start its part there, or give --url"
         ):
-            skills()
+            skills(bridge=BridgeChoice())
 
 
 def test_of_several_runs_the_part_of_the_one_that_is_named_is_meant(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,14 +76,14 @@ def test_of_several_runs_the_part_of_the_one_that_is_named_is_meant(monkeypatch:
     )
     monkeypatch.setattr("dimos_streams.cli.bridge_client.machine_parts.stop_part", stop_part)
     monkeypatch.setattr(stop, "_stop_here", lambda run, as_json: asked.append(run.run_id))
-    stop.stop(machine="head", run="r8")
-    stop.stop("r7", machine="arm")
-    stop.stop(machine="arm")
-    stop.stop(machine="arm", run="r8")
-    stop.stop(machine="leg")
+    stop.stop(machine="head", bridge=SeldomBridge(run="r8"))
+    stop.stop("r7", machine="arm", bridge=SeldomBridge())
+    stop.stop(machine="arm", bridge=SeldomBridge())
+    stop.stop(machine="arm", bridge=SeldomBridge(run="r8"))
+    stop.stop(machine="leg", bridge=SeldomBridge())
     assert asked == [("http://127.0.0.1:8", "head"), "r7", "r9", ("http://127.0.0.1:8", "arm"), "r8"]
     for machine in ("arm", "head"):
         with pytest.raises(UserError, match="several runs are called 'b'; name one of them by its id: r9, "):
-            stop.stop(machine=machine, run="b")
+            stop.stop(machine=machine, bridge=SeldomBridge(run="b"))
     with pytest.raises(UserError, match="no living run is called 'r1'"):
-        stop.stop(machine="arm", run="r1")
+        stop.stop(machine="arm", bridge=SeldomBridge(run="r1"))

@@ -7,10 +7,11 @@ import os
 import random
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.named_runs import newest_of, refuse_several, runs_called
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.client.asking_again import UNKNOWN
@@ -51,7 +52,7 @@ class BridgeAddress:
     token: str | None = None
     elsewhere: str = ""
     """The machine that has the bridge of the run here, if that is one of several and does not know the URL."""
-    run: RunRecord | None = None
+    run: RunRecord | None = field(default=None, compare=False)
     """The run of this machine whose bridge it is; None if nobody knows that."""
     is_guess: bool = False
     """True if nobody named it and no run lives that could have: it is the usual one."""
@@ -156,18 +157,32 @@ def _type_of(response: requests.Response) -> str:
     return str(response.headers.get("Content-Type", ""))
 
 
-def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeAddress:
-    """Return the bridge that options name, else that of the newest living run with one, which is said if there are
-    several, else the one at the usual port.
+def find_bridge(choice: BridgeChoice) -> BridgeAddress:
+    """Return the bridge of a choice: that of the run, URL or port that it names, else that of the newest living run
+    with one, which is said if there are several, else the one at the usual port.
 
-    A living run's token is used if none is given. Raises ``UserError`` for options that contradict each other.
+    A living run's token is used if none is given. Raises ``UserError`` for a choice that contradicts itself, and for
+    a run that has no bridge.
     """
+    choice.check()
+    if choice.run is not None:
+        record = find_run(choice.run)
+        if (address := bridge_of(record, choice.token)) is None:
+            raise UserError(f"run {record.run_id} has no bridge that could be asked")
+        return address
+    if choice.url is not None:
+        return BridgeAddress(bridge_url(choice.url), choice.token)
+    return _bridge_here(choice.port, choice.token)
+
+
+def bridge_of(run: RunRecord, token: str | None = None) -> BridgeAddress | None:
+    """Return the bridge of a run, with the run's own token if none is given; None if it has no bridge."""
+    return None if run.bridge_url is None else BridgeAddress(run.bridge_url, token or run.token, run=run)
+
+
+def _bridge_here(port: int | None, token: str | None) -> BridgeAddress:
     from dimos_streams.runtime.registry import runs
 
-    if url is not None and port is not None:
-        raise UserError("--url and --port name the same thing; give one of them")
-    if url is not None:
-        return BridgeAddress(bridge_url(url), token)
     try:
         living = [run for run in runs() if port in (None, run.port)]
     except UserError:
@@ -175,30 +190,12 @@ def find_bridge(url: str | None, port: int | None, token: str | None) -> BridgeA
             raise
         living = []  # with an address nothing of them is needed, but for a token that was not given
     for run in living:
-        if run.bridge_url is not None:
+        if (address := bridge_of(run, token)) is not None:
             newest_of([run, *(each for each in living if each.bridge_url not in (None, run.bridge_url))])
-            return BridgeAddress(run.bridge_url, token or run.token, run=run)
+            return address
     elsewhere = next((run.bridge_on for run in living if run.bridge_on), "")
     is_guess = port is None and not living
     return BridgeAddress(f"http://127.0.0.1:{port or BRIDGE_PORT}", token, elsewhere, is_guess=is_guess)
-
-
-def find_bridge_of(run: str | None, url: str | None, port: int | None, token: str | None) -> BridgeAddress:
-    """Return the bridge of a run, or without a run what ``find_bridge`` finds. Raises ``UserError``, also for a run
-    that has no bridge."""
-    refuse_two_bridges(run, url, port)
-    if run is None:
-        return find_bridge(url, port, token)
-    record = find_run(run)
-    if record.bridge_url is None:
-        raise UserError(f"run {record.run_id} has no bridge that could be asked")
-    return BridgeAddress(record.bridge_url, token or record.token, run=record)
-
-
-def refuse_two_bridges(run: str | None, url: str | None, port: int | None) -> None:
-    """Raise ``UserError`` for options that name a bridge twice."""
-    if run is not None and (url is not None or port is not None):
-        raise UserError("--run names a bridge as --url and --port do; give one of them")
 
 
 @asynccontextmanager

@@ -10,10 +10,11 @@ from typing import Any
 from dimos_streams.cli.bridge_client.connection import (
     BridgeAddress,
     BridgeUnreachableError,
+    bridge_of,
     find_bridge,
     find_run,
-    refuse_two_bridges,
 )
+from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order
 from dimos_streams.errors import CallInDoubtError, DimosStreamsError, UnknownRobotError
@@ -51,27 +52,21 @@ class OrderResult:
         return {"run": self.receiver, "done": self.done, "text": self.text, **self.report}
 
 
-def receivers(run: str | None, url: str | None, port: int | None, token: str | None) -> list[Receiver]:
-    """Return the bridge that options name, else those of all living runs, else the one at the usual port.
+def receivers(choice: BridgeChoice) -> list[Receiver]:
+    """Return the bridge that a choice names, else those of all living runs, else the one at the usual port.
 
-    Raises ``UserError`` for options that contradict each other, and for a name that no run has, or several.
+    Raises ``UserError`` for a choice that contradicts itself, and for a name that no run has, or several.
     """
     from dimos_streams.runtime.registry import runs
 
-    refuse_two_bridges(run, url, port)
-    named = url is not None or port is not None
+    choice.check()
     # An order with an address needs no run of this machine, nor the right to look for any.
-    living = [find_run(run, alone=True)] if run is not None else [] if named else runs()
+    named = None if choice.run is None else find_run(choice.run, alone=True)
+    living = [named] if named is not None else [] if choice.has_address else runs()
     if not living:
-        address = find_bridge(url, port, token)
+        address = find_bridge(choice)
         return [Receiver(address.url, address)]
-    return [
-        Receiver(
-            record.run_id,
-            None if record.bridge_url is None else BridgeAddress(record.bridge_url, token or record.token),
-        )
-        for record in living
-    ]
+    return [Receiver(record.run_id, bridge_of(record, choice.token)) for record in living]
 
 
 async def give(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.cli.bridge_client.answers import HEALTH, MODULES
-from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
+from dimos_streams.cli.bridge_client.connection import BridgeUnreachableError, bridge_of
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.answers import ModuleAnswer
@@ -60,9 +60,8 @@ def _up_s(record: RunRecord) -> float:
 
 async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[ModuleAnswer]]:
     """Return the state of a run's bridge, and the modules that it knows of."""
-    if record.bridge_url is None:
+    if (address := bridge_of(record)) is None:
         return {"url": None, "status": "none"}, []
-    address = BridgeAddress(record.bridge_url, record.token)
     try:
         health, modules = await asyncio.gather(address.get("/healthz", HEALTH), address.get("/modules", MODULES))
     except BridgeUnreachableError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.bridge_choice import Token
 from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.hub.settings import HubSettings
 
@@ -50,7 +51,7 @@ def serve(
     database: Database = _DEFAULTS.database,
     host: Annotated[str, typer.Option("--host", help="Anything but loopback needs a token.")] = _DEFAULTS.host,
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free one.")] = _DEFAULTS.port,
-    token: options.Token = None,
+    token: Token = None,
     token_file: Annotated[
         Path | None,
         typer.Option("--token-file", metavar="FILE", help="The operators' token, from a file.", show_default=False),

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import os
-import shlex
 from typing import Annotated
 
 import typer
 
 from dimos_streams.cli.system import completion
-from dimos_streams.cli.terminal.output import note
-from dimos_streams.common.secrets import checked, know
 from dimos_streams.errors import UserError
 
 Blueprint = Annotated[
@@ -33,58 +29,6 @@ Settings = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line for scripts.")]
-Url = Annotated[
-    str | None,
-    typer.Option(
-        "--url",
-        metavar="URL",
-        help="Where the bridge is. Without it: the newest living run's, or else port 7780 of this machine.",
-        show_default=False,
-    ),
-]
-Port = Annotated[
-    int | None,
-    typer.Option("--port", min=1, max=65535, help="The bridge's port on this machine.", show_default=False),
-]
-_TOKEN_VARIABLE = "DIMOS_STREAMS_TOKEN"
-
-
-def environment_token() -> str | None:
-    """Return the token that the environment has, or None; it is looked for in texts from now on. Raises ``UserError``
-    for one that can't be sent, also for an empty one: whoever set it thinks that there is a token."""
-    given = os.environ.get(_TOKEN_VARIABLE)
-    return None if given is None else _known_token(given, _TOKEN_VARIABLE)
-
-
-def _known_token(token: str, where: str) -> str:
-    know(checked(token, where), where="the token")
-    return token
-
-
-def _checked_token(context: typer.Context, value: str | None) -> str | None:
-    """Return the token of the command line, or else of the environment."""
-    return _typed_token(context, value) or environment_token()
-
-
-def _typed_token(context: typer.Context, value: str | None) -> str | None:
-    """Return the token of the command line, which every user can see."""
-    if value is None or "token" not in given_on_command_line(context):
-        return None
-    _known_token(value, "--token")
-    note(f"--token shows the token in the list of processes, to every user; {_TOKEN_VARIABLE} does not")
-    return value
-
-
-_TOKEN_HELP = "What the bridge asks of every request. Better given as the variable: arguments are no secret."
-Token = Annotated[
-    str | None,
-    typer.Option("--token", envvar=_TOKEN_VARIABLE, callback=_checked_token, help=_TOKEN_HELP, show_default=False),
-]
-TypedToken = Annotated[
-    str | None,
-    typer.Option("--token", callback=_typed_token, help=_TOKEN_HELP, show_default=False),
-]
-"""The token for commands that seldom ask a bridge: that of the environment they read if they do."""
 BusUrl = Annotated[
     str | None,
     typer.Option(
@@ -170,12 +114,6 @@ def named_run(argument: str | None, option: str | None) -> str | None:
     return option if argument is None else argument
 
 
-def bridge_named(run: str | None, url: str | None, port: int | None) -> str:
-    """The options, as typed behind a command, that name the bridge that ``run``, ``url`` and ``port`` do."""
-    given = {"--run": run, "--url": url, "--port": None if port is None else str(port)}
-    return "".join(f" {option} {shlex.quote(value)}" for option, value in given.items() if value is not None)
-
-
 def checked_seed(value: int | None) -> int | None:
     """Return a given seed. Raises ``UserError`` for a negative one."""
     if value is not None and value < 0:
@@ -191,11 +129,3 @@ def given_on_command_line(context: typer.Context) -> dict[str, str]:
         if source is not None and source.name == "COMMANDLINE" and option.param_type_name == "option":
             found[str(option.name)] = option.opts[0]
     return found
-
-
-def asks_bridge_named(url: str | None, port: int | None, token: str | None, *, is_asked: bool, by: str) -> bool:
-    """Return whether options name a bridge to a command that asks one only ``by`` other options. Raises
-    ``UserError`` if it asks none."""
-    if not is_asked and (url, port, token) != (None, None, None):
-        raise UserError(f"--url, --port and --token are of the bridge that {by} asks; without it none is asked")
-    return (url, port) != (None, None)

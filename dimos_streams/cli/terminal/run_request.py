@@ -10,6 +10,7 @@ import typer
 
 from dimos_streams.cli.system.foxglove_option import FOXGLOVE
 from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.bridge_choice import Token
 
 Mode = Literal["live", "in-process", "virtual"]
 
@@ -106,7 +107,7 @@ class RunRequest:
             show_default=False,
         ),
     ] = None
-    token: options.Token = None
+    token: Token = None
     hub: Annotated[
         str | None,
         typer.Option(

@@ -11,6 +11,7 @@ from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.commands.of_runs import call_options
 from dimos_streams.cli.exit_codes import code_of
 from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
 from dimos_streams.errors import CallRejectedError, RobotNeededError, SkillError, UnknownSkillError, UserError
 
@@ -54,10 +55,8 @@ def call(
     robot: options.FleetRobot = None,
     wait: call_options.Wait = "close",
     timeout: call_options.Timeout = None,
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.JsonLines = False,
 ) -> None:
     """Call a skill and show what it says; exits with 0 only if it completed.
@@ -75,17 +74,14 @@ def call(
         timeout_s=timeout,
         as_json=as_json,
         caller=caller or CLI,
-        bridge=options.bridge_named(run, url, port),
+        bridge=str(bridge),
         terms={"idempotency_key": idempotency_key, "on_duplicate": on_duplicate, "on_loss": on_loss},
         lease_wait_s=lease_wait,
         robot=robot,
     )
 
-    _exit_by(
-        at_bridge(
-            lambda gateway: _called(gateway, skill, arguments or (), arguments_json, chosen), run, url, port, token
-        )
-    )
+    event = at_bridge(lambda gateway: _called(gateway, skill, arguments or (), arguments_json, chosen), bridge)
+    _exit_by(event)
 
 
 async def _called(
@@ -131,10 +127,8 @@ def follow(
     robot: options.FleetRobot = None,
     wait: call_options.Wait = "close",
     timeout: call_options.FollowTimeout = None,
-    run: call_options.KeptRun = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: call_options.KeptBridge,
     as_json: options.JsonLines = False,
 ) -> None:
     """Show what a call that runs has said, and says until it is over; exits with 0 only if it completed.
@@ -147,11 +141,11 @@ def follow(
     from dimos_streams.cli.bridge_client.ended import show_call
     from dimos_streams.cli.system.async_runner import run_async
 
-    if (ended := _ended(run, url, port)) is not None:
+    if (ended := _ended(bridge)) is not None:
         _exit_by(run_async(show_call(ended, call_id, robot, as_json=as_json)))
         return
     chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, robot=robot)
-    _exit_by(at_bridge(lambda gateway: follow_call(gateway, call_id, chosen), run, url, port, token))
+    _exit_by(at_bridge(lambda gateway: follow_call(gateway, call_id, chosen), bridge))
 
 
 def calls(
@@ -159,10 +153,8 @@ def calls(
     every: Annotated[
         bool, typer.Option("--all", help="Also those by which programs look at agents: approvals, reviews, reports.")
     ] = False,
-    run: call_options.KeptRun = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: call_options.KeptBridge,
     as_json: options.Json = False,
 ) -> None:
     """List the calls that the bridge remembers, oldest first; what a skill runs stands below its call. Those by which
@@ -176,8 +168,8 @@ def calls(
         views = await gateway.calls(open_only=open_only)
         return views if every else await Declarations(gateway).without_looks(views)
 
-    if (ended := _ended(run, url, port)) is None:
-        found = at_bridge(remembered, run, url, port, token)
+    if (ended := _ended(bridge)) is None:
+        found = at_bridge(remembered, bridge)
     else:
         found = [view for view in calls_of(ended) if not (open_only and view.state == "closed")]
         left = sum(view.state != "closed" for view in found)
@@ -211,10 +203,8 @@ def cancel(
         str, typer.Option("--reason", help="Passed to the skill's caller.")
     ] = "cancelled by the operator",
     robot: options.FleetRobot = None,
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
     """Cancel a call, or all of them, and wait for the close; exits with 1 if one does not close within a bound."""
@@ -225,11 +215,11 @@ def cancel(
     if call_id is None:
         from dimos_streams.cli.commands.of_runs.robots import cancel_all
 
-        cancel_all(reason, run, url, port, token, as_json=as_json)
+        cancel_all(reason, bridge, as_json=as_json)
         return
     from dimos_streams.cli.bridge_client.calls.skill_calls import GOES_ON, cancel_call
 
-    view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason, robot), run, url, port, token)
+    view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason, robot), bridge)
     if as_json:
         write_json(view.model_dump(mode="json"), indent=2)
     if view.outcome is None:
@@ -246,10 +236,8 @@ def say(
     ] = False,
     wait: call_options.Wait = "answer",
     timeout: call_options.Timeout = None,
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.JsonLines = False,
 ) -> None:
     """Tell the agent something and show its reply. Of several agents it goes to the one whose name it begins with,
@@ -264,16 +252,15 @@ def say(
     """
     from dimos_streams.cli.bridge_client.agents import agents_named_by
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_saying
-    from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.bridge_client.machine_parts import absent_at
 
     if not text.strip():
         raise UserError(f"TEXT {text!r} says nothing")
-    address = find_bridge_of(run, url, port, token)
+    address = find_bridge(bridge)
 
     async def work(gateway: HttpGateway) -> ToolEvent:
-        bridge = options.bridge_named(run, url, port)
-        chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, bridge=bridge, agent=agent)
+        chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, bridge=str(bridge), agent=agent)
         given = {"text": text, "now": True} if now else {"text": text}
         try:
             return await follow_saying(gateway, given, chosen)
@@ -286,22 +273,19 @@ def say(
     _exit_by(event)
 
 
-def at_bridge(
-    work: Callable[[HttpGateway], Awaitable[T]], run: str | None, url: str | None, port: int | None, token: str | None
-) -> T:
+def at_bridge(work: Callable[[HttpGateway], Awaitable[T]], bridge: BridgeChoice) -> T:
     """The result of ``work`` with the bridge of the options. Raises ``UserError``, ``BridgeUnreachableError``."""
-    from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.bridge_client.connection import find_bridge
 
-    return _at(find_bridge_of(run, url, port, token), work)
+    return _at(find_bridge(bridge), work)
 
 
-def _ended(run: str | None, url: str | None, port: int | None) -> EndedRun | None:
+def _ended(bridge: BridgeChoice) -> EndedRun | None:
     """Return the run that the options name, if it has ended. Raises ``UserError``."""
-    from dimos_streams.cli.bridge_client.connection import refuse_two_bridges
     from dimos_streams.cli.bridge_client.ended import find_ended
 
-    refuse_two_bridges(run, url, port)
-    return None if run is None else find_ended(run)
+    bridge.check()
+    return None if bridge.run is None else find_ended(bridge.run)
 
 
 def _at(address: BridgeAddress, work: Callable[[HttpGateway], Awaitable[T]]) -> T:

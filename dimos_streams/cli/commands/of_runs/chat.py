@@ -5,14 +5,13 @@ from __future__ import annotations
 import typer
 
 from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 
 
 def chat(
     agent: options.AgentName = "",
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
 ) -> None:
     """Talk to the agent and watch its calls. /help lists the commands; Ctrl-D ends. Of several agents, what you say
     goes to the one whose name it begins with, 'robot1: …', if there is no `--agent`.
@@ -20,8 +19,8 @@ def chat(
     Input may also come through a pipe, a line at a time: each is said when the one before is answered, and the chat
     ends when all that they began is over. Then it exits with 0 only if all of it completed.
     """
-    from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.consoles.chat_console import run_chat
 
-    if code := run_chat(find_bridge_of(run, url, port, token), agent):
+    if code := run_chat(find_bridge(bridge), agent):
         raise typer.Exit(code)

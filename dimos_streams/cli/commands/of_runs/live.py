@@ -8,6 +8,7 @@ import typer
 
 from dimos_streams.cli.bridge_client.completion import run_modules
 from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import write, write_json, write_lines
 
 
@@ -20,19 +21,17 @@ def set_settings(
             show_default=False,
         ),
     ],
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
     """Change settings of modules that run: those that are live, as `config` shows them. At a fleet's hub the robot's
     name stands before the module's: `robot1/follow.distance_m=1`."""
-    from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.bridge_client.setting_changes import change_settings
     from dimos_streams.cli.system.async_runner import run_async
 
-    done = run_async(change_settings(find_bridge_of(run, url, port, token), assignments))
+    done = run_async(change_settings(find_bridge(bridge), assignments))
     if as_json:
         write_json(done.model_dump(mode="json"), indent=2)
     else:

@@ -2,15 +2,25 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.bridge_choice import SeldomBridge
 from dimos_streams.cli.terminal.output import note, write, write_json
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.connection import BridgeAddress
+
+
+@dataclass(frozen=True, kw_only=True)
+class LogsBridge(SeldomBridge):
+    """The choice of the bridge that reaches a part on another machine; the run may have ended if its logs are
+    here."""
+
+    run: options.KeptRunOption = None
 
 
 def logs(
@@ -20,23 +30,21 @@ def logs(
         str | None, typer.Option("--process", metavar="NAME", help="Only this process's log.", show_default=False)
     ] = None,
     machine: options.Machine = None,
-    run: options.KeptRunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.TypedToken = None,
+    *,
+    bridge: LogsBridge,
     as_json: options.JsonLines = False,
 ) -> None:
     """Show what the processes of a run have logged; of the part on another machine its newest lines."""
-    from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.bridge_client.machine_parts import part_here
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.cli.terminal.log_files import RunLogs, find_run_dir
 
-    selector = options.named_run(selector, run)
-    elsewhere = options.asks_bridge_named(url, port, token, is_asked=machine is not None, by="--machine")
-    part = None if machine is None or elsewhere else part_here(machine, selector)
+    selector = options.named_run(selector, bridge.run)
+    bridge.refuse_unless(machine is not None, by="--machine")
+    part = None if machine is None or bridge.has_address else part_here(machine, selector)
     if machine is not None and part is None:
-        address = find_bridge_of(selector, url, port, token or options.environment_token())
+        address = find_bridge(bridge.of(selector))
         run_async(_write_logs_of(address, machine, process, follow=follow, as_json=as_json))
         return
     run_dir = find_run_dir(selector) if part is None else part.run_dir

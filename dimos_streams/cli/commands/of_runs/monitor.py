@@ -3,22 +3,21 @@
 from __future__ import annotations
 
 from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 
 
 def monitor(
     agent: options.AgentName = "",
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.JsonLines = False,
 ) -> None:
     """Show what the monitor reports: what agents do, calls, approvals, health. Until Ctrl-C.
 
     With `--json` each message is a line, as `WS /monitor` sends it. An agent knows that somebody watches it.
     """
-    from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.consoles.monitor_console import watch
     from dimos_streams.cli.system.async_runner import run_async
 
-    run_async(watch(find_bridge_of(run, url, port, token), agent, as_json=as_json))
+    run_async(watch(find_bridge(bridge), agent, as_json=as_json))

@@ -9,6 +9,7 @@ import typer
 
 from dimos_streams.cli.commands.of_runs.calls import at_bridge
 from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note, write, write_json, write_lines
 
 if TYPE_CHECKING:
@@ -36,17 +37,15 @@ def approvals(
         ),
     ] = "",
     agent: options.AgentName = "",
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
     """List the calls that wait for an operator's decision, with all their arguments, and all steps of plans."""
     from dimos_streams.cli.bridge_client.operator_commands import pending
     from dimos_streams.cli.terminal.approval_text import HEADERS, approval_lines
 
-    found = _at_agent(lambda gateway: pending(gateway, agent, approval), run, url, port, token)
+    found = _at_agent(lambda gateway: pending(gateway, agent, approval), bridge)
     if as_json:
         write_json([view.model_dump(mode="json") for view in found], indent=2)
     elif found:
@@ -69,10 +68,8 @@ def approve(
         ),
     ] = None,
     agent: options.AgentName = "",
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
     """Let a call begin that waits for approval, as it is shown then, or with changed arguments."""
@@ -80,10 +77,7 @@ def approve(
 
     done = _at_agent(
         lambda gateway: decide(gateway, approval, "approve", changes=arguments or (), agent=agent),
-        run,
-        url,
-        port,
-        token,
+        bridge,
     )
     _show(done, as_json)
 
@@ -92,45 +86,37 @@ def reject(
     approval: Approval,
     reason: Reason = "",
     agent: options.AgentName = "",
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
     """Refuse a call that waits for approval."""
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
-    done = _at_agent(
-        lambda gateway: decide(gateway, approval, "reject", reason=reason, agent=agent), run, url, port, token
-    )
+    done = _at_agent(lambda gateway: decide(gateway, approval, "reject", reason=reason, agent=agent), bridge)
     _show(done, as_json)
 
 
 def pause(
     reason: Reason = "",
     agent: options.AgentName = "",
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
     """Hold the robot still and begin nothing new. Exit code 1 unless every velocity gate says that it holds."""
-    _command("pause", {"reason": reason}, agent, run, url, port, token, as_json=as_json)
+    _command("pause", {"reason": reason}, agent, bridge, as_json=as_json)
 
 
 def resume(
     reason: Reason = "",
     agent: options.AgentName = "",
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
     """Go on after a pause, or leave step mode."""
-    _command("resume", {"reason": reason}, agent, run, url, port, token, as_json=as_json)
+    _command("resume", {"reason": reason}, agent, bridge, as_json=as_json)
 
 
 def step(
@@ -139,14 +125,12 @@ def step(
         typer.Argument(metavar="[on|off|once]", help="Step mode on or off; once lets one call go that waits."),
     ] = "once",
     agent: options.AgentName = "",
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
     """Let the agent's calls begin one by one."""
-    _command("step", {"mode": mode}, agent, run, url, port, token, as_json=as_json)
+    _command("step", {"mode": mode}, agent, bridge, as_json=as_json)
 
 
 def abort(
@@ -155,65 +139,54 @@ def abort(
     ] = False,
     reason: Reason = "",
     agent: options.AgentName = "",
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
     """End the agent's missions and their calls. Exit code 1 unless every velocity gate has held the robot still."""
-    _command("abort", {"rollback": rollback, "reason": reason}, agent, run, url, port, token, as_json=as_json)
+    _command("abort", {"rollback": rollback, "reason": reason}, agent, bridge, as_json=as_json)
 
 
 def undo(
     count: Annotated[int, typer.Argument(metavar="[COUNT]", min=1, help="How many calls, newest first.")] = 1,
     agent: options.AgentName = "",
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
     """Take back the newest calls of the agent, newest first. Exit code 1 if one of them could not be."""
-    _command("undo", {"count": count}, agent, run, url, port, token, as_json=as_json)
+    _command("undo", {"count": count}, agent, bridge, as_json=as_json)
 
 
 def forget(
     agent: options.AgentName = "",
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
     """Begin a new conversation with an agent; its record stays."""
-    _command("forget", {}, agent, run, url, port, token, as_json=as_json)
+    _command("forget", {}, agent, bridge, as_json=as_json)
 
 
-def _at_agent(
-    work: Callable[[HttpGateway], Awaitable[T]], run: str | None, url: str | None, port: int | None, token: str | None
-) -> T:
+def _at_agent(work: Callable[[HttpGateway], Awaitable[T]], bridge: BridgeChoice) -> T:
     """See ``at_bridge``; an error that asks for an agent's name says which option takes it."""
     from dimos_streams.cli.bridge_client.agents import agents_named_by
 
     with agents_named_by("--agent NAME"):
-        return at_bridge(work, run, url, port, token)
+        return at_bridge(work, bridge)
 
 
 def _command(
     name: str,
     arguments: dict[str, Any],
     agent: str,
-    run: str | None,
-    url: str | None,
-    port: int | None,
-    token: str | None,
+    bridge: BridgeChoice,
     *,
     as_json: bool,
 ) -> None:
     from dimos_streams.cli.bridge_client.operator_commands import order
 
-    _show(_at_agent(lambda gateway: order(gateway, name, arguments, agent), run, url, port, token), as_json)
+    _show(_at_agent(lambda gateway: order(gateway, name, arguments, agent), bridge), as_json)
 
 
 def _show(done: CommandResult, as_json: bool) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dimos_streams.cli.system import completion
 from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import write, write_json
 
 if TYPE_CHECKING:
@@ -19,25 +21,29 @@ Robot = Annotated[
     typer.Argument(metavar="[ROBOT]", help="Its namespace (`robot1`). Without it: every robot.", show_default=False),
 ]
 Reason = Annotated[str, typer.Option("--reason", help="Shown while it lasts.", show_default=False)]
-RunOption = Annotated[
-    str | None,
-    typer.Option(
-        "--run",
-        metavar="RUN",
-        help="A run's id, blueprint or process id. Without it: all living runs.",
-        autocompletion=completion.living_runs,
-        show_default=False,
-    ),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bridges(BridgeChoice):
+    """The choice of the bridges that an order goes to: one, or those of all living runs."""
+
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="A run's id, blueprint or process id. Without it: all living runs.",
+            autocompletion=completion.living_runs,
+            show_default=False,
+        ),
+    ] = None
 
 
 def stop_robot(
     robot: Robot = "",
     reason: Reason = "",
-    run: RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: Bridges,
     as_json: options.Json = False,
 ) -> None:
     """Have robots stand still, at once, until `release-robot`. Exit code 1 unless every velocity gate says it holds.
@@ -45,43 +51,36 @@ def stop_robot(
     It goes past agents and queues: the bridge itself holds the velocity gates, against teleoperation too, ends the
     motions that run, and begins no other.
     """
-    _order("/robots/stop", robot, reason, run, url, port, token, as_json=as_json)
+    _order("/robots/stop", robot, reason, bridge, as_json=as_json)
 
 
 def release_robot(
     robot: Robot = "",
-    run: RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: Bridges,
     as_json: options.Json = False,
 ) -> None:
     """Let robots move again after `stop-robot`. Nothing goes on by itself: what was ended is to be asked for anew."""
-    _order("/robots/release", robot, "", run, url, port, token, as_json=as_json)
+    _order("/robots/release", robot, "", bridge, as_json=as_json)
 
 
-def cancel_all(
-    reason: str, run: str | None, url: str | None, port: int | None, token: str | None, *, as_json: bool
-) -> None:
+def cancel_all(reason: str, bridge: BridgeChoice, *, as_json: bool) -> None:
     """Cancel every call; raises ``typer.Exit(1)`` if one does not end within a bound."""
-    _order("/calls/cancel", "", reason, run, url, port, token, as_json=as_json)
+    _order("/calls/cancel", "", reason, bridge, as_json=as_json)
 
 
 def _order(
     order: Order,
     robot: str,
     reason: str,
-    run: str | None,
-    url: str | None,
-    port: int | None,
-    token: str | None,
+    bridge: BridgeChoice,
     *,
     as_json: bool,
 ) -> None:
     from dimos_streams.cli.bridge_client.robot_orders import give, receivers
     from dimos_streams.cli.system.async_runner import run_async
 
-    to = receivers(run, url, port, token)
+    to = receivers(bridge)
 
     def show(result: OrderResult) -> None:
         if not as_json:

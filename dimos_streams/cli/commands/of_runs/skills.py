@@ -9,6 +9,7 @@ import typer
 from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.commands.of_runs.calls import at_bridge
 from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note, terminal_width, write, write_json
 from dimos_streams.errors import UnknownSkillError
 
@@ -28,17 +29,15 @@ def skills(
             show_default=False,
         ),
     ] = None,
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.Token = None,
+    *,
+    bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
     """List the skills that running modules offer, with their arguments; those in brackets may be left out. With a
     NAME, describe that skill: types, defaults, whether it moves the robot, what a call needs and does to others."""
     from dimos_streams.cli.terminal.skill_text import list_lines, skill_lines
 
-    found = at_bridge(lambda gateway: gateway.skills(), run, url, port, token)
+    found = at_bridge(lambda gateway: gateway.skills(), bridge)
     if name is not None:
         skill = _named(name, found)
         if as_json:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dimos_streams.cli.terminal import options
+from dimos_streams.cli.terminal.bridge_choice import SeldomBridge
 from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.errors import DimosStreamsError, UserError
 
@@ -25,35 +26,33 @@ def stop(
         typer.Option("--everywhere", help="First the parts of the run on all other machines, through the bridge."),
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="All living runs of this machine.")] = False,
-    run: options.RunOption = None,
-    url: options.Url = None,
-    port: options.Port = None,
-    token: options.TypedToken = None,
+    *,
+    bridge: SeldomBridge,
     as_json: options.Json = False,
 ) -> None:
     """Stop a run, and wait until all its processes have gone; of one on several machines, the part on this one."""
-    from dimos_streams.cli.bridge_client.connection import find_bridge_of, find_run, living_runs
+    from dimos_streams.cli.bridge_client.connection import find_bridge, find_run, living_runs
     from dimos_streams.cli.bridge_client.machine_parts import part_here, stop_part
     from dimos_streams.cli.system.async_runner import run_async
 
-    selector = options.named_run(selector, run)
+    selector = options.named_run(selector, bridge.run)
     if machine is not None and everywhere:
         raise UserError("--machine names one part and --everywhere means all; give one of them")
     if every and (selector or machine) is not None:
         raise UserError(f"--all is every run, and {selector or machine!r} names one; give one of them")
     asks = machine is not None or (everywhere and not every)
-    elsewhere = options.asks_bridge_named(url, port, token, is_asked=asks, by="--machine or --everywhere")
-    part = None if machine is None or elsewhere else part_here(machine, selector, alone=True)
+    bridge.refuse_unless(asks, by="--machine or --everywhere")
+    part = None if machine is None or bridge.has_address else part_here(machine, selector, alone=True)
     if machine is not None and part is None:
         named = None if selector is None else find_run(selector, alone=True).run_id
-        address = find_bridge_of(named, url, port, token or options.environment_token())
+        address = find_bridge(bridge.of(named))
         run_async(stop_part(address, machine))
         _say_stopped({"machine": machine}, f"the part on {machine} has stopped", as_json=as_json)
         return
     problems: list[str] = []
     for each in living_runs() if every else [part or find_run(selector, alone=True)]:
         try:
-            others = _stop_others(each, url, port, token, as_json=as_json) if everywhere else []
+            others = _stop_others(each, bridge, as_json=as_json) if everywhere else []
             _stop_here(each, as_json=as_json)  # whatever became of the others: this one can be reached
             if others:
                 raise DimosStreamsError(f"of the other parts, not all have stopped: {'; '.join(others)}")
@@ -65,16 +64,15 @@ def stop(
         raise DimosStreamsError(f"not all runs have stopped: {'; '.join(problems)}")
 
 
-def _stop_others(run: RunRecord, url: str | None, port: int | None, token: str | None, *, as_json: bool) -> list[str]:
+def _stop_others(run: RunRecord, bridge: SeldomBridge, *, as_json: bool) -> list[str]:
     """End the parts of a run on other machines; which could not be, and why."""
-    from dimos_streams.cli.bridge_client.connection import find_bridge_of
+    from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.bridge_client.machine_parts import machines_at, stop_part
     from dimos_streams.cli.system.async_runner import run_async
 
     problems: list[str] = []
     try:
-        named = run.run_id if (url, port) == (None, None) else None
-        address = find_bridge_of(named, url, port, token or options.environment_token())
+        address = find_bridge(bridge.of(None if bridge.has_address else run.run_id))
         others = [name for name, alive in run_async(machines_at(address)).items() if alive and name != run.machine]
     except DimosStreamsError as error:
         return [str(error)]

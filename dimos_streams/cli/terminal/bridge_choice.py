@@ -1,0 +1,109 @@
+"""The bridge that a command asks, as options choose it."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from dimos_streams.cli.terminal.options import RunOption, given_on_command_line
+from dimos_streams.cli.terminal.output import note
+from dimos_streams.common.secrets import checked, know
+from dimos_streams.errors import UserError
+
+_TOKEN_VARIABLE = "DIMOS_STREAMS_TOKEN"
+
+
+def environment_token() -> str | None:
+    """Return the token that the environment has, or None; it is looked for in texts from now on. Raises ``UserError``
+    for one that can't be sent, also for an empty one: whoever set it thinks that there is a token."""
+    given = os.environ.get(_TOKEN_VARIABLE)
+    return None if given is None else _known_token(given, _TOKEN_VARIABLE)
+
+
+def _known_token(token: str, where: str) -> str:
+    know(checked(token, where), where="the token")
+    return token
+
+
+def _checked_token(context: typer.Context, value: str | None) -> str | None:
+    """Return the token of the command line, or else of the environment."""
+    return _typed_token(context, value) or environment_token()
+
+
+def _typed_token(context: typer.Context, value: str | None) -> str | None:
+    """Return the token of the command line, which every user can see."""
+    if value is None or "token" not in given_on_command_line(context):
+        return None
+    _known_token(value, "--token")
+    note(f"--token shows the token in the list of processes, to every user; {_TOKEN_VARIABLE} does not")
+    return value
+
+
+_TOKEN_HELP = "What the bridge asks of every request. Better given as the variable: arguments are no secret."
+Token = Annotated[
+    str | None,
+    typer.Option("--token", envvar=_TOKEN_VARIABLE, callback=_checked_token, help=_TOKEN_HELP, show_default=False),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BridgeChoice:
+    """The choice of a bridge: by a run, a URL or a port, or by none of them. Nothing is looked for yet, which
+    ``find_bridge`` does."""
+
+    run: RunOption = None
+    url: Annotated[
+        str | None,
+        typer.Option(
+            "--url",
+            metavar="URL",
+            help="Where the bridge is. Without it: the newest living run's, or else port 7780 of this machine.",
+            show_default=False,
+        ),
+    ] = None
+    port: Annotated[
+        int | None,
+        typer.Option("--port", min=1, max=65535, help="The bridge's port on this machine.", show_default=False),
+    ] = None
+    token: Token = None
+
+    @property
+    def has_address(self) -> bool:
+        """True if the bridge is named by its address, whatever runs there are."""
+        return (self.url, self.port) != (None, None)
+
+    def check(self) -> None:
+        """Raise ``UserError`` for options that name a bridge twice."""
+        if self.run is not None and self.has_address:
+            raise UserError("--run names a bridge as --url and --port do; give one of them")
+        if self.url is not None and self.port is not None:
+            raise UserError("--url and --port name the same thing; give one of them")
+
+    def __str__(self) -> str:
+        """Return the options as typed behind another command, which then asks the same bridge; without the token,
+        which may not be shown."""
+        given = {"--run": self.run, "--url": self.url, "--port": None if self.port is None else str(self.port)}
+        return "".join(f" {option} {shlex.quote(value)}" for option, value in given.items() if value is not None)
+
+
+@dataclass(frozen=True, kw_only=True)
+class SeldomBridge(BridgeChoice):
+    """The choice of a bridge for a command that asks one only by other options. A token of the environment is not
+    looked at unless it does."""
+
+    token: Annotated[
+        str | None, typer.Option("--token", callback=_typed_token, help=_TOKEN_HELP, show_default=False)
+    ] = None
+
+    def refuse_unless(self, is_asked: bool, *, by: str) -> None:
+        """Raise ``UserError`` for options that name a bridge to a command that asks none."""
+        if not is_asked and (self.has_address or self.token is not None):
+            raise UserError(f"--url, --port and --token are of the bridge that {by} asks; without it none is asked")
+
+    def of(self, run: str | None) -> BridgeChoice:
+        """Return the choice of the bridge that is asked, of a run unless that is None."""
+        return BridgeChoice(run=run, url=self.url, port=self.port, token=self.token or environment_token())
