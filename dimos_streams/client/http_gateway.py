@@ -109,7 +109,7 @@ class HttpGateway:
         if terms.get("idempotency_key") is None:
             response = await self._begun_once(body)
         else:
-            response = await in_own_thread(self._send, "POST", "/calls", body)
+            response = await in_own_thread(self.send, "POST", "/calls", body)
         return str(self._field(self._content(response), "call_id", str))
 
     async def begin(
@@ -155,7 +155,7 @@ class HttpGateway:
         async def ask() -> Any:
             within_s = max(0.0, deadline - clock.monotonic())
             path = f"/calls?{urlencode({'wait': 'close', 'timeout_s': within_s})}"
-            return self._content(await in_own_thread(self._send, "POST", path, body, self._timeout_s + within_s))
+            return self._content(await in_own_thread(self.send, "POST", path, body, self._timeout_s + within_s))
 
         content = await ask_until_answered(ask, IN_DOUBT)
         if isinstance(content, dict):
@@ -170,7 +170,7 @@ class HttpGateway:
         """
         body = {"robot": robot, "reason": reason}
         try:
-            response = await in_own_thread(self._send, "POST", order, body, ANSWER_S)
+            response = await in_own_thread(self.send, "POST", order, body, ANSWER_S)
         except NoAnswerError as error:
             if not error.may_have_arrived:
                 raise
@@ -221,6 +221,35 @@ class HttpGateway:
         if errors:
             raise errors[0]
 
+    def send(
+        self, method: str, path: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
+    ) -> requests.Response:
+        """Return the answer to one request, whatever its status; from any thread, which waits for it. Raises
+        ``NoAnswerError``."""
+        import requests
+
+        from dimos_streams.client.http_session import check_arrived, why
+
+        session: CuttableSession | None = None
+        try:
+            with self._session() as session:
+                response = session.request(
+                    method,
+                    self.url + path,
+                    json=body,
+                    headers=self._headers,
+                    timeout=self._timeout_s if timeout_s is None else timeout_s,
+                    allow_redirects=False,
+                )
+                check_arrived(response)
+        except (requests.RequestException, OSError, UnicodeError) as error:
+            if session is None or not session.has_connected:
+                text = f"the bridge at {self.url} can't be reached: {why(error)}"
+                raise NoAnswerError(text, may_have_arrived=False) from error
+            text = f"no answer came from the bridge at {self.url} ({why(error)})"
+            raise NoAnswerError(text, may_have_arrived=True) from error
+        return response
+
     def close(self) -> None:
         """Cut what is under way and refuse new requests. Twice is fine."""
         with self._guard:
@@ -249,7 +278,7 @@ class HttpGateway:
         keyed = {"idempotency_key": secrets.token_hex(8), **body}
 
         async def ask() -> requests.Response:
-            response = await in_own_thread(self._send, "POST", "/calls", keyed, self._timeout_s + wait_s)
+            response = await in_own_thread(self.send, "POST", "/calls", keyed, self._timeout_s + wait_s)
             self._content(response)
             return response
 
@@ -259,40 +288,13 @@ class HttpGateway:
         return await in_own_thread(self._request_blocking, method, path, body)
 
     def _request_blocking(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
-        return self._content(self._send(method, path, body))
-
-    def _send(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
-    ) -> requests.Response:
-        import requests
-
-        from dimos_streams.client.http_session import check_arrived, why
-
-        session: CuttableSession | None = None
-        try:
-            with self._session() as session:
-                response = session.request(
-                    method,
-                    self.url + path,
-                    json=body,
-                    headers=self._headers,
-                    timeout=self._timeout_s if timeout_s is None else timeout_s,
-                    allow_redirects=False,
-                )
-                check_arrived(response)
-        except (requests.RequestException, OSError) as error:
-            if session is None or not session.has_connected:
-                text = f"the bridge at {self.url} can't be reached: {why(error)}"
-                raise NoAnswerError(text, may_have_arrived=False) from error
-            text = f"no answer came from the bridge at {self.url} ({why(error)})"
-            raise NoAnswerError(text, may_have_arrived=True) from error
-        return response
+        return self._content(self.send(method, path, body))
 
     def _all_calls(self, query: str) -> list[CallView]:
         """Follow the pages, which lead from the newest calls to the oldest."""
         pages: list[list[CallView]] = []
         while len(pages) < _MAX_PAGES:
-            response = self._send("GET", f"/calls{query}")
+            response = self.send("GET", f"/calls{query}")
             pages.append(self._validated(_CALLS, self._content(response)))
             older = urlsplit(response.links.get("next", {}).get("url", "")).query
             if not older:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.client.http_gateway import HttpGateway
-from dimos_streams.errors import SkillArgumentError, UserError
+from dimos_streams.errors import NoAnswerError, SkillArgumentError, UserError
 
 
 @pytest.mark.virtual_time
@@ -31,3 +31,8 @@ def test_a_url_that_no_server_has_is_named(url: str) -> None:
         HttpGateway(url, rng=random.Random(1))
     said = "it must be a server's address, 'http://HOST[:PORT][/PATH]' or 'https://…'"
     assert str(error.value) == f"bad bridge URL {url!r}: {said}"
+
+
+def test_a_host_that_can_have_no_address_is_one_where_nobody_answers() -> None:
+    with pytest.raises(NoAnswerError, match=r"the bridge at http://a\.\.b can't be reached: label empty or too long"):
+        HttpGateway("http://a..b", rng=random.Random(1)).send("GET", "/skills")

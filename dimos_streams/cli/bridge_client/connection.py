@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import random
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -57,6 +57,17 @@ class BridgeAddress:
     is_guess: bool = False
     """True if nobody named it and no run lives that could have: it is the usual one."""
 
+    def gateway(self, gone: Callable[[], Exception | None] = lambda: None) -> HttpGateway:
+        """Return a gateway to the bridge, with this person's token and certificates. ``gone`` is as for
+        ``HttpGateway``. Raises ``UserError`` for certificates that can't be used."""
+        from dimos_streams.cli.bridge_client.certificates import own_tls
+        from dimos_streams.client.http_gateway import HttpGateway
+        from dimos_streams.client.orders import ANSWER_S
+
+        rng = random.Random(os.getpid())  # nobody needs the jitter of its reconnections to repeat
+        tls = own_tls(self.url)
+        return HttpGateway(self.url, rng=rng, token=self.sent_token(), timeout_s=ANSWER_S, tls=tls, gone=gone)
+
     def sent_token(self) -> str | None:
         """The token for a request. If it can be read on the way, the person is told once for each host."""
         from dimos_streams.common.http.bearer import overheard_at
@@ -98,31 +109,20 @@ class BridgeAddress:
             ) from error
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None, timeout_s: float) -> Any:
-        import requests
-
-        from dimos_streams.cli.bridge_client.certificates import CA, own_tls
-        from dimos_streams.client.http_session import UNTRUSTED, CuttableSession, check_arrived, why
+        from dimos_streams.cli.bridge_client.certificates import CA
+        from dimos_streams.client.http_session import UNTRUSTED, why
         from dimos_streams.client.problems import problem_error
-        from dimos_streams.common.http.bearer import bearer_headers
 
-        headers = bearer_headers(self.sent_token())
-        session = CuttableSession(own_tls(self.url))
         try:
-            with session:
-                response = session.request(
-                    method, f"{self.url}{path}", json=body, headers=headers, timeout=timeout_s, allow_redirects=False
-                )
-            check_arrived(response)
+            response = self.gateway().send(method, path, body, timeout_s)
             if response.status_code == 200:
                 return parse_json(response.content)
             if body is not None and response.status_code != 401 and "problem+json" in _type_of(response):
                 raise problem_error(parse_json(response.content))
             raise BridgeUnreachableError(self._refused(response))
-        except (requests.RequestException, OSError, ValueError) as error:
-            lost = body is not None and session.has_connected and not isinstance(error, ValueError)
-            if lost:
-                text = f"no answer came from the bridge at {self.url} ({why(error)})"
-                raise NoAnswerError(text, may_have_arrived=True) from error
+        except (NoAnswerError, ValueError) as error:
+            if body is not None and isinstance(error, NoAnswerError) and error.may_have_arrived:
+                raise
             reason = why(error)
             if reason.startswith(UNTRUSTED):
                 reason += f"; {CA} names a file of who has signed it"
@@ -167,7 +167,7 @@ def find_bridge(choice: BridgeChoice) -> BridgeAddress:
     choice.check()
     if choice.run is not None:
         record = find_run(choice.run)
-        if (address := bridge_of(record, choice.token)) is None:
+        if (address := bridge_of_run(record, choice.token)) is None:
             raise UserError(f"run {record.run_id} has no bridge that could be asked")
         return address
     if choice.url is not None:
@@ -175,7 +175,7 @@ def find_bridge(choice: BridgeChoice) -> BridgeAddress:
     return _bridge_here(choice.port, choice.token)
 
 
-def bridge_of(run: RunRecord, token: str | None = None) -> BridgeAddress | None:
+def bridge_of_run(run: RunRecord, token: str | None = None) -> BridgeAddress | None:
     """Return the bridge of a run, with the run's own token if none is given; None if it has no bridge."""
     return None if run.bridge_url is None else BridgeAddress(run.bridge_url, token or run.token, run=run)
 
@@ -190,7 +190,7 @@ def _bridge_here(port: int | None, token: str | None) -> BridgeAddress:
             raise
         living = []  # with an address nothing of them is needed, but for a token that was not given
     for run in living:
-        if (address := bridge_of(run, token)) is not None:
+        if (address := bridge_of_run(run, token)) is not None:
             newest_of([run, *(each for each in living if each.bridge_url not in (None, run.bridge_url))])
             return address
     elsewhere = next((run.bridge_on for run in living if run.bridge_on), "")
@@ -207,19 +207,8 @@ async def open_gateway(address: BridgeAddress, *, ends_with_run: bool = False) -
     further one shows whether there is no bridge; then ``BridgeUnreachableError`` is raised instead.
     """
     from dimos_streams.cli.bridge_client.answers import HEALTH
-    from dimos_streams.cli.bridge_client.certificates import own_tls
-    from dimos_streams.client.http_gateway import HttpGateway
-    from dimos_streams.client.orders import ANSWER_S
 
-    rng = random.Random(os.getpid())  # nobody needs the jitter of its reconnections to repeat
-    gateway = HttpGateway(
-        address.url,
-        rng=rng,
-        token=address.sent_token(),
-        timeout_s=ANSWER_S,
-        tls=own_tls(address.url),
-        gone=partial(_gone, address.run if ends_with_run else None),
-    )
+    gateway = address.gateway(partial(_gone, address.run if ends_with_run else None))
     try:
         yield gateway
     except SkillError as error:

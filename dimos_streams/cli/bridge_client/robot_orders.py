@@ -10,7 +10,7 @@ from typing import Any
 from dimos_streams.cli.bridge_client.connection import (
     BridgeAddress,
     BridgeUnreachableError,
-    bridge_of,
+    bridge_of_run,
     find_bridge,
     find_run,
 )
@@ -66,7 +66,7 @@ def receivers(choice: BridgeChoice) -> list[Receiver]:
     if not living:
         address = find_bridge(choice)
         return [Receiver(address.url, address)]
-    return [Receiver(record.run_id, bridge_of(record, choice.token)) for record in living]
+    return [Receiver(record.run_id, bridge_of_run(record, choice.token)) for record in living]
 
 
 async def give(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.cli.bridge_client.answers import HEALTH, MODULES
-from dimos_streams.cli.bridge_client.connection import BridgeUnreachableError, bridge_of
+from dimos_streams.cli.bridge_client.connection import BridgeUnreachableError, bridge_of_run
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.answers import ModuleAnswer
@@ -60,7 +60,7 @@ def _up_s(record: RunRecord) -> float:
 
 async def _bridge(record: RunRecord) -> tuple[dict[str, Any], list[ModuleAnswer]]:
     """Return the state of a run's bridge, and the modules that it knows of."""
-    if (address := bridge_of(record)) is None:
+    if (address := bridge_of_run(record)) is None:
         return {"url": None, "status": "none"}, []
     try:
         health, modules = await asyncio.gather(address.get("/healthz", HEALTH), address.get("/modules", MODULES))

@@ -153,14 +153,14 @@ def config(
 def _settings_of(run: str | None) -> list[SettingRow]:
     """Return the settings of a living run. Raises ``UserError`` for a run that there is not."""
     from dimos_streams.cli.bridge_client.answers import MODULES
-    from dimos_streams.cli.bridge_client.connection import bridge_of, find_run
+    from dimos_streams.cli.bridge_client.connection import bridge_of_run, find_run
     from dimos_streams.cli.running.begun_with import kept_settings
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.live_settings import STATE
 
     record = find_run(run)
     rows = kept_settings(record.run_dir)
-    if (bridge := bridge_of(record)) is None:  # nobody can have set anything
+    if (bridge := bridge_of_run(record)) is None:  # nobody can have set anything
         return rows
     modules = run_async(bridge.get("/modules", MODULES))
     values = {module.name: module.state.get(STATE, {}) for module in modules}
