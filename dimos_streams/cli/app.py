@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from dimos_streams.cli import exit_codes
-from dimos_streams.cli.system.option_groups import ungrouped
+from dimos_streams.cli.option_groups.ungrouped import ungrouped
 from dimos_streams.common.process.own_code import DEBUG
 
 _DEBUG = "--debug"

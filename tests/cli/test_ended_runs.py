@@ -16,7 +16,7 @@ import pytest
 
 from dimos_streams.cli.bridge_client.answers import HEALTH
 from dimos_streams.cli.bridge_client.connection import BridgeUnreachableError, find_bridge
-from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from tests.cli.machine import ROVER, Machine, Result, read_until
 from tests.cli.test_terminal import terminal

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from dimos_streams.cli.system.option_groups import ungrouped
+from dimos_streams.cli.option_groups.ungrouped import ungrouped
 
 
 @dataclass(frozen=True, kw_only=True)

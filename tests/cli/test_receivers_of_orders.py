@@ -17,7 +17,7 @@ from dimos_streams.cli.bridge_client import robot_orders
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.bridge_client.robot_orders import OrderResult, Receiver, give, receivers
 from dimos_streams.cli.commands.of_runs.calls import say
-from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.errors import UnknownRobotError, UserError
 from dimos_streams.runtime import registry
 from tests.client.event_server import EventServer, Peer, event_server

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.cli.option_groups.run_request import RunRequest
 from dimos_streams.cli.running.run_entry import RunEntry
 from dimos_streams.cli.running.run_plan import RunPlan
-from dimos_streams.cli.terminal.run_request import RunRequest
 from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.events import ProcessView

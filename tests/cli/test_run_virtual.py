@@ -9,8 +9,8 @@ import pytest
 
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.cli.entry import run_command
+from dimos_streams.cli.option_groups.run_request import RunRequest
 from dimos_streams.cli.running.run_plan import RunPlan
-from dimos_streams.cli.terminal.run_request import RunRequest
 from dimos_streams.errors import UserError
 from tests.cli.machine import ROVER, Machine
 

@@ -12,7 +12,7 @@ import pytest
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
 from dimos_streams.cli.commands.of_runs import logs, stop
 from dimos_streams.cli.commands.of_runs.skills import skills
-from dimos_streams.cli.terminal.bridge_choice import BridgeChoice, SeldomBridge
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, SeldomBridge
 from dimos_streams.errors import DimosStreamsError, UserError
 
 

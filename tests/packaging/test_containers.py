@@ -20,8 +20,8 @@ import typer.main
 
 from dimos_streams.blueprint.check import check
 from dimos_streams.cli.app import create_app
+from dimos_streams.cli.option_groups.run_request import RunRequest
 from dimos_streams.cli.running.run_plan import prepare
-from dimos_streams.cli.terminal.run_request import RunRequest
 from tests.packaging.build_context import patterns, sent
 from tests.packaging.container_files import (
     COMPOSE,

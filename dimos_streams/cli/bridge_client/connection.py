@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.named_runs import newest_of, refuse_several, runs_called
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.client.asking_again import UNKNOWN

@@ -14,7 +14,7 @@ from dimos_streams.cli.bridge_client.connection import (
     find_bridge,
     find_run,
 )
-from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order
 from dimos_streams.errors import CallInDoubtError, DimosStreamsError, UnknownRobotError

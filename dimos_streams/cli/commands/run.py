@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dimos_streams.cli.option_groups.run_request import RunRequest
 from dimos_streams.cli.terminal.output import note
-from dimos_streams.cli.terminal.run_request import RunRequest
 
 if TYPE_CHECKING:
     from dimos_streams.cli.running.run_plan import RunPlan

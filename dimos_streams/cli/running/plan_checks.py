@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import sys
 
+from dimos_streams.cli.option_groups.run_request import Mode, RunRequest
 from dimos_streams.cli.running.run_plan import RunPlan, waits_for_the_world
 from dimos_streams.cli.system.foxglove_option import FOXGLOVE
-from dimos_streams.cli.terminal.run_request import Mode, RunRequest
 from dimos_streams.common.schemas.http_url import bridge_url
 from dimos_streams.errors import UserError
 

@@ -18,11 +18,11 @@ from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.wiring import agents_of
 from dimos_streams.bus import bus_url
 from dimos_streams.bus.url import leaves_process
+from dimos_streams.cli.option_groups.run_request import Mode, RunRequest
 from dimos_streams.cli.running.configured_blueprint import configured, refuse_draft
 from dimos_streams.cli.running.foxglove_plan import with_foxglove
 from dimos_streams.cli.running.record_plan import RecordPlan
 from dimos_streams.cli.terminal.output import note
-from dimos_streams.cli.terminal.run_request import Mode, RunRequest
 from dimos_streams.common.printable import LogFormatter
 from dimos_streams.common.process.internal_error import logs_are_shown_by
 from dimos_streams.common.process.loopback import BRIDGE_PORT

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.system import completion
-from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError

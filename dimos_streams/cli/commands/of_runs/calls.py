@@ -10,8 +10,8 @@ import typer
 from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.commands.of_runs import call_options
 from dimos_streams.cli.exit_codes import code_of
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
 from dimos_streams.errors import CallRejectedError, RobotNeededError, SkillError, UnknownSkillError, UserError
 

@@ -7,8 +7,8 @@ from typing import Annotated
 import typer
 
 from dimos_streams.cli.bridge_client.completion import run_modules
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import write, write_json, write_lines
 
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dimos_streams.cli.option_groups.bridge_choice import SeldomBridge
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.bridge_choice import SeldomBridge
 from dimos_streams.cli.terminal.output import note, write, write_json
 
 if TYPE_CHECKING:

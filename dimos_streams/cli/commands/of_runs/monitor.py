@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 
 
 def monitor(

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 import typer
 
 from dimos_streams.cli.commands.of_runs.calls import at_bridge
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note, write, write_json, write_lines
 
 if TYPE_CHECKING:

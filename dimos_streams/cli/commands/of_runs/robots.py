@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.system import completion
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import write, write_json
 
 if TYPE_CHECKING:

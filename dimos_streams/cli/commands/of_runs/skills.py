@@ -8,8 +8,8 @@ import typer
 
 from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.commands.of_runs.calls import at_bridge
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note, terminal_width, write, write_json
 from dimos_streams.errors import UnknownSkillError
 

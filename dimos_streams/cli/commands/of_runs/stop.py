@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dimos_streams.cli.option_groups.bridge_choice import SeldomBridge
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.bridge_choice import SeldomBridge
 from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.errors import DimosStreamsError, UserError
 

@@ -8,9 +8,9 @@ from typing import Annotated, Literal
 
 import typer
 
+from dimos_streams.cli.option_groups.bridge_choice import Token
 from dimos_streams.cli.system.foxglove_option import FOXGLOVE
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.bridge_choice import Token
 
 Mode = Literal["live", "in-process", "virtual"]
 
