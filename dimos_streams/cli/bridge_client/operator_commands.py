@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dimos_streams.cli.bridge_client.agents import begin_at_agent, offered_agents
 from dimos_streams.cli.bridge_client.calls.event_watch import watching
+from dimos_streams.cli.system.abbreviated_ids import meant_by
 from dimos_streams.cli.terminal.approval_text import approval_lines, details, standing
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
@@ -242,9 +243,9 @@ async def _closed(gateway: CommandGateway, view: CallView) -> CallView:
 def _one_of(views: Sequence[ApprovalView], wanted: ApprovalReference) -> ApprovalView:
     """The approval that is meant. A whole id is never taken for the beginning of another one, which would be another
     call than the one that was seen. Raises ``UserError`` if it is none of these, or more than one."""
-    found = [view for view in views if view.id == wanted.id]
-    if not found and not wanted.is_whole:
-        found = [view for view in views if view.id.startswith(wanted.id)]
+    found = meant_by(wanted.id, views, lambda view: view.id)
+    if wanted.is_whole:
+        found = [view for view in found if view.id == wanted.id]
     if len(found) == 1:
         return found[0]
     if not found:

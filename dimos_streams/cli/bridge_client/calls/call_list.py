@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dimos_streams import clock
+from dimos_streams.cli.system.abbreviated_ids import meant_by
 from dimos_streams.cli.terminal.output import duration
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
@@ -26,9 +27,8 @@ def call_among(calls: Iterable[CallView], start: str, robot: str | None = None, 
     lists = f"`dimos-streams calls{f' --run {run}' if run else ''}` lists them"
     if not start:
         raise UserError(f"the id of a call is empty; {lists}")
-    views = [view for view in calls if robot in (None, view.robot) and view.call_id.startswith(start)]
-    exact = [view for view in views if view.call_id == start]
-    candidates = exact or [view for view in views if view.state != "closed"] or views
+    views = [view for view in calls if robot in (None, view.robot)]
+    candidates = meant_by(start, views, lambda view: view.call_id, prefer=lambda view: view.state != "closed")
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:

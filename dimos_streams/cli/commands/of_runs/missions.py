@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dimos_streams.cli.system.abbreviated_ids import meant_by
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import local_time, note, plural, write, write_json, write_table
 from dimos_streams.common.readable.shortening import beginning
@@ -55,9 +56,9 @@ def _named(found: list[RecordedMission], id: str, run: str) -> RecordedMission:
     from dimos_streams.errors import UserError, suggest
 
     lists = f"`dimos-streams missions --run {run}` lists them" if found else "it has recorded none"
-    if not id:  # every one begins so
+    if not id:
         raise UserError(f"the id of a mission of run {run} is empty; {lists}")
-    matching = [each for each in found if each.id == id] or [each for each in found if each.id.startswith(id)]
+    matching = meant_by(id, found, lambda each: each.id)
     if len(matching) == 1:
         return matching[0]
     if matching:
