@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.kinds import AGENT, BRIDGE, RECORDER, is_of
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import Port, ports_of
 from dimos_streams.errors import MessageError, UserError, suggest
@@ -18,11 +19,6 @@ from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, ST
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 Role = Literal["input", "output", "other"]
-_NOT_OVER_THE_BUS = {
-    "dimos_streams.agent.module:Agent",
-    "dimos_streams.bridge.module:Bridge",
-    "dimos_streams.recording.module:RecorderModule",
-}
 MARGIN_US = 100_000
 """A module may send something a little after the close of its call has been recorded."""
 
@@ -184,8 +180,7 @@ def call_of(opened: ToolEvent) -> bytes:
 
 
 def _check(blueprint: Blueprint, name: str) -> None:
-    bases = {f"{base.__module__}:{base.__qualname__}" for base in module_class(blueprint.modules[name]).__mro__}
-    if bases & _NOT_OVER_THE_BUS:
+    if is_of(blueprint.modules[name], AGENT, BRIDGE, RECORDER):
         raise UserError(f"module {name!r} can't be replayed alone: what it works with does not travel over the bus")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dimos_streams.blueprint.kinds import FOXGLOVE_SERVER, is_of
 from dimos_streams.blueprint.machines import machines_of
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.cli.system.foxglove_option import FOXGLOVE
@@ -9,7 +10,6 @@ from dimos_streams.errors import UserError
 from dimos_streams.foxglove.address import DEFAULT_HOST, DEFAULT_PORT, LAYOUT, parsed_address, url_of
 
 NAME = "foxglove"
-_TYPE = "dimos_streams.foxglove.module:FoxgloveServer"
 
 
 def with_foxglove(blueprint: Blueprint, *, address: str | None, machine: str | None = None) -> Blueprint:
@@ -26,13 +26,13 @@ def with_foxglove(blueprint: Blueprint, *, address: str | None, machine: str | N
     if machine is not None and machine not in machines:
         return blueprint  # which is refused for that
     place = machine or next(iter(machines), None)
-    spec = ModuleSpec(name=NAME, type=_TYPE, config={"host": host, "port": port}, machine=place)
+    spec = ModuleSpec(name=NAME, type=FOXGLOVE_SERVER, config={"host": host, "port": port}, machine=place)
     return blueprint.model_copy(update={"modules": {**blueprint.modules, NAME: spec}})
 
 
 def foxglove_lines(blueprint: Blueprint) -> list[str]:
     """Return the lines that say where viewers connect, and with which layout; none if no module serves them."""
-    servers = [spec for spec in blueprint.modules.values() if spec.type == _TYPE]
+    servers = [spec for spec in blueprint.modules.values() if is_of(spec, FOXGLOVE_SERVER)]
     urls = [url_of(str(spec.config.get("host", DEFAULT_HOST)), _port_of(spec)) for spec in servers]
     return [*(f"foxglove {url}" for url in urls), *([f"foxglove layout {LAYOUT}"] if urls else [])]
 

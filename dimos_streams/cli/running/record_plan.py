@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Self
 
 from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.kinds import RECORDER
 from dimos_streams.blueprint.machines import machines_of
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.wiring import external_channels, ports_of
@@ -19,7 +20,6 @@ from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.recording.files.older import check_replaceable, replacing
 from dimos_streams.recording.metadata import Metadata
-from dimos_streams.recording.module import RecorderModule
 from dimos_streams.recording.recorder import RecordingOptions, recording
 from dimos_streams.recording.selection import Selection
 from dimos_streams.tool_stream.event import OF_CALLS
@@ -86,9 +86,8 @@ class RecordPlan:
             "split_mb": self.split_mb,
             "metadata": metadata.model_dump(mode="json"),
         }
-        of_class = f"{RecorderModule.__module__}:{RecorderModule.__qualname__}"
         here = next(iter(machines_of(blueprint)), None)  # a part has one; all of it may run on any
-        spec = ModuleSpec(name=NAME, type=of_class, config=config, machine=here)
+        spec = ModuleSpec(name=NAME, type=RECORDER, config=config, machine=here)
         return blueprint.model_copy(update={"modules": {NAME: spec, **blueprint.modules}})
 
 

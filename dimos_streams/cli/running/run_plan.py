@@ -10,11 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.draft import Draft
+from dimos_streams.blueprint.kinds import bridge_in
 from dimos_streams.blueprint.load import drafted
 from dimos_streams.blueprint.machines import part_of
-from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import agents_of
 from dimos_streams.bus import bus_url
 from dimos_streams.bus.url import leaves_process
@@ -94,7 +94,7 @@ class RunPlan:
     @property
     def bridge(self) -> str | None:
         """The name of the (first) bridge module, or None if there is none."""
-        return bridge_of(self.blueprint)
+        return bridge_in(self.blueprint)
 
     @property
     def serves(self) -> bool:
@@ -134,16 +134,16 @@ def prepare(request: RunRequest) -> RunPlan:
     """
     hub, machine = request.hub, request.machine
     draft = drafted(request.reference)
-    of_hub = [f"{bridge}.hub.url={hub}" for bridge in [bridge_of(draft.blueprint)] if bridge and hub is not None]
+    of_hub = [f"{bridge}.hub.url={hub}" for bridge in [bridge_in(draft.blueprint)] if bridge and hub is not None]
     viewed = replace(draft, blueprint=with_foxglove(draft.blueprint, address=request.foxglove, machine=machine))
     whole = configured(viewed, [*of_hub, *(request.settings or ())])
     whole = replace(whole, blueprint=_with_port(whole.blueprint, request.port, virtual=request.virtual_time))
     own = whole.blueprint if machine is None else _part_of(whole, machine)
     refuse_draft(replace(whole, blueprint=own))
-    if hub is not None and bridge_of(own) is None:
+    if hub is not None and bridge_in(own) is None:
         where = f"blueprint {own.name!r}" if machine is None else f"machine {machine!r}"
         raise UserError(f"{where} has no bridge, so there is no journal to ship to --hub")
-    part = None if machine is None else Part.of(draft.blueprint, machine, bridge_of(whole.blueprint))
+    part = None if machine is None else Part.of(draft.blueprint, machine, bridge_in(whole.blueprint))
     return RunPlan(request=request, blueprint=own, part=part, record=RecordPlan.of(request))
 
 
@@ -157,7 +157,7 @@ def _part_of(draft: Draft, machine: str) -> Blueprint:
 
 
 def _with_port(blueprint: Blueprint, port: int | None, *, virtual: bool) -> Blueprint:
-    bridge = bridge_of(blueprint)
+    bridge = bridge_in(blueprint)
     if bridge is not None and port is not None:
         blueprint = blueprint.configured({f"{bridge}.port": port}, source="command line")
         if virtual:
@@ -177,19 +177,6 @@ def _free_port(host: str) -> int:
             return port
     except OSError as error:
         raise UserError(f"the bridge can't listen on host {host!r}: {error.strerror}") from error
-
-
-def bridge_of(blueprint: Blueprint) -> str | None:
-    """Return the name of the blueprint's (first) bridge, or None. A class that can't be imported is no bridge's."""
-    from dimos_streams.bridge.module import Bridge
-
-    def is_bridge(spec: ModuleSpec) -> bool:
-        try:
-            return issubclass(module_class(spec), Bridge)
-        except BlueprintError:
-            return False
-
-    return next((name for name, spec in blueprint.modules.items() if is_bridge(spec)), None)
 
 
 def waits_for_the_world(blueprint: Blueprint) -> str | None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from dimos_streams.blueprint.classes import module_class, module_config
+from dimos_streams.blueprint.kinds import RECORDER, is_of
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import message_types
 from dimos_streams.cli.running.run_plan import RunPlan
 from dimos_streams.recording.metadata import describe
-from dimos_streams.recording.module import RecorderModule
 from dimos_streams.runtime.events import OnRunEvent
 from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import InProcessRun
@@ -18,7 +18,7 @@ from dimos_streams.runtime.options import RunOptions
 def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> Supervisor | InProcessRun:
     """Return the runner of a plan, with its recording. Raises ``UserError`` if there can't be one."""
     blueprint, record = plan.blueprint, plan.record
-    own = [spec for spec in blueprint.modules.values() if issubclass(module_class(spec), RecorderModule)]
+    own = [spec for spec in blueprint.modules.values() if is_of(spec, RECORDER)]
     if record is None and not own:
         return _runner(plan.mode, blueprint, options, on_event)
     for spec in blueprint.modules.values():

@@ -1,0 +1,31 @@
+"""The kinds of modules that runs and replays treat in a way of their own: by their classes, which are named here and
+not imported, since a blueprint has few of them. Who is an agent to others, modules declare: see ``agents_of``."""
+
+from __future__ import annotations
+
+from dimos_streams.blueprint.classes import module_class
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.documents.problem import BlueprintError
+
+AGENT = "dimos_streams.agent.module:Agent"
+BRIDGE = "dimos_streams.bridge.module:Bridge"
+FOXGLOVE_SERVER = "dimos_streams.foxglove.module:FoxgloveServer"
+RECORDER = "dimos_streams.recording.module:RecorderModule"
+
+
+def is_of(spec: ModuleSpec, *kinds: str) -> bool:
+    """Return whether a module's class is one of these, or based on one. Raises ``BlueprintError`` for a class that
+    can't be imported."""
+    return any(f"{base.__module__}:{base.__qualname__}" in kinds for base in module_class(spec).__mro__)
+
+
+def bridge_in(blueprint: Blueprint) -> str | None:
+    """Return the name of the blueprint's (first) bridge, or None. A class that can't be imported is no bridge's."""
+
+    def is_bridge(spec: ModuleSpec) -> bool:
+        try:
+            return is_of(spec, BRIDGE)
+        except BlueprintError:
+            return False
+
+    return next((name for name, spec in blueprint.modules.items() if is_bridge(spec)), None)
