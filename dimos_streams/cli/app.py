@@ -55,7 +55,7 @@ _COMMANDS = (
     _Command("check", _BLUEPRINTS, "blueprints", "check"),
     _Command("graph", _BLUEPRINTS, "blueprints", "graph"),
     _Command("config", _BLUEPRINTS, "blueprints", "config"),
-    _Command("say", _SKILLS, "of_runs.calls", "say"),
+    _Command("say", _SKILLS, "of_runs.say", "say"),
     _Command("chat", _SKILLS, "of_runs.chat", "chat"),
     _Command("skills", _SKILLS, "of_runs.skills", "skills"),
     _Command("call", _SKILLS, "of_runs.calls", "call"),

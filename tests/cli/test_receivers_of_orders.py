@@ -16,7 +16,7 @@ import pytest
 from dimos_streams.cli.bridge_client import robot_orders
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.bridge_client.robot_orders import OrderResult, Receiver, give, receivers
-from dimos_streams.cli.commands.of_runs.calls import say
+from dimos_streams.cli.commands.of_runs.say import say
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.errors import UnknownRobotError, UserError
 from dimos_streams.runtime import registry
@@ -44,6 +44,16 @@ def test_a_run_is_stopped_by_the_bridge_that_its_other_commands_ask(
     assert receiver.name == record.run_id
     assert (receiver.address and receiver.address.url) == url
     assert (receiver.address and receiver.address.token) == (url and "secret")
+
+
+def test_an_order_to_a_run_of_which_nobody_answers_is_not_done(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
+    record = living_record().model_copy(update={"port": 9, "clocks": {}})
+    registry.write(record)
+    [result] = asyncio.run(give("/calls/cancel", "", "", receivers(BridgeChoice())))
+    assert (result.receiver, result.done) == (record.run_id, False)
 
 
 def test_an_order_with_an_address_needs_no_right_to_look_for_runs() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import os
 import random
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -217,6 +217,18 @@ async def open_gateway(address: BridgeAddress, *, ends_with_run: bool = False) -
         raise
     finally:
         gateway.close()
+
+
+def at_bridge(address: BridgeAddress, work: Callable[[HttpGateway], Awaitable[T]]) -> T:
+    """Return the result of work with a gateway to a bridge, which ends with its run. Raises as ``open_gateway``
+    does."""
+    from dimos_streams.cli.system.async_runner import run_async
+
+    async def main() -> T:
+        async with open_gateway(address, ends_with_run=True) as gateway:
+            return await work(gateway)
+
+    return run_async(main())
 
 
 def _gone(record: RunRecord | None) -> NoRunError | None:

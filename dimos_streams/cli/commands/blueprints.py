@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from dimos_streams.blueprint import Blueprint, Problem
     from dimos_streams.blueprint.load import StockSummary
     from dimos_streams.blueprint.settings import SettingRow
+    from dimos_streams.cli.live_check.report import LiveReport
 
 _VALUE_WIDTH = 60
 _LIVE_CHECK_S = 5.0
@@ -58,20 +59,11 @@ def check(
 ) -> None:
     """Report everything that is wrong with a blueprint, without starting it. Exits with 2 if it can't be run, with 1
     if something that it needs is not on the bus."""
-    from dimos_streams.blueprint import BlueprintError
-    from dimos_streams.blueprint.check import check_draft
-    from dimos_streams.blueprint.load import drafted
     from dimos_streams.cli.bridge_client.connection import find_bus_url
     from dimos_streams.cli.live_check.live_check import listen_to
-    from dimos_streams.cli.live_check.report import HEADERS
     from dimos_streams.cli.system.async_runner import run_async
 
-    blueprint, problems = None, []
-    try:
-        draft = configured(drafted(reference), settings)
-        blueprint, problems = draft.blueprint, check_draft(draft)
-    except BlueprintError as error:
-        problems = list(error.problems)
+    blueprint, problems = _checked(reference, settings)
     if not live and (seconds, bus) != (None, None):
         raise UserError("--seconds and --bus say how to listen: they go with --live")
     errors = _errors(problems)
@@ -84,13 +76,32 @@ def check(
         more = {"live": heard.to_dict()} if heard else {}
         write_json({"blueprint": reference, "ok": not _errors(problems), "problems": rows, **more}, indent=2)
     else:
-        if heard:
-            write_table(HEADERS, heard.table())
-        for problem in problems:
-            write(str(problem))
+        _write_found(problems, heard)
         write(_verdict(reference, blueprint, problems))
     if _errors(problems):
         raise typer.Exit(MISUSED if errors else FAILED)
+
+
+def _checked(reference: str, settings: list[str] | None) -> tuple[Blueprint | None, list[Problem]]:
+    """Return the blueprint with its settings, None if there can be none, and what is wrong with it."""
+    from dimos_streams.blueprint import BlueprintError
+    from dimos_streams.blueprint.check import check_draft
+    from dimos_streams.blueprint.load import drafted
+
+    try:
+        draft = configured(drafted(reference), settings)
+        return draft.blueprint, check_draft(draft)
+    except BlueprintError as error:
+        return None, list(error.problems)
+
+
+def _write_found(problems: Sequence[Problem], heard: LiveReport | None) -> None:
+    from dimos_streams.cli.live_check.report import HEADERS
+
+    if heard:
+        write_table(HEADERS, heard.table())
+    for problem in problems:
+        write(str(problem))
 
 
 def graph(
@@ -138,16 +149,12 @@ def config(
     if as_json:
         write_json([asdict(row) for row in rows], indent=2)
         return
-    table = [
-        (
-            f"{row.module}.{row.field}",
-            shortened(_shown(row.value), _VALUE_WIDTH),
-            row.source,
-            "live" if row.live else "",
-        )
-        for row in rows
-    ]
-    write_table(("SETTING", "VALUE", "FROM", ""), table)
+    write_table(("SETTING", "VALUE", "FROM", ""), [_setting_cells(row) for row in rows])
+
+
+def _setting_cells(row: SettingRow) -> tuple[str, ...]:
+    value = shortened(_shown(row.value), _VALUE_WIDTH)
+    return f"{row.module}.{row.field}", value, row.source, "live" if row.live else ""
 
 
 def _settings_of(run: str | None) -> list[SettingRow]:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
@@ -34,8 +35,23 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
     if agent:
         async with open_gateway(address) as gateway:
             agent = choose_agent(agents_among(await gateway.skills()), agent).name
+    lines = Lines()
+    async with contextlib.aclosing(_messages(address, agent)) as messages:
+        async for message in messages:
+            if as_json:
+                write_json(message)
+                continue
+            for line in lines.of(message):
+                write(line)
+    raise BridgeUnreachableError(f"the bridge at {address.url} has ended")
+
+
+async def _messages(address: BridgeAddress, agent: str) -> AsyncGenerator[Any, None]:
+    """Yield the messages of a bridge's monitor until it ends. Raises ``BridgeUnreachableError``."""
     from websockets.asyncio.client import connect
     from websockets.exceptions import InvalidStatus, WebSocketException
+
+    from dimos_streams.common.http.bearer import bearer_headers
 
     class StraightConnect(connect):
         """Follows no redirection, which could lead the token elsewhere."""
@@ -43,26 +59,18 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
         def process_redirect(self, exc: Exception) -> Exception:
             return exc
 
-    from dimos_streams.common.http.bearer import bearer_headers
-
     query = f"?{urlencode({'agent': agent})}" if agent else ""
     url = f"{address.url.replace('http', 'ws', 1)}/monitor{query}"
     headers = bearer_headers(address.sent_token())
     context = own_context(url)
-    lines = Lines()
     try:
         async with StraightConnect(url, additional_headers=headers, max_size=None, proxy=None, ssl=context) as socket:
             async for text in socket:
-                if as_json:
-                    write_json(json.loads(text))
-                    continue
-                for line in lines.of(json.loads(text)):
-                    write(line)
+                yield json.loads(text)
     except InvalidStatus as error:
         raise BridgeUnreachableError(f"the bridge at {address.url} refuses to be watched: {error}") from error
     except (OSError, WebSocketException) as error:
         raise BridgeUnreachableError(f"the bridge at {address.url} has ended the connection: {why(error)}") from error
-    raise BridgeUnreachableError(f"the bridge at {address.url} has ended")
 
 
 class Lines:

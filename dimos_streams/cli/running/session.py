@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -125,34 +125,15 @@ class _Session:
 
     async def _attend(self, link: RunLink, part: OtherParts | None) -> int:
         """Wait for whatever ends the run; return the exit code."""
-        ends: list[asyncio.Future[Any]] = [
-            asyncio.ensure_future(self._runner.wait()),
-            asyncio.ensure_future(self._mission(link, part)),
-        ]
-        if part is not None:
-            part.host.declare_ready()
-            ends.append(asyncio.ensure_future(part.report(self._reporter.note, self._entry.renew_soon)))
-        duration = self._request.duration_s
-        if self._plan.mode == "virtual" and duration is None:
-            ends.append(asyncio.ensure_future(self._stall.run(link.watch)))
+        ends = [asyncio.ensure_future(end) for end in self._ends(link, part)]
         try:
-            await asyncio.wait(ends, timeout=duration, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, timeout=self._request.duration_s, return_when=asyncio.FIRST_COMPLETED)
             ended = next((end for end in ends if end.done()), None)
-            if ended is not None:
-                code: int = ended.result()
-                self._how = f"all that was said is over (exit code {code})"
-                return code
-            # What goes on now was to be ended by the duration; what has ended before counts.
-            code = worst_of(self._closes.values())
-            self._how = f"the run's duration of {duration:g} s is over"
-            self._reporter.note(self._how)
-            failing = [process for process in self._runner.processes() if process.failing]
-            for process in failing:
-                down = f"process {process.label!r} keeps failing or is down: {process.failing}"
-                self._reporter.note(down)
-                self._how += f"; {down}"
-            await link.end_calls(f"the run's duration of {duration:g} s is over", _CLOSE_BOUND_S)
-            return max(code, 1) if failing else code
+            if ended is None:
+                return await self._time_is_up(link)
+            code: int = ended.result()
+            self._how = f"all that was said is over (exit code {code})"
+            return code
         except asyncio.CancelledError:
             if isinstance(self._runner, Supervisor):
                 self._runner.expect_stop()
@@ -161,6 +142,31 @@ class _Session:
             raise
         finally:
             await end_tasks_silently(*ends)
+
+    def _ends(self, link: RunLink, part: OtherParts | None) -> Iterator[Awaitable[Any]]:
+        """Yield what ends the run when it ends, whichever is first; some of it only fails."""
+        yield self._runner.wait()
+        yield self._mission(link, part)
+        if part is not None:
+            part.host.declare_ready()
+            yield part.report(self._reporter.note, self._entry.renew_soon)
+        if self._plan.mode == "virtual" and self._request.duration_s is None:
+            yield self._stall.run(link.watch)
+
+    async def _time_is_up(self, link: RunLink) -> int:
+        """End what goes on when the run's duration is over, as it was meant to; return the exit code, for which what
+        had ended before counts, and processes that are down."""
+        code = worst_of(self._closes.values())
+        over = f"the run's duration of {self._request.duration_s:g} s is over"
+        self._how = over
+        self._reporter.note(over)
+        failing = [process for process in self._runner.processes() if process.failing]
+        for process in failing:
+            down = f"process {process.label!r} keeps failing or is down: {process.failing}"
+            self._reporter.note(down)
+            self._how += f"; {down}"
+        await link.end_calls(over, _CLOSE_BOUND_S)
+        return max(code, 1) if failing else code
 
     async def _mission(self, link: RunLink, part: OtherParts | None) -> int:
         """Say what is to be said, once all parts are there. This returns, with an exit code, only if its end is the

@@ -1,15 +1,15 @@
-"""Calls: call, follow, calls, cancel, say."""
+"""Calls: call, follow, calls, cancel."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.commands.of_runs import call_options
-from dimos_streams.cli.exit_codes import code_of
+from dimos_streams.cli.commands.of_runs.ends import exit_by
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
@@ -17,13 +17,10 @@ from dimos_streams.errors import CallRejectedError, RobotNeededError, SkillError
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
-    from dimos_streams.cli.bridge_client.connection import BridgeAddress
     from dimos_streams.client.http_gateway import HttpGateway
     from dimos_streams.runtime.ended_runs import EndedRun
     from dimos_streams.tool_stream.event import ToolEvent
     from dimos_streams.tool_stream.gateway import CallView
-
-T = TypeVar("T")
 
 
 def call(
@@ -65,6 +62,7 @@ def call(
     cancel the call, also one that another command has begun with the same `--idempotency-key`; `follow` only watches.
     """
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
+    from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
     from dimos_streams.operator.reporting import CLI
 
     if not skill.strip():
@@ -80,8 +78,11 @@ def call(
         robot=robot,
     )
 
-    event = at_bridge(lambda gateway: _called(gateway, skill, arguments or (), arguments_json, chosen), bridge)
-    _exit_by(event)
+    exit_by(
+        at_bridge(
+            find_bridge(bridge), lambda gateway: _called(gateway, skill, arguments or (), arguments_json, chosen)
+        )
+    )
 
 
 async def _called(
@@ -138,14 +139,15 @@ def follow(
     run that has ended as far as its journal has it, whatever is to be waited for.
     """
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_call
+    from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
     from dimos_streams.cli.bridge_client.ended import show_call
     from dimos_streams.cli.system.async_runner import run_async
 
     if (ended := _ended(bridge)) is not None:
-        _exit_by(run_async(show_call(ended, call_id, robot, as_json=as_json)))
+        exit_by(run_async(show_call(ended, call_id, robot, as_json=as_json)))
         return
     chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, robot=robot)
-    _exit_by(at_bridge(lambda gateway: follow_call(gateway, call_id, chosen), bridge))
+    exit_by(at_bridge(find_bridge(bridge), lambda gateway: follow_call(gateway, call_id, chosen)))
 
 
 def calls(
@@ -160,27 +162,37 @@ def calls(
     """List the calls that the bridge remembers, oldest first; what a skill runs stands below its call. Those by which
     programs only look at agents are left out. Of a run that has ended they are read from its journal."""
     from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families
-    from dimos_streams.cli.bridge_client.declarations import Declarations
-    from dimos_streams.cli.bridge_client.ended import calls_of, end_of
-    from dimos_streams.operator.agents import is_look
+    from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
 
-    async def remembered(gateway: HttpGateway) -> list[CallView]:
-        views = await gateway.calls(open_only=open_only)
-        return views if every else await Declarations(gateway).without_looks(views)
-
-    if (ended := _ended(bridge)) is None:
-        found = at_bridge(remembered, bridge)
+    if (ended := _ended(bridge)) is not None:
+        found = _kept(ended, open_only=open_only, every=every)
     else:
-        found = [view for view in calls_of(ended) if not (open_only and view.state == "closed")]
-        left = sum(view.state != "closed" for view in found)
-        note(f"run {ended.run_id} {end_of(ended)}" + (f"; {plural(left, 'call')} open then" if left else ""))
-        found = [view for view in found if every or not is_look(view)]
+        found = at_bridge(find_bridge(bridge), lambda gateway: _remembered(gateway, open_only=open_only, every=every))
     if as_json:
         write_json([view.model_dump(mode="json") for view in found], indent=2)
     elif found:
         write_table(*call_table(in_families(found)))
     else:
         note("no open calls" if open_only else "no calls")
+
+
+async def _remembered(gateway: HttpGateway, *, open_only: bool, every: bool) -> list[CallView]:
+    """Return the calls that a bridge remembers."""
+    from dimos_streams.cli.bridge_client.declarations import Declarations
+
+    views = await gateway.calls(open_only=open_only)
+    return views if every else await Declarations(gateway).without_looks(views)
+
+
+def _kept(run: EndedRun, *, open_only: bool, every: bool) -> list[CallView]:
+    """Return the calls in the journal of a run that has ended; how it ended, and how many were open then, is said."""
+    from dimos_streams.cli.bridge_client.ended import calls_of, end_of
+    from dimos_streams.operator.agents import is_look
+
+    found = [view for view in calls_of(run) if not (open_only and view.state == "closed")]
+    left = sum(view.state != "closed" for view in found)
+    note(f"run {run.run_id} {end_of(run)}" + (f"; {plural(left, 'call')} open then" if left else ""))
+    return [view for view in found if every or not is_look(view)]
 
 
 def cancel(
@@ -217,9 +229,17 @@ def cancel(
 
         cancel_all(reason, bridge, as_json=as_json)
         return
-    from dimos_streams.cli.bridge_client.calls.skill_calls import GOES_ON, cancel_call
+    from dimos_streams.cli.bridge_client.calls.skill_calls import cancel_call
+    from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
 
-    view = at_bridge(lambda gateway: cancel_call(gateway, call_id, reason, robot), bridge)
+    view = at_bridge(find_bridge(bridge), lambda gateway: cancel_call(gateway, call_id, reason, robot))
+    _show_cancelled(view, as_json=as_json)
+
+
+def _show_cancelled(view: CallView, *, as_json: bool) -> None:
+    """Show a call after it was asked to end. Raises ``SkillError`` if it goes on."""
+    from dimos_streams.cli.bridge_client.calls.skill_calls import GOES_ON
+
     if as_json:
         write_json(view.model_dump(mode="json"), indent=2)
     if view.outcome is None:
@@ -228,82 +248,9 @@ def cancel(
         write(f"{view.skill} [{view.call_id}] {view.outcome}: {view.text}")
 
 
-def say(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to tell the agent.", show_default=False)],
-    agent: options.AgentName = "",
-    now: Annotated[
-        bool, typer.Option("--now", help="Cut the agent's present answer, and be heard next; calls that run go on.")
-    ] = False,
-    wait: call_options.Wait = "answer",
-    timeout: call_options.Timeout = None,
-    *,
-    bridge: BridgeChoice,
-    as_json: options.JsonLines = False,
-) -> None:
-    """Tell the agent something and show its reply. Of several agents it goes to the one whose name it begins with,
-    'robot1: …', if there is no `--agent`.
-
-    A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other input waits. This command
-    shows what the input leads to, and `follow` shows any other call.
-
-    With `--wait close` it goes on until all that the input began is over, and exits with 0 only if that completed;
-    otherwise the last line, and `data.result.reason` of the last event with `--json`, says why. Without it, an end
-    that comes before the reply counts in the same way.
-    """
-    from dimos_streams.cli.bridge_client.agents import agents_named_by
-    from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_saying
-    from dimos_streams.cli.bridge_client.connection import find_bridge
-    from dimos_streams.cli.bridge_client.machine_parts import absent_at
-
-    if not text.strip():
-        raise UserError(f"TEXT {text!r} says nothing")
-    address = find_bridge(bridge)
-
-    async def work(gateway: HttpGateway) -> ToolEvent:
-        chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, bridge=str(bridge), agent=agent)
-        given = {"text": text, "now": True} if now else {"text": text}
-        try:
-            return await follow_saying(gateway, given, chosen)
-        finally:  # not before: it may be a stop
-            for machine in await absent_at(address):
-                note(f"machine {machine!r} is not there, nor are its skills")
-
-    with agents_named_by("--agent NAME, or begin with 'NAME: '"):
-        event = _at(address, work)
-    _exit_by(event)
-
-
-def at_bridge(work: Callable[[HttpGateway], Awaitable[T]], bridge: BridgeChoice) -> T:
-    """The result of ``work`` with the bridge of the options. Raises ``UserError``, ``BridgeUnreachableError``."""
-    from dimos_streams.cli.bridge_client.connection import find_bridge
-
-    return _at(find_bridge(bridge), work)
-
-
 def _ended(bridge: BridgeChoice) -> EndedRun | None:
     """Return the run that the options name, if it has ended. Raises ``UserError``."""
     from dimos_streams.cli.bridge_client.ended import find_ended
 
     bridge.check()
     return None if bridge.run is None else find_ended(bridge.run)
-
-
-def _at(address: BridgeAddress, work: Callable[[HttpGateway], Awaitable[T]]) -> T:
-    from dimos_streams.cli.bridge_client.connection import open_gateway
-    from dimos_streams.cli.system.async_runner import run_async
-
-    async def main() -> T:
-        async with open_gateway(address, ends_with_run=True) as gateway:
-            return await work(gateway)
-
-    return run_async(main())
-
-
-def _exit_by(event: ToolEvent) -> None:
-    from dimos_streams.tool_stream.event import OF_AUTHORS
-
-    for key in OF_AUTHORS:
-        if key in event.data:
-            note(f"warning: {event.data[key]}")
-    if code := code_of(event):
-        raise typer.Exit(code)

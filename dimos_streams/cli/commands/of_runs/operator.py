@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
-from dimos_streams.cli.commands.of_runs.calls import at_bridge
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_lines
@@ -169,11 +168,12 @@ def forget(
 
 
 def _at_agent(work: Callable[[HttpGateway], Awaitable[T]], bridge: BridgeChoice) -> T:
-    """See ``at_bridge``; an error that asks for an agent's name says which option takes it."""
+    """Return the result of work at a bridge; an error that asks for an agent's name says which option takes it."""
     from dimos_streams.cli.bridge_client.agents import agents_named_by
+    from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
 
     with agents_named_by("--agent NAME"):
-        return at_bridge(work, bridge)
+        return at_bridge(find_bridge(bridge), work)
 
 
 def _command(

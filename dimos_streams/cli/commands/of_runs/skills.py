@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dimos_streams.cli.bridge_client import completion
-from dimos_streams.cli.commands.of_runs.calls import at_bridge
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, terminal_width, write, write_json
@@ -35,25 +34,36 @@ def skills(
 ) -> None:
     """List the skills that running modules offer, with their arguments; those in brackets may be left out. With a
     NAME, describe that skill: types, defaults, whether it moves the robot, what a call needs and does to others."""
-    from dimos_streams.cli.terminal.skill_text import list_lines, skill_lines
+    from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
 
-    found = at_bridge(lambda gateway: gateway.skills(), bridge)
+    found = at_bridge(find_bridge(bridge), lambda gateway: gateway.skills())
     if name is not None:
-        skill = _named(name, found)
-        if as_json:
-            write_json(skill.model_dump(mode="json"), indent=2)
-            return
-        for line in skill_lines(skill, terminal_width()):
-            write(line)
+        _describe(_named(name, found), as_json=as_json)
     elif as_json:
         write_json([skill.model_dump(mode="json") for skill in found], indent=2)
     elif found:
-        # Those by which people command agents are the most, and least often looked for here.
-        for line in list_lines(sorted(found, key=lambda skill: skill.agent), terminal_width()):
-            write(line)
-        note("`dimos-streams skills NAME` says all of one")
+        _list(found)
     else:
         note("no module offers a skill")
+
+
+def _describe(skill: OfferedSkill, *, as_json: bool) -> None:
+    from dimos_streams.cli.terminal.skill_text import skill_lines
+
+    if as_json:
+        write_json(skill.model_dump(mode="json"), indent=2)
+        return
+    for line in skill_lines(skill, terminal_width()):
+        write(line)
+
+
+def _list(found: Sequence[OfferedSkill]) -> None:
+    from dimos_streams.cli.terminal.skill_text import list_lines
+
+    # Those by which people command agents are the most, and least often looked for here.
+    for line in list_lines(sorted(found, key=lambda skill: skill.agent), terminal_width()):
+        write(line)
+    note("`dimos-streams skills NAME` says all of one")
 
 
 def _named(name: str, offered: Sequence[OfferedSkill]) -> OfferedSkill:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import select
 import signal
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,9 +32,8 @@ def stop(
     as_json: options.Json = False,
 ) -> None:
     """Stop a run, and wait until all its processes have gone; of one on several machines, the part on this one."""
-    from dimos_streams.cli.bridge_client.connection import find_bridge, find_run, living_runs
-    from dimos_streams.cli.bridge_client.machine_parts import part_here, stop_part
-    from dimos_streams.cli.system.async_runner import run_async
+    from dimos_streams.cli.bridge_client.connection import find_run, living_runs
+    from dimos_streams.cli.bridge_client.machine_parts import part_here
 
     selector = options.named_run(selector, bridge.run)
     if machine is not None and everywhere:
@@ -44,24 +44,42 @@ def stop(
     bridge.refuse_unless(asks, by="--machine or --everywhere")
     part = None if machine is None or bridge.has_address else part_here(machine, selector, alone=True)
     if machine is not None and part is None:
-        named = None if selector is None else find_run(selector, alone=True).run_id
-        address = find_bridge(bridge.of(named))
-        run_async(stop_part(address, machine))
-        _say_stopped({"machine": machine}, f"the part on {machine} has stopped", as_json=as_json)
-        return
+        _stop_elsewhere(machine, selector, bridge, as_json=as_json)
+    elif every:
+        _stop_all(living_runs(), bridge, everywhere=everywhere, as_json=as_json)
+    else:
+        _stop_run(part or find_run(selector, alone=True), bridge, everywhere=everywhere, as_json=as_json)
+
+
+def _stop_elsewhere(machine: str, selector: str | None, bridge: SeldomBridge, *, as_json: bool) -> None:
+    """End the part of a run on another machine."""
+    from dimos_streams.cli.bridge_client.connection import find_bridge, find_run
+    from dimos_streams.cli.bridge_client.machine_parts import stop_part
+    from dimos_streams.cli.system.async_runner import run_async
+
+    named = None if selector is None else find_run(selector, alone=True).run_id
+    run_async(stop_part(find_bridge(bridge.of(named)), machine))
+    _say_stopped({"machine": machine}, f"the part on {machine} has stopped", as_json=as_json)
+
+
+def _stop_all(runs: Iterable[RunRecord], bridge: SeldomBridge, *, everywhere: bool, as_json: bool) -> None:
+    """Stop runs, whatever becomes of the others. Raises ``DimosStreamsError`` with those that have not stopped."""
     problems: list[str] = []
-    for each in living_runs() if every else [part or find_run(selector, alone=True)]:
+    for run in runs:
         try:
-            others = _stop_others(each, bridge, as_json=as_json) if everywhere else []
-            _stop_here(each, as_json=as_json)  # whatever became of the others: this one can be reached
-            if others:
-                raise DimosStreamsError(f"of the other parts, not all have stopped: {'; '.join(others)}")
-        except DimosStreamsError as error:  # whatever became of one: the others are stopped all the same
-            if not every:
-                raise
+            _stop_run(run, bridge, everywhere=everywhere, as_json=as_json)
+        except DimosStreamsError as error:
             problems.append(str(error))
     if problems:
         raise DimosStreamsError(f"not all runs have stopped: {'; '.join(problems)}")
+
+
+def _stop_run(run: RunRecord, bridge: SeldomBridge, *, everywhere: bool, as_json: bool) -> None:
+    """Stop a run here, after its parts on other machines if it is to end ``everywhere``."""
+    others = _stop_others(run, bridge, as_json=as_json) if everywhere else []
+    _stop_here(run, as_json=as_json)  # whatever became of the others: this one can be reached
+    if others:
+        raise DimosStreamsError(f"of the other parts, not all have stopped: {'; '.join(others)}")
 
 
 def _stop_others(run: RunRecord, bridge: SeldomBridge, *, as_json: bool) -> list[str]:
