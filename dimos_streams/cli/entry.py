@@ -54,7 +54,7 @@ def run_command(arguments: list[str]) -> int:
 
 
 def _working_directory() -> str | None:
-    """The working directory, None if it was deleted."""
+    """Return the working directory, None if it was deleted."""
     try:
         return os.getcwd()
     except OSError:
@@ -74,8 +74,8 @@ def _usage_error(error: Exception, arguments: list[str]) -> int:
 
 
 def _path_of(arguments: list[str]) -> str:
-    """The words with which the command begins that arguments name. An option without its value has no context that
-    would have them."""
+    """Return the words with which the command begins that arguments name. An option without its value has no context
+    that would have them."""
     path, command = PROGRAM, cast("Any", typer.main.get_command(create_app(arguments)))
     for word in arguments:
         if word.startswith("-"):
@@ -87,8 +87,8 @@ def _path_of(arguments: list[str]) -> str:
 
 
 def _unfit_value(cause: BaseException | None) -> str | None:
-    """What is wrong with the value of an option, in the words that settings have for it; None if pydantic has not
-    looked at it."""
+    """Return what is wrong with the value of an option, in the words that settings have for it; None if pydantic has
+    not looked at it."""
     if cause is None:
         return None
     from pydantic import ValidationError
@@ -104,8 +104,8 @@ def _unfit_value(cause: BaseException | None) -> str | None:
 
 
 def _forgotten_option(text: str, context: Any) -> str:
-    """A hint at the quotation marks that a text lacks, or at the option of a command that takes what stands there
-    without one, ``x=1`` for ``--arg x=1``, or a reason."""
+    """Return a hint at the quotation marks that a text lacks, or at the option of a command that takes what stands
+    there without one, ``x=1`` for ``--arg x=1``, or a reason."""
     if context is None or not text.startswith(_EXTRA):
         return ""
     options = [each for each in context.command.params if each.opts[0].startswith("-")]

@@ -115,7 +115,7 @@ class ConnectedRobot(_AnswerModel):
     connected: bool
 
 
-class Settings(_AnswerModel):
+class SettingsAnswer(_AnswerModel):
     """The answer to ``POST /settings``."""
 
     text: str
@@ -124,7 +124,7 @@ class Settings(_AnswerModel):
 
 HEALTH = TypeAdapter(Health)
 REPORT = TypeAdapter(OrderReport)
-SETTINGS = TypeAdapter(Settings)
+SETTINGS = TypeAdapter(SettingsAnswer)
 MODULES = TypeAdapter(list[ModuleAnswer])
 ROBOTS: TypeAdapter[RunRobots | list[ConnectedRobot]] = TypeAdapter(RunRobots | list[ConnectedRobot])
 RUN_ROBOTS = TypeAdapter(RunRobots)

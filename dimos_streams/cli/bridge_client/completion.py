@@ -55,14 +55,14 @@ def open_calls(context: typer.Context) -> Iterable[Offer]:
 
 
 def _answer(context: typer.Context, path: str, shape: TypeAdapter[T]) -> T:
-    """The answer of the bridge that the command line names so far."""
+    """Return the answer of the bridge that the command line names so far."""
     import asyncio
 
     return asyncio.run(_address(context).get(path, shape))
 
 
 def _address(context: typer.Context) -> BridgeAddress:
-    """The bridge that the command line names so far; of a token, only the environment's is known."""
+    """Return the bridge that the command line names so far; of a token, only the environment's is known."""
     from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, environment_token
 

@@ -69,7 +69,7 @@ class BridgeAddress:
         return HttpGateway(self.url, rng=rng, token=self.sent_token(), timeout_s=ANSWER_S, tls=tls, gone=gone)
 
     def sent_token(self) -> str | None:
-        """The token for a request. If it can be read on the way, the person is told once for each host."""
+        """Return the token for a request. If it can be read on the way, the person is told once for each host."""
         from dimos_streams.common.http.bearer import overheard_at
 
         if self.token and (host := overheard_at(self.url)):

@@ -1,4 +1,4 @@
-"""Which modules are agents, as they declare it: a skill of another may be called as an agent's are, ``say``."""
+"""The modules that are agents, as they declare it: a skill of another may be called as an agent's are, ``say``."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class Declarations:
-    """What a bridge knows of its modules. It is asked only where the name of a skill may be an agent's, once for each
-    module."""
+    """The declarations of modules at a bridge. It is asked only where the name of a skill may be an agent's, once for
+    each module."""
 
     def __init__(self, gateway: SkillGateway) -> None:
         self._gateway = gateway

@@ -54,7 +54,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def _left(db: sqlite3.Connection, path: Path) -> list[bytes]:
-    """The events, as JSON, that only the tail has."""
+    """Return the events, as JSON, that only the tail has."""
     identity, ends = tables.identity(db), tables.offsets(db)
     if identity is None or ends is None:
         return []
@@ -64,13 +64,13 @@ def _left(db: sqlite3.Connection, path: Path) -> list[bytes]:
 
 
 def _events(bodies: Iterable[object]) -> list[ToolEvent]:
-    """Events of their JSON. Raises ``ValueError`` or ``TypeError`` for what is no event, and no JSON."""
+    """Return events from their JSON. Raises ``ValueError`` or ``TypeError`` for what is no event, and no JSON."""
     return [ToolEvent.from_dict(parse_json(_json(body))) for body in bodies]
 
 
 def _json(body: object) -> bytes:
-    """What a row has as an event's JSON. Raises ``TypeError`` for NULL and all else that is no JSON: a column of a
-    damaged file has whatever was put there."""
+    """Return what a row has as an event's JSON. Raises ``TypeError`` for NULL and all else that is no JSON: a column
+    of a damaged file has whatever was put there."""
     if not isinstance(body, bytes):
         raise TypeError(f"the body of an event is {body!r:.100}, and no JSON")
     return body

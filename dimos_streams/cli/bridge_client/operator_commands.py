@@ -241,8 +241,8 @@ async def _closed(gateway: CommandGateway, view: CallView) -> CallView:
 
 
 def _one_of(views: Sequence[ApprovalView], wanted: ApprovalReference) -> ApprovalView:
-    """The approval that is meant. A whole id is never taken for the beginning of another one, which would be another
-    call than the one that was seen. Raises ``UserError`` if it is none of these, or more than one."""
+    """Return the approval that is meant. A whole id is never taken for the beginning of another one, which would be
+    another call than the one that was seen. Raises ``UserError`` if it is none of these, or more than one."""
     found = meant_by(wanted.id, views, lambda view: view.id)
     if wanted.is_whole:
         found = [view for view in found if view.id == wanted.id]

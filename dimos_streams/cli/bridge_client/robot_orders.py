@@ -135,7 +135,7 @@ async def _give(order: Order, body: Mapping[str, Any], to: Receiver) -> OrderRes
 
 
 async def _seen_stops(address: BridgeAddress, robot: str) -> list[int]:
-    """The stops that a release is about: those that there are before it is sent, by their ``utime``.
+    """Return the stops that a release is about: those that there are before it is sent, by their ``utime``.
 
     Raises ``BridgeUnreachableError`` if a bridge does not say; a robot of a hub that does not is left out.
     """

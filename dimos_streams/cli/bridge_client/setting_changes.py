@@ -8,7 +8,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 from urllib.parse import quote
 
-from dimos_streams.cli.bridge_client.answers import HEALTH, SETTINGS, Settings
+from dimos_streams.cli.bridge_client.answers import HEALTH, SETTINGS, SettingsAnswer
 from dimos_streams.errors import SettingsError, SkillError, UserError
 from dimos_streams.operator.reporting import CLI
 
@@ -21,7 +21,7 @@ _AT_HUB_S = _WITHIN_S + 10.0
 """And as long as a hub waits for a robot besides."""
 
 
-async def change_settings(bridge: BridgeAddress, assignments: Sequence[str]) -> Settings:
+async def change_settings(bridge: BridgeAddress, assignments: Sequence[str]) -> SettingsAnswer:
     """Carry out ``module.setting=value`` assignments, all or none; at a hub ``robot1/module.setting=value``, all of
     one robot.
 
@@ -48,7 +48,7 @@ async def change_settings(bridge: BridgeAddress, assignments: Sequence[str]) -> 
     return done.model_copy(update={"changes": tuple(changes)})
 
 
-async def _changed(bridge: BridgeAddress, path: str, assignments: Sequence[str], within_s: float) -> Settings:
+async def _changed(bridge: BridgeAddress, path: str, assignments: Sequence[str], within_s: float) -> SettingsAnswer:
     body = {"assignments": list(assignments), "caller": CLI}
     return await bridge.post(path, body, SETTINGS, timeout_s=within_s)
 

@@ -1,4 +1,4 @@
-"""Looking at blueprints without running them: list, check, graph, config."""
+"""The commands that look at blueprints without running them: list, check, graph, config."""
 
 from __future__ import annotations
 
@@ -196,6 +196,6 @@ def _verdict(reference: str, blueprint: Blueprint | None, problems: list[Problem
 
 
 def _shown(value: object) -> str:
-    """A value on one line; text is quoted where it would look like something else."""
+    """Return a value on one line; text is quoted where it would look like something else."""
     plain = isinstance(value, str) and value.isprintable() and value.strip()
     return str(value) if plain else json.dumps(value, ensure_ascii=False)

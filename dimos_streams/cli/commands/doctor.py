@@ -1,4 +1,4 @@
-"""Looks whether this machine can run blueprints: doctor."""
+"""The command that looks whether this machine can run blueprints: doctor."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ _DEFAULTS = HubSettings()
 
 
 def create_app() -> typer.Typer:
-    """The group's commands; alone it serves."""
+    """Return the group's commands; alone it serves."""
     app = typer.Typer(
         help="Serve the runs of many robots at one place, until Ctrl-C; or look after the hub's database.",
         invoke_without_command=True,
@@ -190,7 +190,7 @@ async def _serve(settings: HubSettings) -> None:
 
 
 def _check_place(context: typer.Context) -> None:
-    """Raises ``UserError`` for options that stand before a command, which would not get them."""
+    """Raise ``UserError`` for options that stand before a command, which would not get them."""
     from dimos_streams.errors import UserError
 
     for option in options.given_on_command_line(context).values():
@@ -262,7 +262,7 @@ def _storage(url: str) -> HubStorage:
 
 
 def _opened(url: str, *, make: bool = True) -> HubStorage:
-    """An open database; without ``make`` one that is there. Raises ``UserError``."""
+    """Return an open database; without ``make`` one that is there. Raises ``UserError``."""
     storage = _storage(url)
     try:
         if not make:

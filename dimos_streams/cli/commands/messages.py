@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 def create_app() -> typer.Typer:
-    """The commands under ``messages``."""
+    """Return the commands under ``messages``."""
     app = typer.Typer(help="Message types, this package's and one's own.", no_args_is_help=True)
     app.command("generate")(generate)
     app.command("java")(java)

@@ -24,7 +24,7 @@ _DryRun = Annotated[bool, typer.Option("--dry-run", help="Write nothing; list th
 
 
 def create_app() -> typer.Typer:
-    """The commands under ``new``."""
+    """Return the commands under ``new``."""
     app = typer.Typer(help="Make a package, or a module with its blueprint and test.", no_args_is_help=True)
     app.command("package")(package)
     app.command("skill")(skill)

@@ -26,7 +26,7 @@ _SHOWN = 5
 
 
 def create_app() -> typer.Typer:
-    """The commands under ``recording``."""
+    """Return the commands under ``recording``."""
     about = "LCM logs: what is in them, parts of them, other formats."
     app = typer.Typer(help=about, no_args_is_help=True, callback=_keep_private)
     app.command("info")(info)
@@ -38,7 +38,7 @@ def create_app() -> typer.Typer:
 
 
 def _keep_private() -> None:
-    """What is made of a log has its pictures and words, and is for the same readers."""
+    """Keep what is made of a log for the log's own readers: it has its pictures and words."""
     from dimos_streams.runtime.registry import keep_private
 
     keep_private()
@@ -189,7 +189,7 @@ def opened(files: Sequence[Path]) -> Iterator[list[LogReader]]:
 def part_of(
     from_s: float, to_s: float | None, channels: list[str] | None, without: list[str] | None, remap: list[str] | None
 ) -> LogPart:
-    """The part of the logs that the options name. Raises ``UserError``."""
+    """Return the part of the logs that the options name. Raises ``UserError``."""
     from dimos_streams.recording.cut import LogPart
     from dimos_streams.recording.selection import Selection
 

@@ -124,7 +124,7 @@ def _draw(report: Report, picture: Path) -> None:
 
 
 def _configured(file: Path, reference: str | None, settings: list[str] | None) -> Blueprint:
-    """The blueprint of the modules under test, with the settings of the command line."""
+    """Return the blueprint of the modules under test, with the settings of the command line."""
     from dimos_streams.blueprint.load import resolve
     from dimos_streams.blueprint.settings import apply_settings
     from dimos_streams.regression.replay import recorded_blueprint
@@ -136,7 +136,8 @@ def _configured(file: Path, reference: str | None, settings: list[str] | None) -
 def _tolerances(
     log: LogReader, file: Path | None, settings: list[str], time_s: float | None, *, exact: bool
 ) -> Tolerances:
-    """Those of a file, or else the usual ones of such a log, with what the command line says of single ones."""
+    """Return the tolerances of a file, or else the usual ones of such a log, with what the command line says of
+    single ones."""
     from dimos_streams.recording.summary import first_metadata
     from dimos_streams.regression.replay import usual_tolerances
     from dimos_streams.regression.tolerances import EXACT, load_tolerances, with_settings

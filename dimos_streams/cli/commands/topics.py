@@ -25,7 +25,7 @@ Seconds = Annotated[float, typer.Option("--seconds", min=0.1, help="How long to 
 
 
 def create_app() -> typer.Typer:
-    """The commands under ``topics``."""
+    """Return the commands under ``topics``."""
     app = typer.Typer(help="What is on the bus: who publishes what, and how fast.", no_args_is_help=True)
     app.command("list")(list_topics)
     app.command("echo")(echo)
@@ -80,7 +80,7 @@ def rate(
 
 @asynccontextmanager
 async def _messages(url: str, handler: Handler) -> AsyncIterator[Bus]:
-    """All messages of the bus go to ``handler`` within."""
+    """Hand all messages of the bus to ``handler`` within the context."""
     from dimos_streams.bus import create_bus
 
     bus = create_bus(url)

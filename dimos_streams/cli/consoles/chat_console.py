@@ -291,7 +291,7 @@ class _Chat:
 
 
 async def _lines_of_stdin() -> AsyncIterator[str]:
-    """The lines of standard input, whatever it is, read one ahead by a thread that may be left behind."""
+    """Yield the lines of standard input, whatever it is, read one ahead by a thread that may be left behind."""
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[str | None] = asyncio.Queue()
     wanted = threading.Semaphore(1)

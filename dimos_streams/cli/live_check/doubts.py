@@ -1,4 +1,4 @@
-"""What readable messages say that is hardly so: units, frames and angles that a robot's program got wrong."""
+"""Doubts about what readable messages say: units, frames and angles that a robot's program got wrong."""
 
 from __future__ import annotations
 

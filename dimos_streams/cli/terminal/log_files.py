@@ -65,7 +65,7 @@ class LogLine:
     """The line as it is in the file."""
 
     def to_dict(self) -> dict[str, object]:
-        """The line for JSON."""
+        """Return the line for JSON."""
         return {name: value for name, value in asdict(self).items() if name != "raw"}
 
 

@@ -122,7 +122,8 @@ def checked_seed(value: int | None) -> int | None:
 
 
 def given_on_command_line(context: typer.Context) -> dict[str, str]:
-    """The options that the command line has, whatever their values: how each is spelled, by its parameter's name."""
+    """Return the options that the command line has, whatever their values: how each is spelled, by its parameter's
+    name."""
     found = {}
     for option in context.command.params:
         source = context.get_parameter_source(option.name) if option.name else None

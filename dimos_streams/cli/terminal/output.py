@@ -65,8 +65,8 @@ def _escaped(text: str) -> str:
 
 
 def terminal_width() -> int:
-    """The width of the output, in characters: that of the terminal, or ``UNBOUNDED`` for a program that reads it,
-    whatever the environment says of a terminal."""
+    """Return the width of the output, in characters: that of the terminal, or ``UNBOUNDED`` for a program that reads
+    it, whatever the environment says of a terminal."""
     return shutil.get_terminal_size((UNBOUNDED, 0)).columns if sys.stdout.isatty() else UNBOUNDED
 
 

@@ -1,4 +1,4 @@
-"""What is shown of one mission, where the events of all calls come in."""
+"""The part of a run's events that is shown of one mission, where those of all calls come in."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How the events of a call that is followed are shown, also where the bridge does not keep them any more."""
+"""The show of the events of a call that is followed, also where the bridge does not keep them any more."""
 
 from __future__ import annotations
 

@@ -48,7 +48,7 @@ class CallOptions:
     """Its terms; with an idempotency key the call may be one that has begun already."""
     lease_wait_s: float = 0.0
     """Time, in seconds, for which it may wait for what another call holds."""
-    bridge: str = ""
+    bridge_options: str = ""
     """The options that name its bridge, as typed behind a command; empty if there are none."""
     agent: str | None = None
     """The agent whose skill is called, ``""`` for the only one; None if the skill has a public name."""
@@ -79,7 +79,7 @@ async def follow_new_call(
     with contextlib.closing(reporter):
         one = call_id if only else None
         show = show_with(reporter, call_id, as_json=options.as_json)
-        show = show if only else MissionShow(show, call_id, bridge=options.bridge)
+        show = show if only else MissionShow(show, call_id, bridge=options.bridge_options)
         async with watching(gateway, show, after=offset, call_id=one, robot=options.robot) as watch:
             try:
                 keyed = options.terms.get("idempotency_key") is not None

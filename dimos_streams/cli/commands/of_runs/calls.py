@@ -1,4 +1,4 @@
-"""Calls: call, follow, calls, cancel."""
+"""The commands that begin, follow, list and cancel calls: call, follow, calls, cancel."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import typer
 
 from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.commands.of_runs import call_options
-from dimos_streams.cli.commands.of_runs.ends import exit_by
+from dimos_streams.cli.commands.of_runs.call_exit import exit_by
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
@@ -72,7 +72,7 @@ def call(
         timeout_s=timeout,
         as_json=as_json,
         caller=caller or CLI,
-        bridge=str(bridge),
+        bridge_options=str(bridge),
         terms={"idempotency_key": idempotency_key, "on_duplicate": on_duplicate, "on_loss": on_loss},
         lease_wait_s=lease_wait,
         robot=robot,
@@ -107,7 +107,7 @@ async def _called(
         error.args = (f"{error}{ways_on(error, chosen.waits_s)}",)
         raise
     except UnknownSkillError as error:
-        error.args = (f"{error}; `dimos-streams skills{chosen.bridge}` lists them",)
+        error.args = (f"{error}; `dimos-streams skills{chosen.bridge_options}` lists them",)
         raise
     except RobotNeededError as error:
         names = [name for name, each in offered.items() if name == f"{each.robot}_{skill}"]

@@ -1,4 +1,4 @@
-"""Talking to the agent: chat."""
+"""The command for a conversation with the agent: chat."""
 
 from __future__ import annotations
 

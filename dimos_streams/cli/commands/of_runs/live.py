@@ -1,4 +1,4 @@
-"""Changes of a run that goes on: set and restart."""
+"""The commands that change a run that goes on: set and restart."""
 
 from __future__ import annotations
 

@@ -67,7 +67,7 @@ def _named(found: list[RecordedMission], id: str, run: str) -> RecordedMission:
 
 
 def _summary(mission: RecordedMission) -> dict[str, Any]:
-    """A summary of a mission. Usage counts as far as it is recorded."""
+    """Return a summary of a mission. Usage counts as far as it is recorded."""
     usage = [event.data for event in mission.events if event.kind == "usage"]
     costs = [data["cost"] for data in usage if data["cost"] is not None]
     start, done = mission.start, mission.done
@@ -131,7 +131,7 @@ def _show(mission: RecordedMission, open_state: str, as_json: bool) -> None:
 
 
 def _text(event: AgentEvent) -> str:
-    """The event in a line."""
+    """Return the event in a line."""
     data = dict(event.data)
     said = " ".join(str(data.pop("text", "")).split())
     for name in _LEFT_OUT:

@@ -1,4 +1,4 @@
-"""Watching a run as a console does: monitor."""
+"""The command that watches a run as a console does: monitor."""
 
 from __future__ import annotations
 

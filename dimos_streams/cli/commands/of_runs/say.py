@@ -1,4 +1,4 @@
-"""Telling the agent something: say."""
+"""The command that tells the agent something: say."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dimos_streams.cli.commands.of_runs import call_options
-from dimos_streams.cli.commands.of_runs.ends import exit_by
+from dimos_streams.cli.commands.of_runs.call_exit import exit_by
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note
@@ -50,8 +50,7 @@ def say(
     if not text.strip():
         raise UserError(f"TEXT {text!r} says nothing")
     address = find_bridge(bridge)
-
-    chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, bridge=str(bridge), agent=agent)
+    chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, bridge_options=str(bridge), agent=agent)
     given = {"text": text, "now": True} if now else {"text": text}
     with agents_named_by("--agent NAME, or begin with 'NAME: '"):
         event = at_bridge(address, lambda gateway: _said(gateway, address, given, chosen))

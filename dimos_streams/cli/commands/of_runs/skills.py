@@ -1,4 +1,4 @@
-"""skills: what can be called, or all of one skill."""
+"""The command that lists what can be called, or describes one skill: skills."""
 
 from __future__ import annotations
 

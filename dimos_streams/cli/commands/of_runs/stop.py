@@ -83,7 +83,7 @@ def _stop_run(run: RunRecord, bridge: SeldomBridge, *, everywhere: bool, as_json
 
 
 def _stop_others(run: RunRecord, bridge: SeldomBridge, *, as_json: bool) -> list[str]:
-    """End the parts of a run on other machines; which could not be, and why."""
+    """End the parts of a run on other machines; return which could not be ended, and why."""
     from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.bridge_client.machine_parts import machines_at, stop_part
     from dimos_streams.cli.system.async_runner import run_async
@@ -130,7 +130,7 @@ def _stop_here(run: RunRecord, *, as_json: bool) -> None:
 
 
 def _pidfd(pid: int) -> int | None:
-    """Something that can be waited for; None if the process has gone."""
+    """Return a descriptor that can be waited for; None if the process has gone."""
     try:
         return os.pidfd_open(pid)
     except ProcessLookupError:
@@ -152,7 +152,7 @@ def _signal(run: RunRecord, watched: dict[int, int]) -> None:
 
 
 def _wait_for_end(watched: dict[int, int]) -> list[int]:
-    """Wait until the processes have ended, within a bound; those that have not."""
+    """Wait until the processes have ended, within a bound; return those that have not."""
     from dimos_streams import clock
     from dimos_streams.runtime.registry import STOP_BOUND_S
 

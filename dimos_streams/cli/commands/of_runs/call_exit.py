@@ -1,4 +1,4 @@
-"""The ends of commands that wait for one of a call's events."""
+"""The exit of a command that has waited for an event of a call."""
 
 from __future__ import annotations
 
