@@ -76,7 +76,8 @@ def main(task: WorkerTask, reports: Connection) -> None:
     # A terminal's Ctrl-C and its end reach every process; only the supervisor decides what they mean.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the server of which this is a fork ignores it
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # the server of which this is a fork blocks it
     keep_private()
     give_back_large_blocks()
     know_environment(os.environ)
