@@ -80,6 +80,21 @@ class CallView(FrozenModel):
     stead. None as long as it is not closed."""
 
 
+class CallFacts(Protocol):
+    """The facts of a call by which it is chosen: of a ``CallView``, or of what a bridge remembers of a call."""
+
+    @property
+    def call_id(self) -> str: ...
+    @property
+    def skill(self) -> str: ...
+    @property
+    def caller(self) -> str: ...
+    @property
+    def state(self) -> CallPhase: ...
+    @property
+    def robot(self) -> str | None: ...
+
+
 class CallTerms(TypedDict, total=False):
     """The terms of a call, besides its skill and arguments and who asks: keyword arguments of all that begins calls.
     A term that is None is as one that is left out."""

@@ -6,13 +6,14 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pydantic import ValidationError
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, Repeat
+from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 from dimos_streams.bridge.calls.leases import Leases
+from dimos_streams.bridge.calls.remembered_calls import Calls
+from dimos_streams.bridge.calls.repeat import Repeat
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.common.allowance import Allowance
@@ -178,7 +179,7 @@ class Ledger:
         if call is None or call.state == CLOSED or event.seq <= call.last_seq:
             return
         if call.call_id not in folded.touched:
-            folded.touched[call.call_id] = call, dict(vars(call))
+            folded.touched[call.call_id] = call, call.copy()
         if call.journalled:
             folded.taken.append(event)
         else:
@@ -265,15 +266,15 @@ class _Folded:
     """The events that are journalled."""
     live: list[tuple[int, ToolEvent]] = field(default_factory=list)
     """The others, each with the offset behind which it comes."""
-    touched: dict[str, tuple[CallState, dict[str, Any]]] = field(default_factory=dict)
-    """The calls of the events by id, each with its fields as they were before."""
+    touched: dict[str, tuple[CallState, CallState]] = field(default_factory=dict)
+    """The calls of the events by id, each with itself as it was before."""
     changed: dict[str, CallState] = field(default_factory=dict)
     """Those of which more than the newest text is new, by id."""
 
     def undo(self) -> None:
         """Put the calls back as they were: the events are to come again."""
         for call, before in self.touched.values():
-            vars(call).update(before)
+            call.restore(before)
 
 
 def _lasting(events: Sequence[ToolEvent]) -> Sequence[ToolEvent]:

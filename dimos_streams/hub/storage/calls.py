@@ -98,7 +98,7 @@ class CallTable:
                 f"SELECT robot, call_id, record FROM calls WHERE call_id IN ({marks})", *some
             ):
                 if (robot, call_id) in keys:
-                    found[robot, call_id] = CallState.model_validate_json(record)
+                    found[robot, call_id] = CallState.from_view(CallView.model_validate_json(record))
         return found
 
 

@@ -162,7 +162,7 @@ class RecordedWorld:
         known = self._open.get(event.call_id)
         if known is not None and event.call_id in self._own:
             return known
-        call = CallState.from_event(event) if known is None else known.model_copy()
+        call = CallState.from_event(event) if known is None else known.copy()
         self._open[event.call_id] = call
         self._own.add(event.call_id)
         return call

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
@@ -165,6 +166,22 @@ async def test_where_the_journal_was_lost_modules_have_the_time_to_say_which_cal
 def test_what_a_caller_asks_for_when_a_link_is_cut_is_kept_in_the_journal() -> None:
     call = CallState(call_id="c1", skill="follow", module="worker", caller="agent", asked_on_loss="continue")
     assert CallState.from_row(call.row()).asked_on_loss == "continue"
+
+
+def test_the_journal_keeps_of_a_call_what_outlives_the_bridge() -> None:
+    call = CallState(call_id="c1", skill="follow", module="worker", caller="agent", lease_wait_s=3.0, closing=True)
+    seen = call.view().model_dump(mode="json")
+    record = json.loads(call.row().record)
+    assert {name: record.pop(name) for name in seen} == seen
+    assert record == {
+        "key": None,
+        "events_from": 0,
+        "by_agent": False,
+        "journalled": True,
+        "asked_on_loss": None,
+        "instance": "",
+        "overruled": {},
+    }
 
 
 def _out_of_memory(*args: object) -> None:
