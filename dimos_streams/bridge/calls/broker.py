@@ -165,8 +165,8 @@ class Broker:
         """See ``SkillGateway``. Wait up to ``lease_wait_s`` for a resource that another call holds. The call does not
         begin later than ``begin_by`` on ``clock.steady``, whatever it has waited for.
 
-        The events of a call that is not ``journalled`` go only to the ledger's live reader: this is for calls of the
-        bridge itself, of whose events only the newest counts.
+        The events of a call that is not ``journalled`` go only to those who listen to the ledger for them. This is
+        for calls of the bridge itself, of whose events only the newest counts.
         """
         new = CallState(
             call_id=self._new_id(),

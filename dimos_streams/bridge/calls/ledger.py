@@ -42,15 +42,15 @@ _APART_S = 0.004
 
 _log = LimitedLog(logging.getLogger(__name__))
 
-LiveReader = Callable[[int, ToolEvent], None]
+UnjournalledListener = Callable[[int, ToolEvent], None]
 """A function that gets an event that is not journalled, with the offset of the newest event before it."""
 
 
 class Ledger:
     """Folds events into calls, keeps both in the journal, hands the events to the broadcast, and frees leases.
 
-    Of a call that is not journalled only the state is kept, in one row. Its events go to ``live_reader`` at once;
-    they have no offset, and are gone if there is none.
+    Of a call that is not journalled only the state is kept, in one row. Its events have no offset; they go to those
+    who ``listen_unjournalled``, at once, and are gone if nobody does.
     """
 
     def __init__(self, journal: Journal, broadcast: JournalBroadcast) -> None:
@@ -58,7 +58,7 @@ class Ledger:
         self.broadcast = broadcast
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()
-        self.live_reader: LiveReader | None = None
+        self._listeners: list[UnjournalledListener] = []
         self._unsolicited: dict[str, int] = {}
         """The memory of each open call that is unsolicited."""
         self.waiting: dict[str, CallState] = {}
@@ -97,6 +97,19 @@ class Ledger:
         remaining = self._known_from - clock.monotonic()
         if remaining > 0:
             await asyncio.sleep(remaining)
+
+    def listen_unjournalled(self, listener: UnjournalledListener) -> Callable[[], None]:
+        """Call ``listener`` with each event of a call that is not journalled, from now on.
+
+        The returned function ends that, and may be called twice.
+        """
+        self._listeners.append(listener)
+
+        def end() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return end
 
     def begin(self, call: CallState) -> None:
         """Enter a call that is about to be requested; its leases are its own from now on."""
@@ -162,12 +175,12 @@ class Ledger:
         except BaseException:
             folded.undo()
             raise
-        self.ignored += len(events) - len(folded.taken) - len(folded.live)
+        self.ignored += len(events) - len(folded.taken) - len(folded.unjournalled)
         try:
             self.broadcast.publish(entries)
-            for offset, event in folded.live:
-                if self.live_reader is not None:
-                    self.live_reader(offset, event)
+            for offset, event in folded.unjournalled:
+                for listener in tuple(self._listeners):
+                    listener(offset, event)
         finally:  # the journal has them, whoever could not be told
             for call, _ in folded.touched.values():
                 self._conclude(call)
@@ -183,7 +196,7 @@ class Ledger:
         if call.journalled:
             folded.taken.append(event)
         else:
-            folded.live.append((self.journal.last_offset + len(folded.taken), event))
+            folded.unjournalled.append((self.journal.last_offset + len(folded.taken), event))
         # How far a call has got is in the journal with its events, or nowhere but in its row.
         if call.changes_state_with(event) or not call.journalled:
             folded.changed[call.call_id] = call
@@ -264,7 +277,7 @@ class _Folded:
 
     taken: list[ToolEvent] = field(default_factory=list)
     """The events that are journalled."""
-    live: list[tuple[int, ToolEvent]] = field(default_factory=list)
+    unjournalled: list[tuple[int, ToolEvent]] = field(default_factory=list)
     """The others, each with the offset behind which it comes."""
     touched: dict[str, tuple[CallState, CallState]] = field(default_factory=dict)
     """The calls of the events by id, each with itself as it was before."""

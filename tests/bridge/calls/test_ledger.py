@@ -184,6 +184,24 @@ def test_the_journal_keeps_of_a_call_what_outlives_the_bridge() -> None:
     }
 
 
+@pytest.mark.virtual_time
+async def test_only_listeners_have_the_events_of_a_call_that_is_not_journalled() -> None:
+    heard: list[tuple[str, int, int]] = []
+    with contextlib.closing(Journal()) as journal:
+        journal.open()
+        ledger = Ledger(journal, JournalBroadcast(journal))
+        ledger.begin(CallState(call_id="c1", skill="report", module="agent", caller="monitor", journalled=False))
+        ledger.enter([event(1, "open", call_id="other")])
+        first = ledger.listen_unjournalled(lambda offset, event: heard.append(("first", offset, event.seq)))
+        ledger.listen_unjournalled(lambda offset, event: heard.append(("second", offset, event.seq)))
+        ledger.enter([event(1, "open")])
+        first()
+        first()
+        ledger.enter([event(2, "update")])
+        assert heard == [("first", 1, 1), ("second", 1, 1), ("second", 1, 2)]
+        assert journal.last_offset == 1
+
+
 def _out_of_memory(*args: object) -> None:
     raise MemoryError
 
