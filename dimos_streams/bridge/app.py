@@ -17,7 +17,6 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.call_routes import mount_calls
 from dimos_streams.bridge.http.described import describe, refusals
-from dimos_streams.bridge.http.events.options import StreamOptions
 from dimos_streams.bridge.http.events.routes import mount_events
 from dimos_streams.bridge.http.health import health_of
 from dimos_streams.bridge.http.metrics import registry_of
@@ -26,6 +25,8 @@ from dimos_streams.bridge.http.robots import mount_robots
 from dimos_streams.bridge.http.route import BridgeRoute, answer_head
 from dimos_streams.bridge.http.serving.request_guard import Guard
 from dimos_streams.bridge.http.serving.request_order import RequestOrder
+from dimos_streams.bridge.http.serving.slow_clients import SlowClients
+from dimos_streams.bridge.http.serving.timing import PING_S
 from dimos_streams.bridge.http.settings import mount_settings
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.live.routes import mount_live
@@ -46,17 +47,17 @@ def create_app(
     *,
     monitor: Monitor | None = None,
     live: LiveTopics | None = None,
-    streams: StreamOptions | None = None,
-    abort: Callable[[object], None] | None = None,
+    ping_s: float = PING_S,
+    slow_clients: SlowClients | None = None,
     run_dir: Path | None = None,
     disk: Callable[[], str] = lambda: "",
     fleet_hub: Callable[[], dict[str, Any] | None] = lambda: None,
 ) -> FastAPI:
-    """Create the app, without its guard. ``abort`` ends the connection of a client address at once; ``run_dir`` is
-    the folder with the run's files, None if there is none; ``disk`` returns the reason why they can't be written,
-    empty if they can; ``fleet_hub`` returns the state of the link to a hub, None if there is no link."""
-    options = streams or StreamOptions()
-    abort = abort or (lambda client: None)
+    """Create the app, without its guard. ``ping_s`` is the time without events, in seconds, after which an event
+    stream sends a comment; ``run_dir`` is the folder with the run's files, None if there is none; ``disk`` returns
+    the reason why they can't be written, empty if they can; ``fleet_hub`` returns the state of the link to a hub,
+    None if there is no link."""
+    slow_clients = slow_clients or SlowClients()
     app = FastAPI(
         title="dimos-streams bridge", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
@@ -66,14 +67,14 @@ def create_app(
 
     _mount_views(app, broker, broadcast, disk, fleet_hub)
     mount_calls(app, broker)
-    mount_events(app, broker, broadcast, options, abort)
+    mount_events(app, broker, broadcast, ping_s=ping_s, slow_clients=slow_clients)
     mount_robots(app, broker)
     mount_settings(app, broker)
     mount_pictures(app, run_dir)
     if live is not None:
-        mount_live(app, live, send_timeout_s=options.send_timeout_s, abort=abort)
+        mount_live(app, live, slow_clients)
     if monitor is not None:
-        mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
+        mount_monitor(app, monitor, broker, slow_clients)
         mount_dashboard(app)
     mount_mcp(app, McpServer(BrokerCalls(broker), broadcast))
     answer_head(app)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.config import BridgeConfig
-from dimos_streams.bridge.http.events.options import StreamOptions
+from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import JOURNAL_FILE, Journal
 from dimos_streams.bridge.live.kinds import topic_infos
@@ -206,8 +206,8 @@ class Bridge(Module):
             self.broadcast,
             monitor=self.monitor,
             live=self.live,
-            streams=StreamOptions(ping_s=self.config.ping_s, send_timeout_s=self.config.send_timeout_s),
-            abort=None if server is None else server.abort,
+            ping_s=self.config.ping_s,
+            slow_clients=SlowClients(self.config.send_timeout_s, None if server is None else server.abort),
             run_dir=self.context.run_dir,
             disk=lambda: self._disk,
             fleet_hub=lambda: None if self._link is None else self._link.view(),
@@ -251,8 +251,8 @@ class Bridge(Module):
         from dimos_streams.bridge.http.serving.watch_only import WatchOnly
         from dimos_streams.bridge.live.routes import PATH
 
-        options = StreamOptions(ping_s=_LONG_S, send_timeout_s=_LONG_S)
-        app = create_app(self.broker, self.broadcast, live=self.live, streams=options, abort=server.abort)
+        slow_clients = SlowClients(_LONG_S, server.abort)
+        app = create_app(self.broker, self.broadcast, live=self.live, ping_s=_LONG_S, slow_clients=slow_clients)
         hosts = self.config.allowed_hosts
         shown = guarded(WatchOnly(app, [PATH]), host=self.config.host, token=self._token(), allowed_hosts=hosts)
         self._to_undo.push_async_callback(server.cut)

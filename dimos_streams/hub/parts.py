@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
+from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.hub.asking import Asker
 from dimos_streams.hub.events import BatchIntake, EventFeed
@@ -34,8 +35,7 @@ class HubParts:
     streams: CommandStreams
     asker: Asker
     robots: FleetView
-    abort: Callable[[object], None]
-    """Ends the connection of a client's address."""
+    slow_clients: SlowClients
     others: Callable[[], list[tuple[str, str, str]]]
     """Returns the other hubs on the database: name, version and URL."""
     database_bytes: Callable[[], int]

@@ -12,6 +12,7 @@ from collections.abc import Awaitable, Callable
 
 from dimos_streams import __version__
 from dimos_streams.bridge.http.serving.server import HttpServer
+from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.common.tasks import end_tasks_silently
@@ -101,7 +102,7 @@ class FleetHub:
             streams=CommandStreams(storage, threads.orders, self.name),
             asker=Asker(storage, threads.orders),
             robots=FleetView(storage, threads.orders),
-            abort=self._server.abort,
+            slow_clients=SlowClients(settings.send_timeout_s, self._server.abort),
             others=lambda: self._others,
             database_bytes=lambda: self._bytes,
         )

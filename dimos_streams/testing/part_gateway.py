@@ -95,6 +95,7 @@ class PartGateway:
         self, connection: _Connection, after: int, caller: str | None, call_id: str | None
     ) -> asyncio.Task[None]:
         from dimos_streams.bridge.http.events.stream import EventStream
+        from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 
         async def respond() -> None:
             try:
@@ -105,8 +106,7 @@ class PartGateway:
                     caller=caller,
                     call_id=call_id,
                     ping_s=bridge.config.ping_s,
-                    send_timeout_s=bridge.config.send_timeout_s,
-                    abort=lambda client: None,
+                    slow_clients=SlowClients(bridge.config.send_timeout_s),
                 )
                 await self._part.ask(stream({"type": "http", "method": "GET"}, connection.receive, connection.send))
             except PartDownError:

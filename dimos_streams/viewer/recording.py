@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dimos_streams.bridge.http.serving.server import HttpServer
+from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.bridge.live.kinds import topic_infos
@@ -65,7 +66,8 @@ async def viewed(
         live = LiveTopics(bus, topic_infos(index.channels, index.namespaces), utime=stage.utime)
         broadcast = JournalBroadcast(index.journal)
         stack.push_async_callback(server.stop)
-        await server.serve(guarded(create_app(stage, broadcast, live, about, server.abort), HOST))
+        app = create_app(stage, broadcast, live, about, SlowClients(abort=server.abort))
+        await server.serve(guarded(app, HOST))
         stack.callback(broadcast.close)
         stack.callback(live.stop)
         stack.callback(stage.close)  # whoever waits for something new would hold the server up

@@ -73,8 +73,7 @@ def _mount_stream(app: FastAPI, parts: HubParts) -> None:
             call_id=call,
             robot=robot,
             ping_s=parts.settings.ping_s,
-            send_timeout_s=parts.settings.send_timeout_s,
-            abort=parts.abort,
+            slow_clients=parts.slow_clients,
         )
 
 

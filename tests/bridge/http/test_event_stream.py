@@ -10,6 +10,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.http.events.stream import EventStream
+from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
@@ -50,8 +51,7 @@ def stream(
         caller=None,
         call_id=None,
         ping_s=ping_s,
-        send_timeout_s=send_timeout_s,
-        abort=client.abort,
+        slow_clients=SlowClients(send_timeout_s, client.abort),
     )
     return asyncio.get_running_loop().create_task(
         response({"type": "http", "method": "GET"}, client.receive, client.send)

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from fastapi import FastAPI, Response
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.http import problem_kinds, problems
 from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.bridge.http.events import pages
-from dimos_streams.bridge.http.events.options import StreamOptions
 from dimos_streams.bridge.http.events.parameters import From, LastEventId, OfCall, OfCaller, after_offset
 from dimos_streams.bridge.http.events.stream import EventStream
+from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.errors import UnknownCallError
@@ -29,7 +27,7 @@ _STREAM = answers(
 
 
 def mount_events(
-    app: FastAPI, broker: Broker, broadcast: JournalBroadcast, options: StreamOptions, abort: Callable[[object], None]
+    app: FastAPI, broker: Broker, broadcast: JournalBroadcast, *, ping_s: float, slow_clients: SlowClients
 ) -> None:
     """Add the routes that serve the events of all calls."""
 
@@ -43,9 +41,8 @@ def mount_events(
             after=after_offset(last_event_id, from_),
             caller=caller,
             call_id=call,
-            ping_s=options.ping_s,
-            send_timeout_s=options.send_timeout_s,
-            abort=abort,
+            ping_s=ping_s,
+            slow_clients=slow_clients,
         )
 
     @app.get("/events", response_class=Response, response_model=None, responses=pages.ANSWER | _OWN_REFUSALS)

@@ -13,6 +13,7 @@ from starlette.types import Message, Receive, Scope, Send
 from dimos_streams import clock
 from dimos_streams.bridge.http.event_response import STREAM_HEADERS
 from dimos_streams.bridge.http.serving.at_once import body_of
+from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.bridge.journal.broadcast import Broadcast
 from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
 from dimos_streams.bridge.journal.entry import EncodedEntry
@@ -30,16 +31,14 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 class EventStream(EventSourceResponse):
     """An ASGI response. Between events it sends a comment every ``ping_s`` seconds, so that both sides notice
-    when the other is gone. A client that takes nothing for ``send_timeout_s`` is cut off and counted. Both
-    may be a quarter late.
+    when the other is gone. A client that takes nothing for as long as ``slow_clients`` allows is cut off and counted.
+    Both may be a quarter late.
 
     While the client keeps up, events are written as soon as they are published, and no task is woken for them. If it
     leaves something waiting, the task waits for it.
 
     A client resumes at the newest id, and it has one before its first event: the stream begins with the offset from
     which it is read, and a ping brings the one up to which others' events have passed. Such an id is no event.
-
-    ``abort`` ends a client's connection without waiting for it.
     """
 
     def __init__(
@@ -51,16 +50,14 @@ class EventStream(EventSourceResponse):
         call_id: str | None,
         robot: str | None = None,
         ping_s: float,
-        send_timeout_s: float,
-        abort: Callable[[object], None],
+        slow_clients: SlowClients,
     ) -> None:
         # A ping is a chunk when there is no other.
         super().__init__(self._chunks(), ping=0, sep="\n", headers=STREAM_HEADERS)
         self._broadcast = broadcast
         self._after = after
         self._caller, self._call_id, self._robot = caller, call_id, robot
-        self._ping_s, self._send_timeout_s = ping_s, send_timeout_s
-        self._abort = abort
+        self._ping_s, self._slow_clients = ping_s, slow_clients
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._body = body_of(scope)
@@ -68,7 +65,8 @@ class EventStream(EventSourceResponse):
             after=self._after, caller=self._caller, call_id=self._call_id, robot=self._robot, take=self._take
         )
         with anyio.CancelScope() as stream:
-            self._pace = _Pace(self._reader, stream.cancel, ping_s=self._ping_s, send_timeout_s=self._send_timeout_s)
+            send_timeout_s = self._slow_clients.send_timeout_s
+            self._pace = _Pace(self._reader, stream.cancel, ping_s=self._ping_s, send_timeout_s=send_timeout_s)
             leaving = asyncio.get_running_loop().create_task(
                 self._listen_for_disconnect(receive), name="event stream"
             )
@@ -83,7 +81,7 @@ class EventStream(EventSourceResponse):
         if self._pace.is_stalled:
             self._broadcast.cut += 1
             _log.warning("client %s reads nothing; it was cut off", scope.get("client"))
-            self._abort(scope.get("client"))
+            self._slow_clients.cut_off(scope)
             # A server that does not know yet that the connection is gone would complain of half a response.
             with anyio.move_on_after(_GONE_S):
                 await self._listen_for_disconnect(receive)

@@ -16,6 +16,7 @@ from starlette.types import ASGIApp
 from dimos_streams.bridge.http.serving.idle_connections import KEEP_ALIVE_S, cut_idle
 from dimos_streams.bridge.http.serving.protocol import BoundedProtocol, Connections
 from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
+from dimos_streams.bridge.http.serving.timing import PING_S
 from dimos_streams.bridge.http.serving.web_socket import BoundedWebSocket
 from dimos_streams.common.limited_log import LimitedRecords
 from dimos_streams.common.process.listening import listening_socket
@@ -53,7 +54,7 @@ class HttpServer:
     """Serves one app on one socket."""
 
     def __init__(
-        self, host: str, port: int, *, ping_s: float = 10.0, connections: int, port_is_kept: bool = False
+        self, host: str, port: int, *, ping_s: float = PING_S, connections: int, port_is_kept: bool = False
     ) -> None:
         """WebSockets are pinged every ``ping_s`` seconds, and closed where no answer comes for twice as long. At most
         ``connections`` connections are open at a time. ``port_is_kept`` is true if a ``KeptPort`` keeps the port."""
