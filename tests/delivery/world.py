@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.journal.query import Query
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus

@@ -12,13 +12,13 @@ from typing import Any, Literal
 from dimos_streams.bridge.calls.authority import Authority, McpApproval
 from dimos_streams.bridge.calls.bus_requests import SkillRequests
 from dimos_streams.bridge.calls.call_admission import CallAdmission
-from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.settings.live_settings import LiveSettings
 from dimos_streams.bridge.calls.settings.owed_settings import SUFFIX as OWED_SETTINGS
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
 from dimos_streams.bridge.calls.stops.stop_state import SUFFIX as STOPS
 from dimos_streams.bridge.calls.watchdog import Watchdog

@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 from pydantic import ValidationError
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CLOSED, CallState
-from dimos_streams.bridge.calls.leases import Leases
-from dimos_streams.bridge.calls.remembered_calls import Calls
-from dimos_streams.bridge.calls.repeat import Repeat
+from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.leases import Leases
+from dimos_streams.bridge.calls.state.remembered_calls import Calls
+from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.common.allowance import Allowance

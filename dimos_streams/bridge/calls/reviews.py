@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import Authority
-from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
+from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.arguments.schemas import arguments_size, check_size

@@ -8,7 +8,7 @@ import sqlite3
 from pydantic import ValidationError
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.journal import tables
 from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.common.invalid import first_problem

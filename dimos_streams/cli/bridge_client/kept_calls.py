@@ -10,7 +10,7 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.journal import tables
 from dimos_streams.bridge.journal.tail import left_in_tail
 from dimos_streams.common.invalid import first_problem

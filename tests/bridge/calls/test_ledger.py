@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.journal import tables
 from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader

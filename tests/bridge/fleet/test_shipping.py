@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.fleet.attempts import REFUSED_WAIT_S
 from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 
-from dimos_streams.bridge.calls.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 from dimos_streams.tool_stream.family import ancestors_of
 
 KEEP_CLOSED_BYTES = 4 * 1024 * 1024

@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, TypeAlias, TypeVar
 from pydantic import ConfigDict, Field, TypeAdapter, with_config
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.repeat import Repeat
+from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.common.moment import Moment
 from dimos_streams.common.readable.shortening import at_most
