@@ -28,10 +28,10 @@ from dimos_streams.bridge.fleet.outflow import LiveJournal
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
-from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.common.process.live_loop import new_live_loop
 from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.journal.broadcast import BroadcastLimits, JournalBroadcast
+from dimos_streams.journal.journal import Journal, JournalLimits
 from dimos_streams.tool_stream.event import ToolEvent
 
 _THREADS = 32

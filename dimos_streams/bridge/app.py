@@ -14,21 +14,13 @@ from starlette.types import ASGIApp
 
 from dimos_streams import __version__
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.call_routes import mount_calls
-from dimos_streams.bridge.http.described import describe, refusals
-from dimos_streams.bridge.http.events.routes import mount_events
+from dimos_streams.bridge.http.event_routes import mount_events
 from dimos_streams.bridge.http.health import health_of
 from dimos_streams.bridge.http.metrics import registry_of
 from dimos_streams.bridge.http.pictures import mount_pictures
 from dimos_streams.bridge.http.robots import mount_robots
-from dimos_streams.bridge.http.route import BridgeRoute, answer_head
-from dimos_streams.bridge.http.serving.request_guard import Guard
-from dimos_streams.bridge.http.serving.request_order import RequestOrder
-from dimos_streams.bridge.http.serving.slow_clients import SlowClients
-from dimos_streams.bridge.http.serving.timing import PING_S
 from dimos_streams.bridge.http.settings import mount_settings
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.live.routes import mount_live
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.mcp.calls import BrokerCalls
@@ -37,6 +29,14 @@ from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.routes import mount_monitor
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.serving import problems
+from dimos_streams.serving.described import describe, refusals
+from dimos_streams.serving.route import StrictRoute, answer_head
+from dimos_streams.serving.server.request_guard import Guard
+from dimos_streams.serving.server.request_order import RequestOrder
+from dimos_streams.serving.server.slow_clients import SlowClients
+from dimos_streams.serving.server.timing import PING_S
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
@@ -61,7 +61,7 @@ def create_app(
     app = FastAPI(
         title="dimos-streams bridge", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
-    app.router.route_class = BridgeRoute
+    app.router.route_class = StrictRoute
     problems.install(app)
     describe(app)
 

@@ -8,12 +8,12 @@ from pydantic import Field, SecretStr, field_validator
 
 from dimos_streams.bridge.calls.authority import McpApproval
 from dimos_streams.bridge.fleet.settings import HubAddress
-from dimos_streams.bridge.http.serving.timing import PING_S, SEND_TIMEOUT_S
-from dimos_streams.bridge.journal.journal import JournalLimits
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.common.secrets import checked
 from dimos_streams.errors import UserError
+from dimos_streams.journal.journal import JournalLimits
 from dimos_streams.module import ModuleConfig
+from dimos_streams.serving.server.timing import PING_S, SEND_TIMEOUT_S
 
 _LIMITS = JournalLimits()
 

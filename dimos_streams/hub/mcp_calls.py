@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
-from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.client.problems import problem_error
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
@@ -20,6 +19,7 @@ from dimos_streams.hub.http.refusing import asked, refused
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.threads import in_thread
 from dimos_streams.operator.messages.stop import CancelReport, GoingOn
+from dimos_streams.serving.problems import ProblemError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.gateway import CallFacts, CallView
 

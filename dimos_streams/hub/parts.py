@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
-from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.hub.asking import Asker
 from dimos_streams.hub.events import BatchIntake, EventFeed
@@ -15,6 +14,7 @@ from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.streams import CommandStreams
 from dimos_streams.hub.threads import HubThreads, in_thread
+from dimos_streams.serving.server.slow_clients import SlowClients
 
 _REMEMBERED = 10_000
 _SILENT_S = 12.0

@@ -11,8 +11,6 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from dimos_streams import __version__
-from dimos_streams.bridge.http.serving.server import HttpServer
-from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.common.tasks import end_tasks_silently
@@ -27,6 +25,8 @@ from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.hub.streams import CommandStreams
 from dimos_streams.hub.threads import HubThreads, in_thread
+from dimos_streams.serving.server.server import HttpServer
+from dimos_streams.serving.server.slow_clients import SlowClients
 
 _OTHERS_S = 5.0
 _TRIM_S = 60.0

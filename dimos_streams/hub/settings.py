@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from dimos_streams.bridge.http.serving.timing import PING_S, SEND_TIMEOUT_S
 from dimos_streams.hub.storage.rows import Retention
+from dimos_streams.serving.server.timing import PING_S, SEND_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -94,8 +94,8 @@ class PartGateway:
     def _serve(
         self, connection: _Connection, after: int, caller: str | None, call_id: str | None
     ) -> asyncio.Task[None]:
-        from dimos_streams.bridge.http.events.stream import EventStream
-        from dimos_streams.bridge.http.serving.slow_clients import SlowClients
+        from dimos_streams.serving.events.stream import EventStream
+        from dimos_streams.serving.server.slow_clients import SlowClients
 
         async def respond() -> None:
             try:

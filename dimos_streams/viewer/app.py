@@ -8,21 +8,7 @@ from fastapi import FastAPI, Response, WebSocket
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams import __version__
-from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.call_views import mount_call_views
-from dimos_streams.bridge.http.described import describe
-from dimos_streams.bridge.http.events import pages
-from dimos_streams.bridge.http.events.parameters import OfCall, OfCaller
-from dimos_streams.bridge.http.only_socket import mount_only_socket
-from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
-from dimos_streams.bridge.http.problems import problem
-from dimos_streams.bridge.http.query_names import check_query
-from dimos_streams.bridge.http.route import BridgeRoute, answer_head
-from dimos_streams.bridge.http.serving.request_guard import Guard
-from dimos_streams.bridge.http.serving.seats import Seats
-from dimos_streams.bridge.http.serving.slow_clients import SlowClients
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.bridge.live.routes import mount_live
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.monitor.lanes import Lanes
@@ -32,8 +18,22 @@ from dimos_streams.bridge.monitor.view import message
 from dimos_streams.common.text import parse_json
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
 from dimos_streams.errors import UnknownCallError
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.query import QueryBack
 from dimos_streams.operator.messages.commands import id_of
 from dimos_streams.operator.schema import schema
+from dimos_streams.serving import problems
+from dimos_streams.serving.described import describe
+from dimos_streams.serving.events import pages
+from dimos_streams.serving.events.parameters import OfCall, OfCaller
+from dimos_streams.serving.only_socket import mount_only_socket
+from dimos_streams.serving.problem_kinds import WATCH_ONLY
+from dimos_streams.serving.problems import problem
+from dimos_streams.serving.query_names import check_query
+from dimos_streams.serving.route import StrictRoute, answer_head
+from dimos_streams.serving.server.request_guard import Guard
+from dimos_streams.serving.server.seats import Seats
+from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.viewer.desk import Desk
 from dimos_streams.viewer.socket import serve as serve_transport
@@ -79,7 +79,7 @@ def create_app(
 ) -> FastAPI:
     """The app, unguarded. ``about`` is the recording's description for pages."""
     app = FastAPI(title="dimos-streams recording", version=__version__, docs_url=None, redoc_url=None)
-    app.router.route_class = BridgeRoute
+    app.router.route_class = StrictRoute
     problems.install(app)
     describe(app)
     _mount_views(app, stage)

@@ -11,9 +11,9 @@ from pydantic_core import to_json
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from dimos_streams import clock
-from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.viewer.desk import Desk
 from dimos_streams.viewer.stage import Stage
 from dimos_streams.viewer.transport_commands import parse_command

@@ -15,10 +15,10 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
-from dimos_streams.bridge.journal.query import Query
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus
 from dimos_streams.errors import SkillError, SkillUnavailableError
+from dimos_streams.journal.query import Query
 from dimos_streams.testing import CrashablePart, Faults, PartGateway
 from dimos_streams.tool_stream.gateway import JournalEntry
 from tests.delivery.readers import KeepingReader, SimulatedAgent

@@ -14,11 +14,11 @@ from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 from dimos_streams.bridge.calls.state.leases import Leases
 from dimos_streams.bridge.calls.state.remembered_calls import Calls
 from dimos_streams.bridge.calls.state.repeat import Repeat
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.journal import Journal
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.receiving.inflow import ResumePoint

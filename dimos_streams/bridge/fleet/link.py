@@ -23,8 +23,8 @@ from dimos_streams.bridge.fleet.reporter import HubReporter
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.common.tasks import OwnedTasks
+from dimos_streams.journal.broadcast import JournalBroadcast
 
 _FLUSH_S = 0.4
 """Time, in seconds, that a bridge which ends gives to events not shipped yet; the rest is for its next start."""

@@ -17,13 +17,13 @@ from dimos_streams.bridge.fleet.ended_calls import close_open_calls
 from dimos_streams.bridge.fleet.hub_port import HubPort
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal import tables
-from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
-from dimos_streams.bridge.journal.moved_files import left_files
-from dimos_streams.bridge.journal.query import Query, Read
-from dimos_streams.bridge.journal.tables import Identity
-from dimos_streams.bridge.journal.tail import left_in_tail
 from dimos_streams.common.process.run_owner import OWNER_FILE, is_ended_run
+from dimos_streams.journal import tables
+from dimos_streams.journal.catch_up import PAGE, PAGE_BYTES
+from dimos_streams.journal.moved_files import left_files
+from dimos_streams.journal.query import Query, Read
+from dimos_streams.journal.tables import Identity
+from dimos_streams.journal.tail import left_in_tail
 
 T = TypeVar("T")
 

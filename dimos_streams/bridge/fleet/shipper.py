@@ -12,9 +12,9 @@ from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.outflow import EncodedBatch, JournalSource, next_batch
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal.tables import Identity
 from dimos_streams.fleet.batches import Position
 from dimos_streams.fleet.protocol import FLEET_CONFLICT, FLEET_ENTRY, FLEET_POSITION
+from dimos_streams.journal.tables import Identity
 
 _LONGEST_WAIT_S = 5.0
 """Maximum time, in seconds, between attempts to reach a hub that does not answer."""

@@ -6,11 +6,11 @@ from typing import Any
 
 from fastapi import FastAPI, WebSocket
 
-from dimos_streams.bridge.http.described import refusals
-from dimos_streams.bridge.http.serving.seats import Seats
-from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.bridge.live.socket import serve
 from dimos_streams.bridge.live.topics import LiveTopics
+from dimos_streams.serving.described import refusals
+from dimos_streams.serving.server.seats import Seats
+from dimos_streams.serving.server.slow_clients import SlowClients
 
 PATH = "/live"
 MAX_VIEWERS = 64

@@ -8,13 +8,13 @@ import logging
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.bridge.live.requests import Watch, parse_request
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.live.viewer import Viewer, error
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks
+from dimos_streams.serving.server.slow_clients import SlowClients
 
 _REQUESTS = (2000.0, 4000.0)
 """Maximum cost of a client's messages, per second and at once; those of a client that sends more are read later."""

@@ -11,7 +11,6 @@ from fastapi import FastAPI, Request, Response
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from dimos_streams.bridge.http.event_response import EventResponse
 from dimos_streams.bridge.mcp import described
 from dimos_streams.bridge.mcp.described import SESSION, VERSION
 from dimos_streams.bridge.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Incoming, RpcError, error
@@ -19,6 +18,7 @@ from dimos_streams.bridge.mcp.server import VERSIONS, McpServer, Messages
 from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.text import parse_json
+from dimos_streams.serving.event_response import EventResponse
 
 
 def mount_mcp(app: FastAPI, server: McpServer) -> None:

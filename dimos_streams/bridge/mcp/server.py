@@ -10,8 +10,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from dimos_streams import __version__, clock
-from dimos_streams.bridge.http.problems import log_internal_error
-from dimos_streams.bridge.journal.broadcast import Broadcast
 from dimos_streams.bridge.mcp.calls import McpCalls
 from dimos_streams.bridge.mcp.messages import (
     INTERNAL_ERROR,
@@ -29,6 +27,8 @@ from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_STREAMS, Requ
 from dimos_streams.bridge.mcp.tools import OWN_TOOLS, McpTools, listed
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.errors import SkillError, UnknownCallError
+from dimos_streams.journal.broadcast import Broadcast
+from dimos_streams.serving.problems import log_internal_error
 from dimos_streams.tool_stream.event import MAX_REASON
 
 Messages = AsyncGenerator[dict[str, Any] | None, None]

@@ -9,8 +9,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from dimos_streams.bridge.http.events.parameters import OFFSETS_END
-from dimos_streams.bridge.journal.broadcast import Broadcast
 from dimos_streams.bridge.mcp.calls import McpCalls
 from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, RpcError
 from dimos_streams.bridge.mcp.reading import read_page
@@ -21,6 +19,8 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.errors import SkillError, UnknownCallError, suggest
+from dimos_streams.journal.broadcast import Broadcast
+from dimos_streams.serving.events.parameters import OFFSETS_END
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.gateway import CallFacts, CallView, theirs_to_end
 from dimos_streams.tool_stream.withdrawal import named_reason

@@ -7,16 +7,16 @@ from typing import Any
 from fastapi import FastAPI, WebSocket
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.http.described import refusals
-from dimos_streams.bridge.http.only_socket import mount_only_socket
-from dimos_streams.bridge.http.query_names import check_query
-from dimos_streams.bridge.http.serving.seats import Seats
-from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.bridge.monitor.commands import Commands
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.socket import QUERY, serve
 from dimos_streams.operator.agents import agents_among, is_called, unknown_agent
 from dimos_streams.operator.schema import schema
+from dimos_streams.serving.described import refusals
+from dimos_streams.serving.only_socket import mount_only_socket
+from dimos_streams.serving.query_names import check_query
+from dimos_streams.serving.server.seats import Seats
+from dimos_streams.serving.server.slow_clients import SlowClients
 
 MAX_WATCHERS = 64
 """Maximum number of watchers at a time; each may have a megabyte that waits for it."""

@@ -10,12 +10,12 @@ from typing import Protocol
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
-from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.bridge.monitor.lanes import Lanes
 from dimos_streams.bridge.monitor.view import message, numbered
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import OwnedTasks, end_tasks
+from dimos_streams.serving.server.slow_clients import SlowClients
 
 QUERY = ("agent",)
 """The query parameters that are read of a client's address."""

@@ -14,7 +14,6 @@ from fastapi.responses import JSONResponse
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, PAGE_BYTES
-from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_routes import (
     DEFAULT_WAIT_S,
     CallBody,
@@ -24,9 +23,6 @@ from dimos_streams.bridge.http.call_routes import (
     WaitFor,
 )
 from dimos_streams.bridge.http.call_views import PAGE_END, Limit, OfState
-from dimos_streams.bridge.http.described import answers, refusals
-from dimos_streams.bridge.http.events.parameters import OFFSETS_END
-from dimos_streams.bridge.http.problems import MEDIA_TYPE, ProblemError
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.fleet.protocol import RobotName
 from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeReply, BridgeRequest, within
@@ -36,6 +32,10 @@ from dimos_streams.hub.http.robot_names import OfRobot, check_robot
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
 from dimos_streams.hub.threads import in_thread
+from dimos_streams.serving import links, problem_kinds
+from dimos_streams.serving.described import answers, refusals
+from dimos_streams.serving.events.parameters import OFFSETS_END
+from dimos_streams.serving.problems import MEDIA_TYPE, ProblemError
 from dimos_streams.tool_stream.event import is_call_id, json_text
 
 

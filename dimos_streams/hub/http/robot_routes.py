@@ -10,10 +10,6 @@ from pydantic_core import to_json
 from starlette.types import Send
 
 from dimos_streams import __version__
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.described import answers, refusals
-from dimos_streams.bridge.http.event_response import EventResponse
-from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.text import parse_json
 from dimos_streams.fleet.batches import Batch, Position, ShippedGap
@@ -36,6 +32,10 @@ from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import Conflicting, NotNext
 from dimos_streams.hub.streams import CommandStream
 from dimos_streams.hub.threads import in_thread
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.described import answers, refusals
+from dimos_streams.serving.event_response import EventResponse
+from dimos_streams.serving.problems import ProblemError
 
 M = TypeVar("M", bound=FleetMessage)
 

@@ -11,10 +11,7 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request, Response
 from pydantic import Field
 
-from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, MAX_WAIT_S
-from dimos_streams.bridge.http.described import Described, answers, refusals
-from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.http.bearer import without_token
 from dimos_streams.common.names import MAX_NAME
@@ -29,6 +26,9 @@ from dimos_streams.hub.http.relaying import headers_below
 from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.operator.messages.stop import SeenStops
+from dimos_streams.serving import links, problem_kinds
+from dimos_streams.serving.described import Described, answers, refusals
+from dimos_streams.serving.problems import ProblemError
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _OWN_KINDS = (problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST, hub_kinds.HUB_UNAVAILABLE)

@@ -13,10 +13,10 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 
 from dimos_streams import __version__
-from dimos_streams.bridge.http.described import refusals
 from dimos_streams.bridge.http.metrics import Family, counter, gauge, readers
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.schema import SCHEMA
+from dimos_streams.serving.described import refusals
 
 
 def mount_views(app: FastAPI, parts: HubParts) -> None:

@@ -13,13 +13,13 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.state.call_state import CallState
-from dimos_streams.bridge.journal import tables
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
-from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Query
 from dimos_streams.bus import create_bus
+from dimos_streams.journal import tables
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.broadcast_reader import BroadcastReader
+from dimos_streams.journal.entry import EncodedEntry
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.query import Query
 from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.receiving.batch import BatchedDelivery

@@ -21,13 +21,13 @@ from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals
 from dimos_streams.bridge.fleet.outflow import LiveJournal, next_batch
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
-from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, own
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.batches import ShippedGap
 from dimos_streams.fleet.protocol import FLEET_ENTRY, FOREIGN_ROBOT, MAX_BATCH_BYTES, MAX_ENTRIES
+from dimos_streams.journal.broadcast import BroadcastLimits, JournalBroadcast
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.query import Query, Read
 from tests.bridge.fleet.fake_hub import FakeHub
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.http.events.stream import EventStream
-from dimos_streams.bridge.http.serving.slow_clients import SlowClients
-from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
+from dimos_streams.journal.broadcast import BroadcastLimits, JournalBroadcast
+from dimos_streams.serving.events.stream import EventStream
+from dimos_streams.serving.server.slow_clients import SlowClients
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
 from tests.helpers import until

@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 from starlette.websockets import WebSocketDisconnect
 
-from dimos_streams.bridge.http.serving.slow_clients import SlowClients
 from dimos_streams.bridge.monitor.commands import Commands
 from dimos_streams.bridge.monitor.lanes import AT_A_TIME
 from dimos_streams.bridge.monitor.socket import MOST_COMMANDS, serve
+from dimos_streams.serving.server.slow_clients import SlowClients
 from tests.bridge.monitor.parts import ToyAgent, agents
 from tests.helpers import until
 

@@ -12,9 +12,9 @@ from pydantic import ConfigDict, Field, TypeAdapter, with_config
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.repeat import Repeat
-from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.common.moment import Moment
 from dimos_streams.common.readable.shortening import at_most
+from dimos_streams.journal.tables import CallRow
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import Outcome, ToolEvent, json_text
 from dimos_streams.tool_stream.gateway import CallPhase, CallView

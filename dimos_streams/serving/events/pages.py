@@ -6,12 +6,12 @@ from typing import Annotated
 
 from fastapi import Query, Response
 
-from dimos_streams.bridge.http import links
-from dimos_streams.bridge.http.described import Described, answers
-from dimos_streams.bridge.http.events.parameters import OFFSETS_END
-from dimos_streams.bridge.journal.broadcast import Broadcast
-from dimos_streams.bridge.journal.entry import gap_entry
-from dimos_streams.bridge.journal.query import QueryBack
+from dimos_streams.journal.broadcast import Broadcast
+from dimos_streams.journal.entry import gap_entry
+from dimos_streams.journal.query import QueryBack
+from dimos_streams.serving import links
+from dimos_streams.serving.described import Described, answers
+from dimos_streams.serving.events.parameters import OFFSETS_END
 
 NEWEST = OFFSETS_END - 1
 """An offset before which all events come."""

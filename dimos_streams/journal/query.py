@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterator
 from typing import NamedTuple, Protocol, TypeVar
 
-from dimos_streams.bridge.journal.entry import EncodedEntry
+from dimos_streams.journal.entry import EncodedEntry
 
 SPAN = 4096
 """Number of offsets that one read looks at, which bounds its time (about 1 ms) however rare the wanted events are."""

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.bridge.journal.moved_files import leave_behind
 from dimos_streams.common.process.disk import why_endless
+from dimos_streams.journal.entry import EncodedEntry
+from dimos_streams.journal.moved_files import leave_behind
 from dimos_streams.tool_stream.event import ToolEvent
 
 _APPLICATION_ID = 0x64537472

@@ -5,15 +5,15 @@ from __future__ import annotations
 from fastapi import FastAPI, Response
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.http import problem_kinds, problems
-from dimos_streams.bridge.http.described import answers, refusals
-from dimos_streams.bridge.http.events import pages
-from dimos_streams.bridge.http.events.parameters import From, LastEventId, OfCall, OfCaller, after_offset
-from dimos_streams.bridge.http.events.stream import EventStream
-from dimos_streams.bridge.http.serving.slow_clients import SlowClients
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.errors import UnknownCallError
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.query import QueryBack
+from dimos_streams.serving import problem_kinds, problems
+from dimos_streams.serving.described import answers, refusals
+from dimos_streams.serving.events import pages
+from dimos_streams.serving.events.parameters import From, LastEventId, OfCall, OfCaller, after_offset
+from dimos_streams.serving.events.stream import EventStream
+from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.tool_stream.event import is_call_id
 
 _OWN_REFUSALS = refusals(problem_kinds.NOT_FOUND, problem_kinds.UNKNOWN_CALL, problem_kinds.BAD_REQUEST)

@@ -10,11 +10,11 @@ from urllib.parse import unquote
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.problem_kinds import Kind
-from dimos_streams.bridge.http.problems import REPORTED, problem
 from dimos_streams.common.http.bearer import has_token
 from dimos_streams.common.schemas.http_url import requested_host
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.problem_kinds import Kind
+from dimos_streams.serving.problems import REPORTED, problem
 
 MAX_BODY = 256 * 1024
 MAX_BODIES = 16 * 1024 * 1024

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import TypeVar
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal import tables
-from dimos_streams.bridge.journal.checkpoint import Checkpoint
-from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.bridge.journal.query import Asked
-from dimos_streams.bridge.journal.storage import JournalStorage
-from dimos_streams.bridge.journal.tables import CallRow, Identity
+from dimos_streams.journal import tables
+from dimos_streams.journal.checkpoint import Checkpoint
+from dimos_streams.journal.entry import EncodedEntry
+from dimos_streams.journal.query import Asked
+from dimos_streams.journal.storage import JournalStorage
+from dimos_streams.journal.tables import CallRow, Identity
 from dimos_streams.tool_stream.event import ToolEvent
 
 _logger = logging.getLogger(__name__)

@@ -16,13 +16,13 @@ from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from dimos_streams import clock
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.problem_kinds import Kind
-from dimos_streams.bridge.http.problems import problem
-from dimos_streams.bridge.http.serving import at_once
-from dimos_streams.bridge.http.serving.metered_h11 import MAX_PIECES, MeteredConnection
-from dimos_streams.bridge.http.serving.request_order import leave
-from dimos_streams.bridge.http.serving.turns import Turns
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.problem_kinds import Kind
+from dimos_streams.serving.problems import problem
+from dimos_streams.serving.server import at_once
+from dimos_streams.serving.server.metered_h11 import MAX_PIECES, MeteredConnection
+from dimos_streams.serving.server.request_order import leave
+from dimos_streams.serving.server.turns import Turns
 
 MAX_CONNECTIONS = 768
 """Maximum number of connections at a time; below the 1024 files that a process may have open by default."""

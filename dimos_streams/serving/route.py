@@ -1,4 +1,4 @@
-"""The common part of all routes of the bridge: bodies must be JSON and declared as JSON, and HEAD goes with GET."""
+"""The common part of all routes: bodies must be JSON and declared as JSON, and HEAD goes with GET."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.problems import ProblemError
-from dimos_streams.bridge.http.query_names import check_query, query_names
 from dimos_streams.common.text import parse_json
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.problems import ProblemError
+from dimos_streams.serving.query_names import check_query, query_names
 
 _JSON = re.compile(r"application/([\w!#$&^.+-]+\+)?json", re.IGNORECASE | re.ASCII)
 
@@ -45,7 +45,7 @@ class _StrictJsonRequest(Request):
             raise ProblemError(problem_kinds.NOT_DECLARED_JSON, f"{what}; valid: 'application/json'")
 
 
-class BridgeRoute(APIRoute):
+class StrictRoute(APIRoute):
     """A route whose body is JSON, if it takes one, and that answers HEAD with the headers alone."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
@@ -70,7 +70,7 @@ class BridgeRoute(APIRoute):
 def answer_head(app: FastAPI) -> None:
     """Answer HEAD wherever an app answers GET so far (RFC 9110 section 9.1)."""
     for route in list(app.routes):
-        if isinstance(route, BridgeRoute) and "GET" in (route.methods or ()):
+        if isinstance(route, StrictRoute) and "GET" in (route.methods or ()):
             app.router.routes.append(Route(route.path, _Endpoint(route.app), methods=["HEAD"]))
 
 

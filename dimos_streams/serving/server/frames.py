@@ -12,8 +12,8 @@ from websockets.exceptions import ProtocolError
 from websockets.frames import DATA_OPCODES, CloseCode, Frame
 from websockets.server import ServerProtocol
 
-from dimos_streams.bridge.http.serving.metered_h11 import MAX_PIECES
 from dimos_streams.common.allowance import Allowance
+from dimos_streams.serving.server.metered_h11 import MAX_PIECES
 
 PER_S, AT_ONCE = 4000.0, 8000.0
 """Maximum number of frames that a client may send in a second, and at once: twice what a page says that watches all

@@ -7,9 +7,9 @@ from typing import Any
 
 from fastapi import FastAPI
 
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.problem_kinds import KINDS, Kind
-from dimos_streams.bridge.http.problems import HEADERS, MEDIA_TYPE
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.problem_kinds import KINDS, Kind
+from dimos_streams.serving.problems import HEADERS, MEDIA_TYPE
 from dimos_streams.tool_stream.event import EVENT_TYPES, OUTCOMES
 
 Described = dict[int | str, dict[str, Any]]

@@ -8,11 +8,11 @@ import logging
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
-from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
-from dimos_streams.bridge.journal.coalescing import coalesce
-from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
-from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.journal.catch_up import PAGE, PAGE_BYTES
+from dimos_streams.journal.coalescing import coalesce
+from dimos_streams.journal.entry import EncodedEntry, gap_entry
+from dimos_streams.journal.query import Query, Read
 
 _log = LimitedLog(logging.getLogger(__name__))
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from fastapi import FastAPI, Request, Response
 
-from dimos_streams.bridge.http.problem_kinds import UPGRADE_NEEDED
-from dimos_streams.bridge.http.problems import ProblemError
+from dimos_streams.serving.problem_kinds import UPGRADE_NEEDED
+from dimos_streams.serving.problems import ProblemError
 
 _WHY = "this is a WebSocket; a proxy in between has to pass on Upgrade, Connection and Host"
 

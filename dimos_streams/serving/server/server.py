@@ -13,15 +13,15 @@ from functools import partial
 import uvicorn
 from starlette.types import ASGIApp
 
-from dimos_streams.bridge.http.serving.idle_connections import KEEP_ALIVE_S, cut_idle
-from dimos_streams.bridge.http.serving.protocol import BoundedProtocol, Connections
-from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
-from dimos_streams.bridge.http.serving.timing import PING_S
-from dimos_streams.bridge.http.serving.web_socket import BoundedWebSocket
 from dimos_streams.common.limited_log import LimitedRecords
 from dimos_streams.common.process.listening import listening_socket
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import UserError
+from dimos_streams.serving.server.idle_connections import KEEP_ALIVE_S, cut_idle
+from dimos_streams.serving.server.protocol import BoundedProtocol, Connections
+from dimos_streams.serving.server.request_guard import MAX_BODY
+from dimos_streams.serving.server.timing import PING_S
+from dimos_streams.serving.server.web_socket import BoundedWebSocket
 
 _SEND_BUFFER = 256 * 1024
 ACCEPTED = 16

@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import TypeVar
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal import tables
-from dimos_streams.bridge.journal.moved_files import (
+from dimos_streams.journal import tables
+from dimos_streams.journal.moved_files import (
     has_predecessor,
     is_damaged,
     is_lock,
@@ -20,8 +20,8 @@ from dimos_streams.bridge.journal.moved_files import (
     left_files,
     set_aside,
 )
-from dimos_streams.bridge.journal.tables import Identity
-from dimos_streams.bridge.journal.tail import Tail
+from dimos_streams.journal.tables import Identity
+from dimos_streams.journal.tail import Tail
 
 _logger = logging.getLogger(__name__)
 

@@ -13,14 +13,14 @@ from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
 from starlette.routing import Match, Route
 
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.client.problems import problem_fields
 from dimos_streams.common.invalid import in_a_line, with_values
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.secrets import redacted_data
 from dimos_streams.documents.fields import fields_at
 from dimos_streams.errors import SkillError
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.problem_kinds import Kind
 
 _logger = logging.getLogger(__name__)
 

@@ -11,13 +11,13 @@ from sse_starlette import EventSourceResponse
 from starlette.types import Message, Receive, Scope, Send
 
 from dimos_streams import clock
-from dimos_streams.bridge.http.event_response import STREAM_HEADERS
-from dimos_streams.bridge.http.serving.at_once import body_of
-from dimos_streams.bridge.http.serving.slow_clients import SlowClients
-from dimos_streams.bridge.journal.broadcast import Broadcast
-from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
-from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.journal.broadcast import Broadcast
+from dimos_streams.journal.broadcast_reader import BroadcastReader
+from dimos_streams.journal.entry import EncodedEntry
+from dimos_streams.serving.event_response import STREAM_HEADERS
+from dimos_streams.serving.server.at_once import body_of
+from dimos_streams.serving.server.slow_clients import SlowClients
 
 _START = b"retry: 500\nid: %d\n\n"
 _PING = b": ping\n\n"

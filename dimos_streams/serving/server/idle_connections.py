@@ -6,7 +6,7 @@ import asyncio
 
 import uvicorn
 
-from dimos_streams.bridge.http.serving.protocol import BoundedProtocol
+from dimos_streams.serving.server.protocol import BoundedProtocol
 
 IDLE_BOUND_S = 10.0
 """Time, in seconds, without an answer after which a connection that has begun to ask, or never has, is cut, however

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from dimos_streams.bridge.http.serving.timing import SEND_TIMEOUT_S
+from dimos_streams.serving.server.timing import SEND_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True)

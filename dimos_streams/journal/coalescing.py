@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dimos_streams.bridge.journal.entry import EncodedEntry, with_data
+from dimos_streams.journal.entry import EncodedEntry, with_data
 
 
 def coalesce(entries: list[EncodedEntry]) -> list[EncodedEntry]:

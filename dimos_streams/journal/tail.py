@@ -19,8 +19,8 @@ import stat
 import zlib
 from pathlib import Path
 
-from dimos_streams.bridge.journal.tables import Row
 from dimos_streams.common.text import parse_json
+from dimos_streams.journal.tables import Row
 from dimos_streams.tool_stream.event import ToolEvent
 
 _logger = logging.getLogger(__name__)

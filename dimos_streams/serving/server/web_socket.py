@@ -9,9 +9,9 @@ from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from websockets.protocol import State
 
-from dimos_streams.bridge.http.serving.frames import MeteredFrames
-from dimos_streams.bridge.http.serving.protocol import Connections
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.serving.server.frames import MeteredFrames
+from dimos_streams.serving.server.protocol import Connections
 
 _PIECE = 1024
 """Bytes that are taken apart before the frames in them are counted: 170 at most."""

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
-from dimos_streams.bridge.http.problems import problem
+from dimos_streams.serving.problem_kinds import WATCH_ONLY
+from dimos_streams.serving.problems import problem
 
 _READING = ("GET", "HEAD")
 _DETAIL = "this run is in virtual time: a function of its seed and inputs, it can be watched but not be commanded"

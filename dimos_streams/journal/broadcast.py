@@ -11,11 +11,11 @@ from collections import deque
 from dataclasses import dataclass
 from typing import Protocol
 
-from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader, Take
-from dimos_streams.bridge.journal.catch_up import JournalPages
-from dimos_streams.bridge.journal.entry import ENTRY_BYTES, EncodedEntry
-from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Query, QueryBack, Read, ReadBack
+from dimos_streams.journal.broadcast_reader import BroadcastReader, Take
+from dimos_streams.journal.catch_up import JournalPages
+from dimos_streams.journal.entry import ENTRY_BYTES, EncodedEntry
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.query import Query, QueryBack, Read, ReadBack
 
 _FRESH_EVENTS, _FRESH_BYTES = 256, 128 * 1024
 """Number and bytes of the newest events that are kept decoded as well, for readers that keep up; that may take twenty

@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import TypeVar
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Asked, Query, QueryBack, Read, ReadBack
-from dimos_streams.bridge.journal.tables import CACHE_KB
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.query import Asked, Query, QueryBack, Read, ReadBack
+from dimos_streams.journal.tables import CACHE_KB
 
 PAGE = 256
 PAGE_BYTES = 32 * 1024
