@@ -19,7 +19,7 @@ from dimos_streams.hub.http.views import mount_views
 from dimos_streams.hub.mcp_calls import FleetCalls
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.serving import problems
-from dimos_streams.serving.described import describe
+from dimos_streams.serving.openapi import describe
 from dimos_streams.serving.route import StrictRoute, answer_head
 from dimos_streams.serving.server.request_guard import Guard
 from dimos_streams.serving.server.request_order import RequestOrder

@@ -23,10 +23,10 @@ from dimos_streams.journal.query import QueryBack
 from dimos_streams.operator.messages.commands import id_of
 from dimos_streams.operator.schema import schema
 from dimos_streams.serving import problems
-from dimos_streams.serving.described import describe
 from dimos_streams.serving.events import pages
 from dimos_streams.serving.events.parameters import OfCall, OfCaller
 from dimos_streams.serving.only_socket import mount_only_socket
+from dimos_streams.serving.openapi import describe
 from dimos_streams.serving.problem_kinds import WATCH_ONLY
 from dimos_streams.serving.problems import problem
 from dimos_streams.serving.query_names import check_query

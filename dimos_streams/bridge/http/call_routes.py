@@ -19,7 +19,7 @@ from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.reporting import HTTP
 from dimos_streams.serving import links, problem_kinds
-from dimos_streams.serving.described import answers, refusals
+from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import MAX_REASON
 from dimos_streams.tool_stream.gateway import CallView

@@ -9,10 +9,10 @@ from dimos_streams.errors import UnknownCallError
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.query import QueryBack
 from dimos_streams.serving import problem_kinds, problems
-from dimos_streams.serving.described import answers, refusals
 from dimos_streams.serving.events import pages
 from dimos_streams.serving.events.parameters import From, LastEventId, OfCall, OfCaller, after_offset
 from dimos_streams.serving.events.stream import EventStream
+from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.tool_stream.event import is_call_id
 

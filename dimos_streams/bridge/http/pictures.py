@@ -8,7 +8,7 @@ from fastapi import FastAPI, Response
 
 from dimos_streams.module.kept_pictures import PICTURES
 from dimos_streams.serving import problem_kinds
-from dimos_streams.serving.described import Described, refusals
+from dimos_streams.serving.openapi import Described, refusals
 from dimos_streams.serving.problems import ProblemError
 
 _TYPES = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png"}

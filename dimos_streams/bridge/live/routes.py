@@ -8,7 +8,7 @@ from fastapi import FastAPI, WebSocket
 
 from dimos_streams.bridge.live.socket import serve
 from dimos_streams.bridge.live.topics import LiveTopics
-from dimos_streams.serving.described import refusals
+from dimos_streams.serving.openapi import refusals
 from dimos_streams.serving.server.seats import Seats
 from dimos_streams.serving.server.slow_clients import SlowClients
 

@@ -33,8 +33,8 @@ from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
 from dimos_streams.hub.threads import in_thread
 from dimos_streams.serving import links, problem_kinds
-from dimos_streams.serving.described import answers, refusals
 from dimos_streams.serving.events.parameters import OFFSETS_END
+from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.serving.problems import MEDIA_TYPE, ProblemError
 from dimos_streams.tool_stream.event import is_call_id, json_text
 

@@ -11,10 +11,10 @@ from dimos_streams.hub.http.robot_names import OfRobot, check_robot
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.journal.query import QueryBack
 from dimos_streams.serving import problem_kinds
-from dimos_streams.serving.described import answers, refusals
 from dimos_streams.serving.events import pages
 from dimos_streams.serving.events.parameters import From, LastEventId, OfCall, OfCaller, after_offset
 from dimos_streams.serving.events.stream import EventStream
+from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.tool_stream.event import is_call_id
 
 _OWN_KINDS = (

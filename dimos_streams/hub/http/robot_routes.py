@@ -33,8 +33,8 @@ from dimos_streams.hub.storage.rows import Conflicting, NotNext
 from dimos_streams.hub.streams import CommandStream
 from dimos_streams.hub.threads import in_thread
 from dimos_streams.serving import problem_kinds
-from dimos_streams.serving.described import answers, refusals
 from dimos_streams.serving.event_response import EventResponse
+from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.serving.problems import ProblemError
 
 M = TypeVar("M", bound=FleetMessage)

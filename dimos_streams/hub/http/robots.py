@@ -27,7 +27,7 @@ from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.operator.messages.stop import SeenStops
 from dimos_streams.serving import links, problem_kinds
-from dimos_streams.serving.described import Described, answers, refusals
+from dimos_streams.serving.openapi import Described, answers, refusals
 from dimos_streams.serving.problems import ProblemError
 from dimos_streams.tool_stream.gateway import OfferedSkill
 

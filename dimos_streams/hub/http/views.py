@@ -16,7 +16,7 @@ from dimos_streams import __version__
 from dimos_streams.bridge.http.metrics import Family, counter, gauge, readers
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.schema import SCHEMA
-from dimos_streams.serving.described import refusals
+from dimos_streams.serving.openapi import refusals
 
 
 def mount_views(app: FastAPI, parts: HubParts) -> None:

@@ -10,8 +10,8 @@ from dimos_streams.journal.broadcast import Broadcast
 from dimos_streams.journal.entry import gap_entry
 from dimos_streams.journal.query import QueryBack
 from dimos_streams.serving import links
-from dimos_streams.serving.described import Described, answers
 from dimos_streams.serving.events.parameters import OFFSETS_END
+from dimos_streams.serving.openapi import Described, answers
 
 NEWEST = OFFSETS_END - 1
 """An offset before which all events come."""

@@ -34,9 +34,9 @@ from dimos_streams.tool_stream.event import (
     check_names,
     json_text,
 )
-from dimos_streams.tool_stream.hosting.admission import MAX_SHOWN, admitted, read_call
 from dimos_streams.tool_stream.hosting.begun_calls import BegunCalls
 from dimos_streams.tool_stream.hosting.heart import Heart
+from dimos_streams.tool_stream.hosting.host_admission import MAX_SHOWN, admitted, read_call
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.loss import OVERDUE_AFTER_S
 from dimos_streams.tool_stream.hosting.running_call import RunningCall, run_call

@@ -18,8 +18,8 @@ from dimos_streams.tool_stream.addressee import first_texts
 from dimos_streams.tool_stream.event import EVENTS, GONE, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
 from dimos_streams.tool_stream.flood_limit import MARK_BYTES, FloodLimit
 from dimos_streams.tool_stream.receiving.acks import ACK_EVERY, Acks
-from dimos_streams.tool_stream.receiving.admission import Admission
 from dimos_streams.tool_stream.receiving.batch import BatchedDelivery
+from dimos_streams.tool_stream.receiving.event_admission import EventAdmission
 from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow, Inflows, Names, ResumePoint
 from dimos_streams.tool_stream.receiving.nacks import NackSchedule
 from dimos_streams.tool_stream.receiving.requests import Requests
@@ -88,7 +88,7 @@ class ToolStreamReceiver:
         self._requests = Requests(bus, name)
         self._acks = Acks(self._inflows, self._requests, lambda: {event.call_id for event in self._batch.events})
         self._nacks = NackSchedule(self._inflows, self._requests, self._give_up, lambda: self.missed_at)
-        self._admission = Admission(may_open, deputy)
+        self._admission = EventAdmission(may_open, deputy)
         self._instances = instances
         self._flood = FloodLimit(_MOST_REFUSED, self._marks)
         self._batch = BatchedDelivery(deliver, self._acknowledge)

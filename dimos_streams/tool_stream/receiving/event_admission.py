@@ -33,7 +33,7 @@ _MAX_INSTANCES = 4
 """Maximum number of refused instances remembered for each of them."""
 
 
-class Admission:
+class EventAdmission:
     """The check that turns away what is no event of its call, if possible before it is decoded. Use from the bus's
     loop only."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dimos_streams.bridge.mcp.messages import Incoming
-from dimos_streams.serving.described import Described, refusals
+from dimos_streams.serving.openapi import Described, refusals
 
 SESSION = "Mcp-Session-Id"
 VERSION = "MCP-Protocol-Version"
