@@ -17,7 +17,7 @@ from dimos_streams.common.names import MAX_NAME, NAME_RULE, is_name
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
-from dimos_streams.operator.reporting import HTTP
+from dimos_streams.operator.known_names import HTTP
 from dimos_streams.serving import links, problem_kinds
 from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.skill import OnDuplicate, OnLoss

@@ -21,9 +21,9 @@ from dimos_streams.errors import (
     UnknownCallError,
 )
 from dimos_streams.operator.agents import agents_among, call_for, choose_agent
+from dimos_streams.operator.known_names import OPERATOR
 from dimos_streams.operator.messages.commands import COMMAND_NAMES, AgentCommand, Cancel, Command, Say, id_of
 from dimos_streams.operator.messages.server import CommandProblem
-from dimos_streams.operator.reporting import OPERATOR
 from dimos_streams.operator.schema import COMMANDS
 from dimos_streams.serving.problems import log_internal_error
 

@@ -13,10 +13,10 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.messages.dimos_streams import Hold, ModuleStatus, SkillCall, SkillCancel
+from dimos_streams.operator.known_names import MONITOR
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
 from dimos_streams.operator.messages.run import RobotView
 from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
-from dimos_streams.operator.reporting import MONITOR
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.tool_stream.event import CALLS, CANCELS, STATUS, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ModuleView

@@ -66,7 +66,7 @@ def call(
     cancel the call, also one that another command has begun with the same `--idempotency-key`; `follow` only watches.
     """
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
-    from dimos_streams.operator.reporting import CLI
+    from dimos_streams.operator.known_names import CLI
 
     if not skill.strip():
         raise UserError(f"SKILL {skill!r} names none; `dimos-streams skills` lists them")
