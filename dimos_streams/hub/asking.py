@@ -76,11 +76,11 @@ class BridgeRequest:
     timeout_s: float | None = None
     """Maximum time, in seconds, that the bridge is to wait before it answers; None if it was not told."""
     asked_at: float = field(default_factory=clock.steady)
-    """When it was asked for, on ``clock.steady``: whatever holds it up from then on counts."""
+    """The time at which it was asked for, on ``clock.steady``: whatever holds it up from then on counts."""
 
     @property
     def within_s(self) -> float:
-        """How long, in seconds, the caller waits for the answer altogether."""
+        """The time, in seconds, that the caller waits for the answer altogether."""
         if self.timeout_s is None:
             return _EXPIRES_IN_S + self.lease_wait_s + _ANSWER_S
         return self.lease_wait_s + self.timeout_s + _MARGIN_S

@@ -74,7 +74,7 @@ class Journal:
         self.storage = JournalStorage(path)
         self._since_trim = 0
         self._ahead_s = 0.0
-        """How far the wall clock is ahead of the steady one, in seconds."""
+        """The time, in seconds, by which the wall clock is ahead of the steady one."""
         self._undated, self._undated_until = 0, 0.0
         """The newest offset when the clock was last set, and the time on ``clock.steady`` until which all events up
         to it are kept."""

@@ -28,7 +28,7 @@ _logger = logging.getLogger(__name__)
 _SUFFIX = "-tail"
 _LONGEST = 16 * 1024 * 1024
 _OPEN = os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK
-"""What is there may be no file: a link would lead to somebody else's, and a pipe be waited for."""
+"""Flags of opening it, though it may be no file: a link would lead to somebody else's, and a pipe be waited for."""
 _MOST = 2**63 - 1
 
 

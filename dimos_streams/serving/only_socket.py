@@ -1,4 +1,4 @@
-"""What a plain request gets at the path of a WebSocket, as where a proxy has not passed the handshake on."""
+"""The answer to a plain request at the path of a WebSocket, as where a proxy has not passed the handshake on."""
 
 from __future__ import annotations
 

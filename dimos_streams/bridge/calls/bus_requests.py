@@ -42,6 +42,8 @@ _MAX_PENDING = 100
 _MAX_FROM_NOWHERE = 20
 """Maximum number of waiting requests that name no open call."""
 _LOOK_S = 0.05
+"""Pause, in seconds, between two looks whether somebody is known. Heartbeats and events, any
+of which may make it known, cause no look: a hundred requests may wait, in a flood of either."""
 _INTRODUCTION_S = 1.0
 """Time, in seconds, for the asking call and its agent to become known: an event or a heartbeat may get lost."""
 

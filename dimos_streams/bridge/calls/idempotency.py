@@ -20,7 +20,7 @@ pushed out by those that another one makes up."""
 
 _What = tuple[str, str, OnLoss | None]
 _PARTS = ("is of another skill", "has other arguments", "has another on_loss")
-"""What the first of two calls with one key can't be told from, in the order of ``_What``."""
+"""Texts for the part in which a call differs from the first one with its key, in the order of ``_What``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,10 +35,10 @@ _KEPT_CLOSED = 1000
 """Number of closed calls in memory, of those that agents began and of all others each, and of those that are taken up
 again after a restart. The journal keeps twice as many (``JournalLimits.closed_calls``): ``recall`` finds them."""
 _BEHIND_S = 0.001
-"""How long a commit waits so that readers go first, in seconds. A live loop's timer comes a millisecond or two later
+"""Delay of a commit, in seconds, so that readers go first. A live loop's timer comes a millisecond or two later
 than it was set for."""
 _APART_S = 0.004
-"""Only events at least this far apart, in seconds, get that delay."""
+"""Time between two batches of events, in seconds, below which there is no such delay."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -273,7 +273,7 @@ class Ledger:
 
 @dataclass(slots=True)
 class _Folded:
-    """What becomes of events that change their calls, until the journal has them."""
+    """The outcome of folding events that change their calls, until the journal has them."""
 
     taken: list[ToolEvent] = field(default_factory=list)
     """The events that are journalled."""

@@ -19,6 +19,9 @@ from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.review import BEGUN, Permission, permission_in
 
 _LOOK_S = 0.05
+"""Pause, in seconds, between two looks at a review and at all calls that lead to it. Events cause no look:
+reviews may wait long for an operator, while the events of other calls come in a flood."""
+
 MakeWay = Callable[[CallState], Awaitable[None]]
 
 

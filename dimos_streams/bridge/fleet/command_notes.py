@@ -1,4 +1,4 @@
-"""What a robot keeps of a hub's commands across restarts, in the journal's database: the keys of those that it has
+"""Notes of a hub's commands that outlive a robot's restarts, in the journal's database: the keys of those that it has
 taken, its answers, and the last order to stop."""
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ class CallBody(FrozenModel, defer_build=False):
     lease_wait_s: float = Field(default=0.0, ge=0, le=MAX_LEASE_WAIT_S, strict=True)
     """Maximum time, in seconds, that the call may wait for a resource that another one holds."""
     on_loss: OnLoss | None = None
-    """Whether it is to stop or to go on when a link is cut; without it its skill decides."""
+    """The policy for a cut link, to stop or to go on; without it its skill decides."""
 
 
 class BegunCall(FrozenModel):

@@ -1,4 +1,4 @@
-"""How a bridge stands: the answer to ``GET /healthz``."""
+"""The state of a bridge as a whole: the answer to ``GET /healthz``."""
 
 from __future__ import annotations
 

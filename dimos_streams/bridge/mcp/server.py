@@ -39,6 +39,8 @@ messages, which the next version abolished."""
 ANSWER_WITHIN_S = 20.0
 """Time, in seconds, after which a call that has not answered is reported as still running."""
 _LOOK_S = 0.5
+"""Pause, in seconds, between two looks of a ``GET`` stream whether the tools have changed. Heartbeats
+cause no look: there may be many of both."""
 _PING_S = 10.0
 _INSTRUCTIONS = """\
 These tools are skills of a robot. Some answer and go on: their result says so, names the call and gives a cursor. \

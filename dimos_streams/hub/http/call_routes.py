@@ -205,7 +205,7 @@ async def _robot_of(parts: HubParts, call_id: str) -> str:
 
 
 async def ask_for(parts: HubParts, call_id: str) -> BridgeReply:
-    """What its robot's bridge says of a call that was begun here. Raises ``ProblemError``."""
+    """The state of a call that was begun here, as its robot's bridge says it. Raises ``ProblemError``."""
     robot = parts.begun[call_id]
     reply = await asked(parts, BridgeRequest(robot, "GET", f"/calls/{quote(call_id, safe='')}", role="model"))
     body = reply.body | {"robot": robot} if reply.status == 200 and isinstance(reply.body, dict) else reply.body

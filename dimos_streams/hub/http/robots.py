@@ -144,7 +144,7 @@ def _answered(status: int, **headers: str) -> Described:
 async def _passed_on(
     parts: HubParts, robot: str, method: Method, path: str, request: Request, body: dict[str, Any] | None
 ) -> Response:
-    """What a robot's bridge answers to a request. Raises ``ProblemError``."""
+    """The answer of a robot's bridge to a request. Raises ``ProblemError``."""
     query = without_token(request.url.query)
     # The path has been decoded, and what was escaped in it must not become a query there.
     target = f"/{quote(path, safe=_IN_PATHS)}{query and f'?{query}'}"

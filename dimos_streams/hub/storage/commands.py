@@ -41,7 +41,7 @@ class _Waiting(NamedTuple):
 
 
 class _Holder(NamedTuple):
-    """Who holds a robot's stream of commands, see ``RobotTable.connect``."""
+    """The holder of a robot's stream of commands, see ``RobotTable.connect``."""
 
     connected_by: str
     process: str
@@ -189,7 +189,7 @@ def _void(db: Transaction, now: int, ids: Collection[int]) -> None:
 
 
 def _left_s(new: NewCommand, asked_at: float) -> float:
-    """How long, in seconds, a command is valid yet. What stops a robot is as good late as it was in time.
+    """The time, in seconds, for which a command is still valid. What stops a robot is as good late as it was in time.
 
     Raises ``StorageUnavailableError`` if that is over.
     """

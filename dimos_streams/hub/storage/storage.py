@@ -59,7 +59,7 @@ class HubStorage:
         self.calls = CallTable(engine)
         self.commands = CommandTable(engine)
         self.noted_at = clock.monotonic()
-        """When the database has last taken a note that this hub is there, on ``clock.monotonic``."""
+        """The time at which the database last took a note that this hub is there, on ``clock.monotonic``."""
         self._last = 0
         """The newest number that was seen here. Whoever gives numbers makes room behind them, so that other hubs have
         some, too."""

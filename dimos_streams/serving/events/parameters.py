@@ -1,4 +1,4 @@
-"""What requests for events may say of those that are wanted."""
+"""The parameters by which requests for events say which they want."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from fastapi import Header, Query
 from pydantic import AfterValidator, Field
 
 OFFSETS_END = 2**53
-"""What all offsets are smaller than: up to there every program reads JSON's whole numbers as they are."""
+"""The bound below which all offsets are: up to there every program reads JSON's whole numbers as they are."""
 _OFFSET = "^[0-9]{0,16}$"
 
 

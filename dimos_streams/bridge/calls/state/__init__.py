@@ -1,1 +1,1 @@
-"""What is known of calls: the state of each, those that are remembered, and the leases that they hold."""
+"""The state of each call, the calls that are remembered, and the leases that they hold."""
