@@ -14,8 +14,8 @@ from dimos_streams.client.problems import problem_error
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
-from dimos_streams.hub.http.call_routes import FleetCallBody, ask_for, begin, find
 from dimos_streams.hub.http.refusing import asked, refused
+from dimos_streams.hub.http.robot_calls import FleetCallBody, ask_for, begin, find
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.threads import in_thread
 from dimos_streams.operator.messages.stop import CancelReport, GoingOn

@@ -20,9 +20,9 @@ from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage
 from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeRequest, within
 from dimos_streams.hub.fleet_view import ListedRobot
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.call_routes import as_response
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
 from dimos_streams.hub.http.relaying import headers_below
+from dimos_streams.hub.http.robot_calls import as_response
 from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.operator.messages.stop import SeenStops

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from dimos_streams import clock
@@ -38,6 +38,20 @@ class _Waiting(NamedTuple):
     given: int
     sent_by: str
     sent_to: str
+
+    def as_due(self, now: int) -> DueCommand:
+        """The command as its robot gets it at a time."""
+        return DueCommand(
+            id=self.id,
+            robot=self.robot,
+            key=self.key,
+            asked_by=self.asked_by,
+            role=self.role,
+            method=self.method,
+            path=self.path,
+            body=self.body,
+            expires_in_s=(self.expires - now) / _US,
+        )
 
 
 class _Holder(NamedTuple):
@@ -84,7 +98,7 @@ class CommandTable:
         self.given()
         return given
 
-    def due(self, streams: dict[str, str]) -> list[DueCommand]:
+    def due(self, streams: Mapping[str, str]) -> list[DueCommand]:
         """Commands that the streams of robots are to hand on; from now on they count as sent there. A stream that is
         not its robot's any more gets none, also before whoever holds it has been told."""
         if not streams:
@@ -101,31 +115,12 @@ class CommandTable:
             now = db.now()
             found = [(_Waiting(*row[:_FIELDS]), _Holder(*row[_FIELDS:])) for row in rows]
             _void(db, now, [waiting.id for waiting, _ in found if waiting.given > now])
-            fresh = [
-                (waiting, holder)
-                for waiting, holder in found
-                if waiting.given <= now < waiting.expires
-                and waiting.sent_by != streams[waiting.robot] == holder.connected_by
-                and _may_go(waiting, holder, now)
-            ]
+            fresh = [each for each in found if _is_due(*each, now, streams)]
             db.many(
                 "UPDATE commands SET sent = ?, sent_by = ?, sent_to = ? WHERE id = ?",
                 [(now, holder.connected_by, holder.process, waiting.id) for waiting, holder in fresh],
             )
-        return [
-            DueCommand(
-                id=each.id,
-                robot=each.robot,
-                key=each.key,
-                asked_by=each.asked_by,
-                role=each.role,
-                method=each.method,
-                path=each.path,
-                body=each.body,
-                expires_in_s=(each.expires - now) / _US,
-            )
-            for each, _ in fresh
-        ]
+        return [waiting.as_due(now) for waiting, _ in fresh]
 
     def answer(self, robot: str, answer: Answer) -> None:
         """Keep an answer; only the first one counts, and one to an unknown command is ignored."""
@@ -171,6 +166,15 @@ def expire_commands(db: Transaction, robot: str) -> None:
     )
     _void(db, now, [id for (id,) in rows])
     db.notify(COMMANDS)
+
+
+def _is_due(command: _Waiting, holder: _Holder, now: int, streams: Mapping[str, str]) -> bool:
+    """Return whether the stream of a command's robot, if it still is that robot's, is to hand the command on now."""
+    return (
+        command.given <= now < command.expires
+        and command.sent_by != streams[command.robot] == holder.connected_by
+        and _may_go(command, holder, now)
+    )
 
 
 def _may_go(command: _Waiting, holder: _Holder, now: int) -> bool:
@@ -222,6 +226,21 @@ def _give(db: Transaction, new: NewCommand, asked_at: float) -> int | str | None
         if not is_over or (outcome is not None and is_last_word(outcome, status, parse_json(answer))):
             return int(id)
     left_s = _left_s(new, asked_at)  # read behind the database's clock: what comes in between is not added to it
+    if why_not := _why_not(db, new, now):
+        return why_not
+    if known:
+        # Who waits for it goes by its id.
+        db.run("UPDATE commands SET key = ? WHERE id = ?", f"{new.key} (over: {known[0][0]})", known[0][0])
+    rows = db.rows(
+        "INSERT INTO commands (robot, key, asked_by, role, method, path, body, given, expires)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (robot, key) DO NOTHING RETURNING id",
+        new.robot, new.key, *what, now, now + int(left_s * _US),
+    )  # fmt: skip
+    return int(rows[0][0]) if rows else None
+
+
+def _why_not(db: Transaction, new: NewCommand, now: int) -> str:
+    """The reason why a robot gets no new command of this lane; empty if it gets one."""
     lane = lane_of(new.method, new.path, new.role)
     doubled = db.rows("SELECT 1 FROM robots WHERE name = ? AND doubled_until > ?", new.robot, now)
     if doubled and lane == "others":
@@ -232,15 +251,7 @@ def _give(db: Transaction, new: NewCommand, asked_at: float) -> int | str | None
     )  # fmt: skip
     if sum(lane_of(*each) == lane for each in waiting) >= MOST_AT_ONCE[lane]:
         return f"{MOST_AT_ONCE[lane]} commands ({lane}) for robot {new.robot!r} wait already; try again later"
-    if known:
-        # Who waits for it goes by its id.
-        db.run("UPDATE commands SET key = ? WHERE id = ?", f"{new.key} (over: {known[0][0]})", known[0][0])
-    rows = db.rows(
-        "INSERT INTO commands (robot, key, asked_by, role, method, path, body, given, expires)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (robot, key) DO NOTHING RETURNING id",
-        new.robot, new.key, *what, now, now + int(left_s * _US),
-    )  # fmt: skip
-    return int(rows[0][0]) if rows else None
+    return ""
 
 
 def _shown_key(new: NewCommand) -> str:
