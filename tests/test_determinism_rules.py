@@ -159,7 +159,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/testing/model_server.py", "set of tasks"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "threading.Thread"): "a real HTTP server for tests",
     (
-        "dimos_streams/client/http_gateway.py",
+        "dimos_streams/client/bridge_requests.py",
         "order of a set",
     ): "closes connections to a real bridge; in virtual time there is no HTTP",
     ("dimos_streams/common/secrets.py", "order of a set"): "the places that are found are sorted",

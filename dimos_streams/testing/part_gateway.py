@@ -11,7 +11,7 @@ from pydantic_core import from_json
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.module import Bridge
-from dimos_streams.client.sse import SseParser
+from dimos_streams.client.event_stream.sse_parser import SseParser
 from dimos_streams.errors import NoAnswerError
 from dimos_streams.testing.part import CrashablePart, PartDownError
 from dimos_streams.tool_stream.event import ToolEvent

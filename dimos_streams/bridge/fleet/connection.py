@@ -20,9 +20,9 @@ from pydantic import BaseModel, ValidationError
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
+from dimos_streams.client.event_stream.sse_parser import SseEvent
 from dimos_streams.client.http_session import CuttableSession, Tls, why
 from dimos_streams.client.iterators import closing
-from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient, SseError
 from dimos_streams.common.http.bearer import bearer_headers
 from dimos_streams.common.invalid import first_problem

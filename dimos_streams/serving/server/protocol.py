@@ -12,7 +12,6 @@ from typing import Any, Protocol
 
 import h11
 from starlette.types import Receive, Scope, Send
-from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from dimos_streams import clock
@@ -20,6 +19,7 @@ from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problem_kinds import Kind
 from dimos_streams.serving.problems import problem
 from dimos_streams.serving.server import at_once
+from dimos_streams.serving.server.held_flow import HeldFlow
 from dimos_streams.serving.server.metered_h11 import MAX_PIECES, MeteredConnection
 from dimos_streams.serving.server.request_order import leave
 from dimos_streams.serving.server.turns import Turns
@@ -124,7 +124,7 @@ class BoundedProtocol(H11Protocol):
     """One connection."""
 
     conn: MeteredConnection
-    flow: _Flow
+    flow: HeldFlow
 
     def __init__(self, connections: Connections, **uvicorns: Any) -> None:
         super().__init__(**uvicorns)
@@ -153,7 +153,7 @@ class BoundedProtocol(H11Protocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
         transport.set_write_buffer_limits(high=_UNSENT)
-        self.flow = _Flow(transport)
+        self.flow = HeldFlow(transport)
         self._shared.make_room(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -272,29 +272,3 @@ class _Body:
     def write(self, piece: bytes) -> None:
         # As h11 writes it, whose state no piece changes.
         self._connection.transport.write(b"%x\r\n%b\r\n" % (len(piece), piece))
-
-
-class _Flow(FlowControl):
-    """Flow control that does not read on while the connection waits for its turn."""
-
-    def __init__(self, transport: asyncio.Transport) -> None:
-        super().__init__(transport)
-        self._reads = transport
-        self.held = False
-
-    def hold(self) -> None:
-        """Read nothing until ``let_go``."""
-        self.held = True
-        self._reads.pause_reading()
-
-    def let_go(self) -> None:
-        """Read on, unless there is another reason not to."""
-        self.held = False
-        if not self.read_paused:
-            self._reads.resume_reading()
-
-    def resume_reading(self) -> None:
-        if self.held:
-            self.read_paused = False
-        else:
-            super().resume_reading()

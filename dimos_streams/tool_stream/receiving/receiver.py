@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
@@ -23,6 +23,7 @@ from dimos_streams.tool_stream.receiving.event_admission import EventAdmission
 from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow, Inflows, Names, ResumePoint
 from dimos_streams.tool_stream.receiving.nacks import NackSchedule
 from dimos_streams.tool_stream.receiving.requests import Requests
+from dimos_streams.tool_stream.receiving.statistics import ReceiverStatistics
 from dimos_streams.tool_stream.wire.layout import call_id_of, instance_ending
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
@@ -32,20 +33,6 @@ _QUEUE_BYTES = 1024 * 1024
 _MOST_REFUSED = 250.0
 """About the maximum number of events that are refused per second. On LCM the kernel's packet filter drops the rest;
 other buses can't."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiverStatistics:
-    """Counts since the receiver began."""
-
-    delivered: int
-    duplicates: int
-    malformed: int
-    nacks: int
-    gaps: int
-    """Number of events that were given up, each reported to the readers."""
-    refused: int
-    """Number of events that were refused, because they were in the name of somebody else's call."""
 
 
 class ToolStreamReceiver:

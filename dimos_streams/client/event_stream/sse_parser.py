@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from dimos_streams.client.chunked import content_size
+from dimos_streams.client.event_stream.chunked import content_size
 
 _BOM = b"\xef\xbb\xbf"
 _USUAL = re.compile(rb"event: (.+)\nid: ([^\0\n]*)\ndata: (.*)\n\n")
