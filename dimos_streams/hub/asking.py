@@ -149,21 +149,7 @@ class Asker:
         state = await self._outcome(id, request.within_s)
         if state is None:
             state = (await in_thread(self._executor, self._storage.commands.states, [id])).get(id)
-        if state is None or (state.outcome is None and (state.sent or state.left_s > 0)):
-            raise RobotSilentError(
-                f"the command was sent to robot {request.robot!r}, and it has not answered: nobody knows whether it"
-                " was carried out; the same request with the same idempotency key asks again"
-            )
-        if state.outcome is None:
-            raise RobotUnreachableError(
-                f"robot {request.robot!r} did not take the command within {request.expires_in_s:g} s: it was not"
-                " carried out, and will not be"
-            )
-        if state.outcome == "expired":
-            raise RobotUnreachableError(
-                f"the command reached robot {request.robot!r} too late: it was not carried out, and will not be"
-            )
-        return BridgeReply(state.status, parse_json(state.body), parse_json(state.headers), state.doubled)
+        return _reply(request, state)
 
     async def run(self) -> None:
         """Look for answers, until cancelled."""
@@ -217,3 +203,22 @@ async def within(seconds: float) -> AsyncGenerator[None]:
             yield
     except TimeoutError as error:
         raise StorageUnavailableError(f"the hub's database has not answered for {seconds:.1f} s") from error
+
+
+def _reply(request: BridgeRequest, state: CommandState | None) -> BridgeReply:
+    """The reply to a request, from the state of its command; None if that is forgotten. Raises as ``ask`` does."""
+    if state is None or (state.outcome is None and (state.sent or state.left_s > 0)):
+        raise RobotSilentError(
+            f"the command was sent to robot {request.robot!r}, and it has not answered: nobody knows whether it"
+            " was carried out; the same request with the same idempotency key asks again"
+        )
+    if state.outcome is None:
+        raise RobotUnreachableError(
+            f"robot {request.robot!r} did not take the command within {request.expires_in_s:g} s: it was not"
+            " carried out, and will not be"
+        )
+    if state.outcome == "expired":
+        raise RobotUnreachableError(
+            f"the command reached robot {request.robot!r} too late: it was not carried out, and will not be"
+        )
+    return BridgeReply(state.status, parse_json(state.body), parse_json(state.headers), state.doubled)

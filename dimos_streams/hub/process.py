@@ -92,9 +92,12 @@ class FleetHub:
         bounds = await in_thread(threads.others, storage.bounds)
         feed = EventFeed(storage, threads, bounds)
         self._to_undo.callback(feed.broadcast.close)
-        parts = HubParts(
+        await self._begin(self._parts(storage, threads, feed))
+
+    def _parts(self, storage: HubStorage, threads: HubThreads, feed: EventFeed) -> HubParts:
+        return HubParts(
             name=self.name,
-            settings=settings,
+            settings=self.settings,
             storage=storage,
             threads=threads,
             intake=BatchIntake(storage, threads.others, feed.wake),
@@ -102,11 +105,10 @@ class FleetHub:
             streams=CommandStreams(storage, threads.orders, self.name),
             asker=Asker(storage, threads.orders),
             robots=FleetView(storage, threads.orders),
-            slow_clients=SlowClients(settings.send_timeout_s, self._server.abort),
+            slow_clients=SlowClients(self.settings.send_timeout_s, self._server.abort),
             others=lambda: self._others,
             database_bytes=lambda: self._bytes,
         )
-        await self._begin(parts)
 
     async def _begin(self, parts: HubParts) -> None:
         loop = asyncio.get_running_loop()
@@ -118,7 +120,7 @@ class FleetHub:
                     loop.call_soon_threadsafe(each)
 
         parts.storage.engine.listen(wake)
-        parts.storage.commands.given = lambda: wake(COMMANDS)
+        parts.storage.commands.listen(lambda: wake(COMMANDS))
         await self._look_around(parts)
         works = (
             parts.intake.run(),

@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dimos_streams.operator.agents import public_name
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.messages.hold import HoldView, PauseReport
-from dimos_streams.operator.messages.kept import UnkeptOrder, unkept_of
+from dimos_streams.operator.messages.kept_report import UnkeptOrder, unkept_of
 
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent

@@ -246,7 +246,7 @@ class Simulation:
         for name in ("walker", "watcher"):
             life = self.parts[name]._life
             if life is not None:
-                found += life.host._skills.publisher.live(name)
+                found += life.host._skills.publisher.heartbeat_calls(name)
         return found
 
     def _bridge(self) -> Bridge:

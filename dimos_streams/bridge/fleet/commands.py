@@ -12,7 +12,7 @@ from dimos_streams.bridge.fleet.answers import AnswerBox
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.command_notes import CommandNotes
 from dimos_streams.bridge.fleet.door import Door, DoorReply, begins_call, refusal, too_large
-from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubRequests, HubUnreachableError
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.client.iterators import closing
 from dimos_streams.common.names import MAX_NAME
@@ -47,7 +47,7 @@ class CommandDesk:
 
     def __init__(
         self,
-        hub: HubPort,
+        hub: HubRequests,
         door: Door,
         notes: CommandNotes,
         answers: AnswerBox,

@@ -77,9 +77,12 @@ class CommandTable:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.given: Callable[[], None] = lambda: None
-        """Called, from any thread, when there is a command or an answer: where one process has the database to itself
-        nobody else notifies it."""
+        self._listener: Callable[[], None] = lambda: None
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call ``listener``, from any thread, whenever there is a command or an answer: where one process has the
+        database to itself nobody else notifies it."""
+        self._listener = listener
 
     def give(self, new: NewCommand, asked_at: float | None = None) -> int | str:
         """Keep a command for its robot; return its id, or that of the one with this key, or a text that says why not.
@@ -95,7 +98,7 @@ class CommandTable:
             while (given := _give(db, new, asked_at)) is None:  # another hub was given it at the same time
                 pass
             db.notify(COMMANDS)
-        self.given()
+        self._listener()
         return given
 
     def due(self, streams: Mapping[str, str]) -> list[DueCommand]:
@@ -132,7 +135,7 @@ class CommandTable:
                 answer.id, robot,
             )  # fmt: skip
             db.notify(COMMANDS)
-        self.given()
+        self._listener()
 
     def states(self, ids: Collection[int]) -> dict[int, CommandState]:
         """The states of commands by id; commands that were forgotten are left out."""

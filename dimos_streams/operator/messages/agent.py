@@ -14,7 +14,7 @@ from pydantic import Field
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.operator.messages.kept import KeptReport
+from dimos_streams.operator.messages.kept_report import KeptReport
 
 ApprovalState: TypeAlias = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
 DECIDED: Final[Mapping[str, ApprovalState]] = {"approve": "approved", "reject": "rejected", "delete": "deleted"}

@@ -120,7 +120,7 @@ class SkillHost:
             for task in hanging:
                 hosted.loss.give_up(calls[task], task, reason)
         module.on_state = module.on_skills = lambda: None
-        if not self.publisher.live(module.name):
+        if not self.publisher.heartbeat_calls(module.name):
             self._leave(module.name)
 
     async def stop(self) -> None:

@@ -16,7 +16,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.fleet.attempts import REFUSED_WAIT_S
-from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals
 from dimos_streams.bridge.fleet.outflow import LiveJournal, next_batch
 from dimos_streams.bridge.fleet.shipper import Shipper

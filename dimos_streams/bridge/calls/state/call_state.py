@@ -195,13 +195,13 @@ class CallState:
     def row(self) -> CallRow:
         """The call as the journal keeps it."""
         done_with = {"cancel_reason"} if self.cancel is None else None
-        record = _RECORD.dump_json(self, exclude=done_with).decode()
+        record = _JOURNALLED.dump_json(self, exclude=done_with).decode()
         return CallRow(self.call_id, self.last_seq, self.state == CLOSED, record)
 
     @classmethod
     def from_row(cls, row: CallRow) -> CallState:
         """The inverse of ``row``. Raises pydantic's ``ValidationError`` for an invalid record."""
-        call = _RECORD.validate_json(row.record)
+        call = _JOURNALLED.validate_json(row.record)
         call.last_seq, call.listed = row.last_seq, clock.monotonic()
         if call.cancel_reason is not None and call.state != CLOSED:
             call.cancel = Repeat(call.since)
@@ -228,7 +228,7 @@ class CallState:
         self.parent, self.arguments, self.resources, self.on_loss = opening_of(event.data)
 
 
-_RECORD = TypeAdapter(CallState)
+_JOURNALLED = TypeAdapter(CallState)
 """Reads and writes a call as the JSON that the journal keeps of it."""
 
 

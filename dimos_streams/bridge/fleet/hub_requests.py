@@ -30,7 +30,7 @@ class HubRefusalError(DimosStreamsError):
         super().__init__(problem)
 
 
-class HubPort(Protocol):
+class HubRequests(Protocol):
     """A hub, as one robot sees it. All methods raise ``HubUnreachableError`` and ``HubRefusalError``."""
 
     async def position(self, journal_id: str) -> Position:
