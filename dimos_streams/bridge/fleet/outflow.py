@@ -43,7 +43,7 @@ class JournalSource(Protocol):
         """Give the journal a new identity from an offset on."""
 
 
-class LiveJournal:
+class CurrentJournal:
     """The journal that the bridge writes: its newest events out of the broadcast's ring, older ones by its pages,
     which are read in a thread and shared with other readers."""
 
