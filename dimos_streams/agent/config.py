@@ -8,7 +8,7 @@ from pydantic import AfterValidator, Field, model_validator
 
 from dimos_streams.agent.context.results import ResultSettings
 from dimos_streams.agent.control.stop_words import StopWordSettings
-from dimos_streams.agent.missions.limits import Auto, FixedLimits, LoopLimits, ModelLimits, settled, suitable_limits
+from dimos_streams.agent.missions.limits import Auto, FixedLimits, LoopLimits, ModelLimits, resolved, suitable_limits
 from dimos_streams.agent.missions.stop_conditions import (
     StopCondition,
     battery_below,
@@ -124,13 +124,9 @@ class AgentConfig(GateSettings, ModuleConfig):
     def model_limits(self, model: str) -> ModelLimits:
         """The limits that depend on the model, while that one is asked."""
         stated = {**dict(self.limits), "motions": self.plan.motions}
-        return ModelLimits(**{name: settled(stated[name], suits) for name, suits in suitable_limits(model)})
+        return ModelLimits(**{name: resolved(stated[name], suits) for name, suits in suitable_limits(model)})
 
     def loop_limits(self, model: str = "") -> LoopLimits:
-        """The loop's limits for a model, by default the config's.
-
-        Raises ``UserError`` for a stop condition that can't be imported.
-        """
+        """The loop's limits for a model, by default the config's."""
         stated = {**dict(self), **dict(self.limits), **dict(self.model_limits(model or self.model))}
-        stated["stop_conditions"] = self.stop_when.all()
         return LoopLimits(**{name: stated[name] for name in LoopLimits.model_fields})

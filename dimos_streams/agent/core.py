@@ -4,53 +4,54 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
 from dimos_streams import clock
-from dimos_streams.agent.assembly import check_step, loop_parts, own_tools
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.event_reader import EventReader
-from dimos_streams.agent.calls.open_call import listed
 from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.images import Pictures
-from dimos_streams.agent.context.results import ResultStore
+from dimos_streams.agent.context.results import ResultPipeline, ResultStore
 from dimos_streams.agent.control.console_watch import ConsoleWatch
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.dialogue import Foreground
 from dimos_streams.agent.control.others_calls import OthersCalls
 from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.control.stop_words import StopWords
-from dimos_streams.agent.hold_reasons import HoldReasons, hold_for_given_up
+from dimos_streams.agent.hold_reasons import HoldReasons, hold_for_given_up, pause_for_unended
 from dimos_streams.agent.loop.loop import AgentLoop
-from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.loop.parts import LoopParts, ModelView, StopRules
 from dimos_streams.agent.loop.reviews import Reviews
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.memory import AgentMemory
-from dimos_streams.agent.missions.boot_time import since_boot
-from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
-from dimos_streams.agent.missions.mission import Mission, ids, roots
+from dimos_streams.agent.missions.message_queue import MessageQueue
+from dimos_streams.agent.missions.mission import ids
 from dimos_streams.agent.missions.stop_conditions import RobotState
-from dimos_streams.agent.model_factory import ModelFactory, close_models
+from dimos_streams.agent.model_factory import ModelFactory
+from dimos_streams.agent.model_switch import ModelSwitch
+from dimos_streams.agent.model_watch import ModelWatch
 from dimos_streams.agent.models.offline_grammar import robots_of
-from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.open_missions import OpenMissions
+from dimos_streams.agent.operators.onlookers import Onlookers
+from dimos_streams.agent.operators.saying import InputDesk
+from dimos_streams.agent.operators.snapshots import Snapshots
+from dimos_streams.agent.operators.stop_order import StopOrder
+from dimos_streams.agent.permissions import check_step, permissions
 from dimos_streams.agent.policies.gates.books import GateBooks
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.recovery import Recovery
 from dimos_streams.agent.resumption.state import Resumption
-from dimos_streams.agent.resumption.unfinished import spent_of
-from dimos_streams.agent.retry_watch import RetryWatch
 from dimos_streams.agent.skill_watch import SkillWatch
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
+from dimos_streams.agent.tools.local_tools import LocalTools
+from dimos_streams.agent.tools.own_tools import OwnTools
 from dimos_streams.common.tasks import end_tasks_silently
-from dimos_streams.operator.messages.agent import AgentEvent, Usage
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
-
-_SHOWN_INPUT = 100
 
 
 class AgentCore:
@@ -86,17 +87,19 @@ class AgentCore:
         self.gateway = gateway
         self.robot = robot
         self.resumption = resumption
+        self.onlookers = Onlookers()
         self.memory = AgentMemory(config, name, record_dir, self._settled_offset, resumption)
         self.events, self.record, self.conversation = self.memory.events, self.memory.record, self.memory.conversation
         self._make_control(directory)
-        self._make_means(rng, run_dir)
+        self._make_calls()
+        self._make_models(rng, run_dir)
         self._listen()
         self._make_loop_and_missions(on_warnings)
+        self._make_doors()
 
     def _make_control(self, directory: ModuleDirectory | None) -> None:
         """Make the parts that decide: the operator's hand, permissions, the hold on the robot."""
         config, emit = self.config, self.events.emit
-        self.stop_words = StopWords(config.stop_words)
         self.control = Control(emit, self._on_control)
         self.offers = Offers(self.gateway, module=self.name, on_refresh=lambda: self.skill_watch.look())
         self.books = GateBooks(
@@ -105,7 +108,7 @@ class AgentCore:
             lambda skill, arguments: check_step(self.offers, self.books.allowed, skill, arguments),
             agent=self.name,
             offerings=self.offers.offerings,
-            input=self._input_of,
+            input=lambda missions: self.missions.input_of(missions),
         )
         self.console = ConsoleWatch(self.books.approvals, self.control, emit, self._abort_unwatched)
         self.queue = MessageQueue(config.queue_capacity, self._wake)
@@ -117,14 +120,13 @@ class AgentCore:
             self.name,
             why=self.hold_reasons.why,
             emit=emit,
-            on_change=self.changed,
+            on_change=self.onlookers.notify,
             directory=directory,
             bound_s=config.limits.hold_bound_s,
         )
 
-    def _make_means(self, rng: random.Random, run_dir: Path | None) -> None:
-        """Make what it works with: calls, results, models, sub-agents."""
-        config = self.config
+    def _make_calls(self) -> None:
+        """Make what begins calls and reads their events."""
         # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
         key_prefix = f"{self.name}/{clock.utime():x}"
         self.calls = CallManager(
@@ -133,108 +135,103 @@ class AgentCore:
             self.queue.put,
             key_prefix=key_prefix,
             on_given_up=partial(hold_for_given_up, self.control, self.offers, self.robot_hold, self.events.emit),
+            on_adopt=lambda call: self.reviews.note_begun(call),
             on_end=self.books.approvals.call_ended,
         )
-        self.results = ResultStore(config.results.store_bytes)
-        self.pictures = Pictures(run_dir)
-        self.retry_watch = RetryWatch()
-        self.models = ModelFactory(
-            config,
-            self.events.emit,
-            rng=rng,
-            lessons=self.resumption.lessons if self.resumption else {},
-            missions=lambda: ids(self.loop.turn.missions) if self.loop.turn else (),
-        )
+        read_up_to = self.resumption.offset if self.resumption else 0
+        self.reader = EventReader(self.gateway, self.name, self.calls.incoming, offset=read_up_to)
+
+    def _make_models(self, rng: random.Random, run_dir: Path | None) -> None:
+        """Make the model, what it may use besides skills, and those to whom it may delegate."""
+        config, results = self.config, ResultStore(self.config.results.store_bytes)
+        lessons = self.resumption.lessons if self.resumption else {}
+        self.models = ModelFactory(config, self.events.emit, rng=rng, lessons=lessons, missions=self._in_turn)
+        self.model = self.models.in_use(config.model)
+        self.model_watch = ModelWatch()
+        self.results = ResultPipeline(results, config.results, Pictures(run_dir))
+        plans, always = self.books.plans, config.call_tools_always
+        self.own_tools = OwnTools(results, plans, self.foreground, self._needs_plans, always)
         self.delegation = Delegation(
             config.agents,
             name=self.name,
-            make_loop=self._make_loop,
-            make_model=self.models.make,
-            limits_of=config.loop_limits,
-            tools_for=partial(own_tools, self),
+            make_loop=lambda parts, sub: AgentLoop(parts, self.memory.undo_log, name=f"{self.name}/{sub}"),
+            make_model=self.models.in_use,
+            tools_for=self.own_tools.make,
         )
-        self.model_name = config.model
-        self._replaced: list[Model] = []
-        """Models that were asked before and are still to be closed."""
 
     def _make_loop_and_missions(self, on_warnings: Callable[[], None]) -> None:
-        self.loop = AgentLoop(loop_parts(self), self.memory.undo_log, name=self.name, on_state=self._on_state)
-        parts, name = self.loop.parts, self.name
-        self.others = OthersCalls(
-            name, self.gateway, self.offers, self.control, lambda: parts.budget.limits.abort_bound_s
-        )
-        self.skill_watch = SkillWatch(
-            self.config, name, parts, model_name=lambda: self.model_name, on_change=on_warnings
-        )
-        self.reviews = Reviews(self.calls, self.events, self._parts_of, self.books.approvals.call_begun)
-        self._watchers: dict[asyncio.Event, None] = {}
-        self.spent = Usage()
-        """The usage of this process."""
-        self.reader: EventReader | None = None
+        config, name, memory = self.config, self.name, self.memory
+        self.loop = AgentLoop(self._loop_parts(), memory.undo_log, name=name, on_state=self._on_state)
         self.missions = OpenMissions(self.loop, self.delegation)
+        self.model_switch = ModelSwitch(self.models, self.loop)
+        self.others = OthersCalls(
+            name, self.gateway, self.offers, self.control, lambda: self.model.limits.abort_bound_s
+        )
+        self.skill_watch = SkillWatch(config, name, self.loop.parts, on_change=on_warnings)
+        self.reviews = Reviews(
+            self.calls,
+            lambda missions: self.delegation.parts_of(missions) or self.loop.parts,
+            self.books.approvals.call_begun,
+        )
+        self.events.listen(self.reviews.apply)
+
+    def _loop_parts(self) -> LoopParts:
+        """The parts of the agent's own loop; sub-agents share some of them."""
+        config, scope = self.config, self.delegation.scope(self.calls)
+        tools = [*self.own_tools.make(scope), *self.delegation.tools(lambda: self.loop.parts)]
+        return LoopParts(
+            model=self.model,
+            queue=self.queue,
+            calls=self.calls,
+            scope=scope,
+            events=self.events,
+            view=ModelView(
+                conversation=self.conversation, offers=self.offers, tools=LocalTools(tools), results=self.results
+            ),
+            permissions=permissions(
+                config,
+                self.books,
+                model=self.model,
+                control=self.control,
+                foreground=self.foreground,
+                robot_hold=self.robot_hold,
+                robot=self.robot,
+            ),
+            stop_rules=StopRules(conditions=config.stop_when.all(), robot=self.robot),
+        )
+
+    def _make_doors(self) -> None:
+        """Make what begins the agent's work, and what operators reach it by."""
+        books, loop, missions, delegation = self.books, self.loop, self.missions, self.delegation
+        self.recovery = Recovery(
+            self.resumption, self.gateway, loop, missions, delegation, books.enabled, self.model_switch, self.others
+        )
+        self.stop_order = StopOrder(
+            StopWords(self.config.stop_words), self._names, loop, missions, self.others, self.hold_reasons
+        )
+        self.input_desk = InputDesk(loop, missions, delegation, self.foreground, books.approvals, self.stop_order)
+        self.snapshots = Snapshots(
+            self.name, self.events, loop, books, self.offers, self.robot_hold, self.model_watch, self.skill_watch
+        )
+
+    def _in_turn(self) -> tuple[str, ...]:
+        return ids(self.loop.turn.missions) if self.loop.turn else ()
+
+    def _needs_plans(self) -> bool:
+        return self.model.limits.motions is not None or bool(self.config.zones)
+
+    def _names(self) -> Iterable[str]:
+        """The names by which operators may call the agent and its robots."""
+        return "robot", *self.name.split("/"), *robots_of(self.offers.offered)
 
     @property
     def holding(self) -> bool:
         """True if the robot has to be still."""
         return bool(self.hold_reasons.why())
 
-    @property
-    def withheld(self) -> tuple[str, ...]:
-        """Skills near the agent that its config does not give it."""
-        return tuple(name for name, skill in self.offers.offered.items() if not self.books.allowed.allowed(skill))
-
-    def begin(
-        self, id: str, input: str, *, on_over: Callable[[], None] = lambda: None, is_done: bool = False
-    ) -> Mission:
-        """Begin a mission; it lasts until nothing of it is left to do. If it ``is_done`` already, a restarted agent
-        does not resume it."""
-        mission = self.missions.open(id, input, on_over)
-        self.missions.limit(mission)
-        done = {"is_done": True} if is_done else {}
-        self.events.emit(EventKind.MISSION_START, (id,), id=id, text=input, **since_boot(), **done)
-        return mission
-
-    async def hear(self, input: OperatorInput) -> None:
-        """Give the operator's input to a dialogue, to a sub-agent at work, or to the agent's queue.
-
-        Input that can't wait answers no dialogue: it cuts the turn that holds it.
-        """
-        if input.now:
-            if not self.delegation.hear(input):
-                self.loop.cut()
-                self.queue.put_nowait(input)
-        elif not self.foreground.take_input(input) and not self.delegation.hear(input):
-            await self.queue.put(input)
-
-    def is_stop(self, text: str) -> bool:
-        """Return whether an operator's input ends everything at once."""
-        own = self.name.split("/")
-        return self.stop_words.match(text, ["robot", *own, *robots_of(self.offers.offered)])
-
-    def use_model(self, spec: str) -> None:
-        """Ask another model from the next answer on, also in sub-agents that have none of their own. Raises
-        ``UserError`` if it can't be made. ``close_replaced`` closes the one before."""
-        model, before = self.models.make(spec), self.loop.parts.model
-        self.loop.parts.model = model
-        limits = self.loop.parts.budget.limits = self.config.loop_limits(spec)
-        self.delegation.replace_model(before, model, limits)
-        self._replaced.append(before)
-        self.model_name, was = spec, self.model_name
-        self.events.emit(EventKind.MODEL_SWITCH, (), model=spec, was=was)
-
-    async def close_replaced(self) -> None:
-        """Close the models that are not asked any more. While a turn may still hear one of them, none is closed."""
-        if self.loop.turn is None:
-            replaced, self._replaced = self._replaced, []
-            await close_models(replaced)
-
-    def forget(self) -> None:
-        """Begin a new conversation; a turn in progress keeps its messages, and the record stays complete."""
-        self.events.emit(EventKind.FORGOTTEN, (), text="The operator has begun a new conversation")
-
     async def run(self, offset: int) -> None:
         """Read events from an offset on and run the loop, until cancelled."""
-        self.reader = EventReader(self.gateway, self.name, self.calls, offset=offset)
+        self.reader.offset = offset
         reading = asyncio.get_running_loop().create_task(self.reader.run(), name=f"{self.name}:events")
         looping = asyncio.get_running_loop().create_task(self.loop.run(), name=f"{self.name}:loop")
         try:
@@ -253,69 +250,38 @@ class AgentCore:
         try:
             await self.calls.stop()
             self.missions.close()
-            await close_models([*self._replaced, self.loop.parts.model])
+            await self.model.close()
         finally:
             self.record.close()
 
     def pause_what_may_move(self) -> None:
         """Pause if calls that move the robot were asked to end, and nobody waits for that any more."""
-        unended = [call for call in self.calls.open if call.asked_to_end and self.offers.may_move(call.skill)]
-        if unended:
-            self.control.pause(f"{listed(unended)} may still run, and the agent stopped while waiting for the end")
+        pause_for_unended(self.control, self.offers, self.calls.open)
 
     def _listen(self) -> None:
         """Listen to the agent's events, so that whatever is to outlive the process is written before anybody hears of
         it."""
         if self.resumption is not None:
             self.memory.restore(self.resumption.events)
-            for event in self.resumption.events:
-                self.books.rejections.apply(event)
-                self.books.free_motions.restore(event)
+            self.books.restore(self.resumption.events)
             self.resumption.events.clear()  # they may be many, and are of no more use
         self.memory.listen()
         self.events.listen(self._on_event)
 
-    def _parts_of(self, missions: tuple[Mission, ...]) -> LoopParts:
-        """The parts of the loop that works on these missions."""
-        return self.delegation.parts_of(missions) or self.loop.parts
-
-    def _make_loop(self, parts: LoopParts, name: str) -> AgentLoop:
-        return AgentLoop(parts, self.memory.undo_log, name=f"{self.name}/{name}")
-
-    def _input_of(self, missions: Sequence[str]) -> str:
-        """The input with which missions, or those that they are part of, began; shortened."""
-        known = [self.loop.missions[root] for root in roots(missions) if root in self.loop.missions]
-        return "; ".join(mission.input for mission in known)[:_SHOWN_INPUT]
-
     def _on_event(self, event: AgentEvent) -> None:
         self.memory.apply(event)
-        self.books.rejections.apply(event)
-        self.books.approvals.apply(event)
-        self.retry_watch.apply(event)
-        if not of_sub_agent(event):
-            self.books.plans.apply(event)
-        if event.kind == EventKind.USAGE:
-            self.spent += spent_of(event)
-        self.changed()
-
-    def watch(self, changed: asyncio.Event) -> Callable[[], None]:
-        """Set an event whenever something that operators see may have changed. Return a function that ends that."""
-        self._watchers[changed] = None
-        return partial(self._watchers.pop, changed, None)
-
-    def changed(self) -> None:
-        """Tell watchers that something that operators see may have changed."""
-        for changed in self._watchers:
-            changed.set()
+        self.books.apply(event, of_sub_agent=of_sub_agent(event))
+        self.model_watch.apply(event)
+        self.onlookers.notify()
 
     def _on_control(self) -> None:
         self._wake()
         self.robot_hold.changed()
-        self.changed()
+        self.onlookers.notify()
 
     def _on_state(self, old: LoopState, new: LoopState) -> None:
         self.robot_hold.changed()
-        self.changed()
+        self.onlookers.notify()
 
     def _wake(self) -> None:
         self.loop.wake()
@@ -325,11 +291,7 @@ class AgentCore:
         """The offset in the journal up to which everything is in the record."""
         offsets = (self.loop.unrecorded_offset(), self.delegation.unrecorded_offset())
         oldest = min((offset for offset in offsets if offset is not None), default=None)
-        if oldest is not None:
-            return oldest - 1
-        if self.reader is not None:
-            return self.reader.offset
-        return self.resumption.offset if self.resumption is not None else 0
+        return self.reader.offset if oldest is None else oldest - 1
 
     def _abort_unwatched(self, why: str) -> None:
         if self.loop.missions and self.loop.state is not LoopState.CLOSED:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dimos_streams.agent.calls.open_call import OpenCall, listed
 from dimos_streams.agent.calls.skill_catalog import Offers
@@ -42,6 +42,13 @@ class HoldReasons:
         finally:
             self._stops -= 1
             self._on_change()
+
+
+def pause_for_unended(control: Control, offers: Offers, open_calls: Iterable[OpenCall]) -> None:
+    """Pause if open calls that move the robot were asked to end, and nobody waits for that any more."""
+    unended = [call for call in open_calls if call.asked_to_end and offers.may_move(call.skill)]
+    if unended:
+        control.pause(f"{listed(unended)} may still run, and the agent stopped while waiting for the end")
 
 
 async def hold_for_given_up(

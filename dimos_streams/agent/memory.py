@@ -8,7 +8,7 @@ from pathlib import Path
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.control.undo import UndoLog
-from dimos_streams.agent.record.agent_events import EventLog
+from dimos_streams.agent.record.agent_events import EventKind, EventLog
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.agent.standing_events import Setting, StandingEvents
@@ -55,6 +55,10 @@ class AgentMemory:
         self._standing.note_written()
         self.undo_log.restarted()
         self.conversation.take_dropped()  # the agent before has reported them
+
+    def forget(self) -> None:
+        """Begin a new conversation; a turn in progress keeps its messages, and the record stays complete."""
+        self.events.emit(EventKind.FORGOTTEN, (), text="The operator has begun a new conversation")
 
     def listen(self) -> None:
         """Write down each event from now on; listeners that are added later hear only of events that are written."""

@@ -1,23 +1,18 @@
-"""Makes the models of one agent, retried and guarded, with what was learnt of their servers; and lets go of them."""
+"""Makes the models of one agent, retried and guarded, with what was learnt of their servers."""
 
 from __future__ import annotations
 
-import asyncio
-import logging
 import random
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from dimos_streams.agent.config import AgentConfig
+from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.models import create_model, guarded
 from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.models.refusals import Manners
 from dimos_streams.agent.models.retrying import Retry
 from dimos_streams.agent.record.agent_events import Emit, EventKind
-from dimos_streams.common.tasks import ends_within
-
-_CLOSE_BOUND_S = 1.0
-_logger = logging.getLogger(__name__)
 
 
 class ModelFactory:
@@ -41,8 +36,13 @@ class ModelFactory:
         self._missions = missions
         self._manners: dict[str, Manners] = {}
 
+    def in_use(self, spec: str) -> ModelInUse:
+        """Return the model of a name as in the config, with the limits that suit it. Raises ``UserError``."""
+        config = self._config
+        return ModelInUse(spec, self.make(spec), config.loop_limits(spec), config.model_options.pricing)
+
     def make(self, spec: str) -> Model:
-        """Return the model of a name as in the config. Raises ``UserError``."""
+        """Return the adapter of a model of a name as in the config. Raises ``UserError``."""
         options = self._config.model_options
         model = create_model(spec, base_url=self._config.base_url, options=options, manners=self._manners_for(spec))
         return guarded(model, name=spec, options=options, rng=self._random, on_retry=self._on_retry)
@@ -71,16 +71,3 @@ class ModelFactory:
             attempts=retry.attempts,
             delay_s=round(retry.delay_s, 3),
         )
-
-
-async def close_models(models: Iterable[Model]) -> None:
-    """Close models side by side. What goes wrong is logged and holds up nothing: nobody uses them any more."""
-    await asyncio.gather(*(_close(model) for model in models))
-
-
-async def _close(model: Model) -> None:
-    try:
-        if not await ends_within(_CLOSE_BOUND_S, model.close()):
-            _logger.warning("%s did not close within %g s", type(model).__name__, _CLOSE_BOUND_S)
-    except Exception:
-        _logger.exception("%s failed while it was closed", type(model).__name__)

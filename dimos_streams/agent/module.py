@@ -16,11 +16,10 @@ from dimos_streams.agent.control.dialogue import Dialogue
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.loop.reviews import AskedCall
 from dimos_streams.agent.missions.stop_conditions import RobotState
-from dimos_streams.agent.operators.operator_skills import OperatorSkills
-from dimos_streams.agent.operators.saying import MissionIncompleteError, Said, say
+from dimos_streams.agent.operator_skills import OperatorSkills
+from dimos_streams.agent.operators.saying import MissionIncompleteError, Said
 from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.agent.record.mission_record import FOLDER
-from dimos_streams.agent.recovery import recover, tidy_up
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.agent.skill_watch import too_many, unmatched
 from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
@@ -100,7 +99,7 @@ class Agent(OperatorSkills):
         )
         yield from unmatched(config, name, near)
         selection = SkillSelection(config.skills, name)
-        if text := too_many(config, config.model, sum(map(selection.has, near)), MAX_OWN_TOOLS):
+        if text := too_many(config.model_limits(config.model).tools, sum(map(selection.has, near)), MAX_OWN_TOOLS):
             yield ConfigFault(("skills",), text)
 
     async def start(self) -> None:
@@ -134,10 +133,10 @@ class Agent(OperatorSkills):
         self.spawn(self.core.robot_hold.run(self.hold.publish), name="hold")
         if self.core.resumption is not None:
             self.spawn(self.core.console.go_on(self.core.resumption.settings.watched), name="console")
-        offset = await recover(self.core, self.random, self._wait_for_bridge)
+        offset = await self.core.recovery.run(self.random, self._wait_for_bridge)
         self.health = "ok"
         self.spawn(self._keep_showing(), name="state")
-        self.spawn(tidy_up(self.core), name="tidy-up")
+        self.spawn(self.core.recovery.tidy_up(), name="tidy-up")
         self.spawn(self.core.skill_watch.run(), name="skill-watch")
         await self.core.run(offset)
 
@@ -174,7 +173,7 @@ class Agent(OperatorSkills):
             text: What to tell the agent, for instance "follow the person in red". A stop acts at once.
             now: Cut the present answer of the model, and let the text be the next that it hears; calls go on.
         """
-        return await say(self._core(), call, text, now=now)
+        return await self._core().input_desk.say(call, text, now=now)
 
     @skill(audience="bridge")
     async def review_call(self, call: Call, call_id: str, parent: str, skill: str, arguments: dict[str, Any]) -> None:
@@ -192,12 +191,12 @@ class Agent(OperatorSkills):
 
     def _on_warnings(self) -> None:
         self._show_state()
-        self.core.changed()
+        self.core.onlookers.notify()
 
     async def _keep_showing(self) -> None:
         """Show what waits for an operator, whenever that is something else. Most events change nothing of it."""
         changed, shown = asyncio.Event(), None
-        self.core.watch(changed)
+        self.core.onlookers.add(changed)
         while True:
             if (waiting := self._waiting()) != shown:
                 shown = waiting

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from dimos_streams import clock
 from dimos_streams.agent.loop.loop import AgentLoop
-from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.missions.boot_time import since_boot
+from dimos_streams.agent.missions.mission import Mission, roots
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.subagents.delegation import Delegation
+
+_SHOWN_INPUT = 100
 
 
 class OpenMissions:
@@ -19,6 +22,17 @@ class OpenMissions:
         self._loop = loop
         self._delegation = delegation
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
+
+    def begin(
+        self, id: str, input: str, *, on_over: Callable[[], None] = lambda: None, is_done: bool = False
+    ) -> Mission:
+        """Begin a mission; it lasts until nothing of it is left to do. If it ``is_done`` already, a restarted agent
+        does not resume it."""
+        mission = self.open(id, input, on_over)
+        self.limit(mission)
+        done = {"is_done": True} if is_done else {}
+        self._loop.parts.events.emit(EventKind.MISSION_START, (id,), id=id, text=input, **since_boot(), **done)
+        return mission
 
     def open(self, id: str, input: str, on_over: Callable[[], None] = lambda: None) -> Mission:
         """Open a mission that the loop works on; it is over when nothing of it is left to do. It may last for ever,
@@ -35,7 +49,7 @@ class OpenMissions:
     def limit(self, mission: Mission) -> None:
         """End a mission when it has lasted for as long as it may; that counts from its beginning, in whatever process
         that was. If the machine was booted since, and its clock set back, it gets no more than the whole time."""
-        deadline_s = self._loop.parts.budget.limits.deadline_s
+        deadline_s = self._loop.parts.limits.deadline_s
         if deadline_s is None:
             return
         left_s = min(deadline_s, deadline_s - (clock.utime() - mission.began_utime) / 1e6)
@@ -44,6 +58,11 @@ class OpenMissions:
             self._deadlines[mission.id] = timer
         else:
             mission.end("deadline")
+
+    def input_of(self, missions: Iterable[str]) -> str:
+        """The input with which missions, or those that they are part of, began; shortened."""
+        known = [self._loop.missions[root] for root in roots(missions) if root in self._loop.missions]
+        return "; ".join(mission.input for mission in known)[:_SHOWN_INPUT]
 
     def close(self) -> None:
         """Cancel all deadlines. Twice is fine."""

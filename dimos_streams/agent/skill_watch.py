@@ -61,10 +61,9 @@ def _without_argument(rule: ApprovalRule, meant: Sequence[SkillInfo], path: tupl
             yield ConfigFault((*path, "arguments", argument), f"{text}{suggest(argument, known)}")
 
 
-def too_many(config: AgentConfig, model: str, skills: int, own: int) -> str:
-    """Return a warning if a model is offered more tools than its server takes; empty if not, or if there is no
-    server."""
-    most = config.model_limits(model).tools
+def too_many(most: int | None, skills: int, own: int) -> str:
+    """Return a warning if a model is offered more tools than its server takes; empty if not. ``most`` is None if
+    there is no server."""
     if most is None or skills + own <= most:
         return ""
     return (
@@ -82,15 +81,12 @@ class SkillWatch:
         name: str,
         parts: LoopParts,
         *,
-        model_name: Callable[[], str],
         on_change: Callable[[], None],
     ) -> None:
-        """``parts`` are those of the agent's own loop; ``model_name`` returns the model that it asks. ``on_change``
-        is called when the warnings have changed."""
+        """``parts`` are those of the agent's own loop. ``on_change`` is called when the warnings have changed."""
         self._config = config
         self._name = name
         self._parts = parts
-        self._model_name = model_name
         self._on_change = on_change
         self._since: float | None = None
         self._warned: set[str] = set()
@@ -125,7 +121,7 @@ class SkillWatch:
         self._since = now if self._since is None else self._since
         own = len(view.tools.schemas())
         offered = len(view.offered_tools(self._parts.permissions.reviewer)) - own
-        if text := too_many(self._config, self._model_name(), offered, own):
+        if text := too_many(self._parts.limits.tools, offered, own):
             yield text
         if now - self._since >= GRACE_S:
             for fault in unmatched(self._config, self._name, view.offers.offered.values()):

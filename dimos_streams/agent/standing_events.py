@@ -9,7 +9,7 @@ from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.operator.messages.agent import AgentEvent
 
 Setting: TypeAlias = tuple[str, ...]
-"""What an event sets: ``MODE`` and the like, or a kind with what distinguishes settings of that kind."""
+"""The name of what an event sets: ``MODE`` and the like, or a kind with what distinguishes settings of that kind."""
 MODE: Setting = ("mode",)
 _MODES = {EventKind.PAUSE: Mode.PAUSED, EventKind.RESUME: Mode.RUNNING, EventKind.STEP: Mode.STEPPING}
 
@@ -21,7 +21,7 @@ class StandingEvents:
     def __init__(self) -> None:
         self._newest: dict[Setting, AgentEvent] = {}
         self._unwritten: dict[Setting, object] = {}
-        """What is set by all that was written, for the settings of which a newer event could not be written yet."""
+        """The values by all that was written, for the settings of which a newer event could not be written yet."""
 
     @property
     def events(self) -> tuple[AgentEvent, ...]:
@@ -60,7 +60,7 @@ def _setting(event: AgentEvent) -> Setting | None:
 
 
 def _is(event: AgentEvent) -> object:
-    """What a setting is after its event; the event itself where no other one says the same."""
+    """Return the value of a setting after its event: the event itself where no other one says the same."""
     if event.kind in _MODES:
         return _MODES[EventKind(event.kind)]
     if event.kind == EventKind.MODEL_SWITCH:
@@ -69,7 +69,7 @@ def _is(event: AgentEvent) -> object:
 
 
 def _was(event: AgentEvent) -> object:
-    """What a setting was before its first event; None where that has no other name."""
+    """Return the value of a setting before its first event; None where that has no other name."""
     if event.kind in _MODES or event.kind == EventKind.MODEL_SWITCH:
         return event.data["was"]
     return not event.data["enabled"] if event.kind == EventKind.SKILL_SET else None

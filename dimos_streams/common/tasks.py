@@ -1,5 +1,5 @@
-"""Tasks that nobody needs any more, which are cancelled and waited for, those that nobody waits for, and work that is
-to hold up nobody."""
+"""Tasks that nobody needs any more, which are cancelled and waited for, those that nobody waits for, those that an
+event may overtake, and work that is to hold up nobody."""
 
 from __future__ import annotations
 
@@ -59,6 +59,15 @@ async def end_tasks_silently(*tasks: asyncio.Future[Any]) -> None:
     for task in tasks:
         task.cancel()
     await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def first_of(task: asyncio.Future[Any], event: asyncio.Event) -> None:
+    """Wait until a task is done or an event is set."""
+    waiting = asyncio.ensure_future(event.wait())
+    try:
+        await asyncio.wait([task, waiting], return_when=asyncio.FIRST_COMPLETED)
+    finally:
+        waiting.cancel()
 
 
 async def ends_within(bound_s: float, work: Awaitable[object]) -> bool:

@@ -1,6 +1,6 @@
 """The names by which operators' tools call, and those of the agents' skills that they call.
 
-The skills are those of ``agent/operators/operator_skills.py``, all with ``audience="operator"``; of a namespaced
+The skills are those of ``agent/operator_skills.py``, all with ``audience="operator"``; of a namespaced
 agent they are called ``robot1_pause`` and so on. Where a successor of the agent would not know of an order, its
 result has ``unkept``, the reason. What can't be done fails with a ``SkillError`` that says why.
 """

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from dimos_streams.agent.context.conversation import Conversation, Entry
+    from dimos_streams.agent.context.conversation import Conversation
+    from dimos_streams.agent.context.entry import Entry
 
 
 class Transcript:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from dimos_streams.agent.context.conversation import Entry
+from dimos_streams.agent.context.entry import Entry
 from dimos_streams.agent.module import Agent
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.errors import SkillError

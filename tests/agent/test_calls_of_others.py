@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.agent.operators.stop_order import stop_all
 from dimos_streams.errors import SkillError, SkillUnavailableError
 from dimos_streams.tool_stream.gateway import CallView
 from tests.agent.loop.rig import FunctionModel, Line, Rig, in_turn
@@ -70,8 +69,8 @@ async def stopped(rig: Rig) -> str:
     """What a stop answers; it fails at the least because there is no velocity gate here."""
     began = clock.monotonic()
     with pytest.raises(SkillError) as failed:
-        await stop_all(rig.core, "s1", "stop")
-    assert clock.monotonic() - began < rig.core.loop.parts.budget.limits.abort_bound_s + 0.2
+        await rig.core.stop_order.carry_out("s1", "stop")
+    assert clock.monotonic() - began < rig.core.model.limits.abort_bound_s + 0.2
     return str(failed.value)
 
 
@@ -131,7 +130,7 @@ async def test_an_agent_that_is_stopped_meanwhile_leaves_nothing_behind(after_s:
     async with scene.rig() as rig:
         await scene.begin("deaf")
         before = asyncio.all_tasks()
-        stopping = asyncio.create_task(stop_all(rig.core, "s1", "stop"))
+        stopping = asyncio.create_task(rig.core.stop_order.carry_out("s1", "stop"))
         await asyncio.sleep(after_s)
         await rig.leave()
         with pytest.raises(SkillError, match="the agent is stopping"):

@@ -483,7 +483,7 @@ async def test_a_model_that_cannot_be_closed_lets_go_of_no_robot(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async with hold_stage(script(tmp_path / "turns", calling("drive"))) as made:
-        monkeypatch.setattr(made.agent.core.loop.parts.model, "close", close)
+        monkeypatch.setattr(made.agent.core.model.adapter, "close", close)
         await (await made.harness.call("pause")).closed()
         await made.agent.end_tasks()
         sent, began = len(made.harness.sent("hold")), clock.monotonic()

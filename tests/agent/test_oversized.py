@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.context.conversation import Entry
+from dimos_streams.agent.context.entry import Entry
 from dimos_streams.agent.models.protocol import (
     Cut,
     Finish,

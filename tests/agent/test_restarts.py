@@ -14,7 +14,7 @@ import pytest
 
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.event_reader import EventReader
-from dimos_streams.agent.context.conversation import Entry
+from dimos_streams.agent.context.entry import Entry
 from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue
 from dimos_streams.agent.module import Agent
 from dimos_streams.bridge.module import Bridge
@@ -186,10 +186,10 @@ async def test_calls_whose_close_fell_into_a_gap_are_closed() -> None:
         over = await calls.start("move", {"distance_m": 1})
         living = await calls.start("follow_person", {"description": "x"})
         unknown = dataclasses.replace(gap(), call_id="gone", seq=1, type="open", skill="think")
-        await calls.observe(unknown)
+        await calls.incoming.observe(unknown)
         waiting = asyncio.create_task(calls.answer(over, 60))
         await asyncio.sleep(1)
-        await calls.observe(gap())
+        await calls.incoming.observe(gap())
         answer = await waiting
         assert answer is not None
         assert (answer.outcome, answer.data["result"]) == (Outcome.COMPLETED, "moved 1 m")
@@ -200,7 +200,7 @@ async def test_calls_whose_close_fell_into_a_gap_are_closed() -> None:
         assert calls.open == (living,)
         # What comes late of a call that was reported to be over is not delivered.
         late = dataclasses.replace(unknown, seq=5, type="close", data={"outcome": "completed"})
-        await calls.observe(late)
+        await calls.incoming.observe(late)
         assert len(update) == 2
 
 
@@ -228,7 +228,7 @@ async def test_events_that_overtake_the_answer_to_the_call_itself() -> None:
         queue = MessageQueue()
         gateway = cast("SkillGateway", Late(w.gateway))
         calls = CallManager(gateway, "agent", queue.put, key_prefix="test")
-        reading = asyncio.create_task(EventReader(gateway, "agent", calls, offset=0).run())
+        reading = asyncio.create_task(EventReader(gateway, "agent", calls.incoming, offset=0).run())
         call = await calls.start("chatter", {"count": 3})
         answer = await calls.answer(call, 5)
         assert answer is not None
@@ -249,8 +249,8 @@ async def test_an_answer_that_is_in_no_journal_holds_no_offset_back() -> None:
         call = await calls.start("chatter", {"count": 1})
         while (await w.gateway.calls(open_only=True)) != []:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
-        await calls.close_lost(unknown_too=False)
+        await calls.reconciliation.close_lost(unknown_too=False)
         answer = await calls.answer(call, 5)
         assert answer is not None
         assert (answer.type, answer.outcome) == ("close", Outcome.COMPLETED)
-        assert calls.unrecorded_offset() is None
+        assert calls.incoming.unrecorded_offset() is None

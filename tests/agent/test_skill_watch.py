@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.operators.snapshots import snapshot
 from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
 from dimos_streams.cli.terminal.run_text import said_by
 from dimos_streams.module import Module, ModuleConfig
@@ -60,7 +59,7 @@ async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(ca
             assert text.startswith(f"the model is offered {offered} tools (")
             assert TOO_MANY in text
             assert sum(text in record.getMessage() for record in caplog.records) == 1
-            assert snapshot(made.agent.core, watched=False).warnings == (text,)
+            assert made.agent.core.snapshots.take(watched=False).warnings == (text,)
             assert json.loads(made.agent.state_json) == {"warnings": [text]}
             states = [{"name": "agent", "alive": True, "state": json.loads(made.agent.state_json)}]
             assert list(said_by([*states, {"name": "x", "alive": True, "state": {}}])) == [f"WARNING agent: {text}"]
@@ -68,7 +67,7 @@ async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(ca
                 made.agent.core.books.enabled.set(name, False)
             await asyncio.sleep(1)
             await (await made.say("go")).closed()
-            assert snapshot(made.agent.core, watched=False).warnings == ()
+            assert made.agent.core.snapshots.take(watched=False).warnings == ()
             assert made.agent.state_json == ""
             assert robot.log_ == []
 
@@ -80,7 +79,7 @@ async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(ca
 )
 async def test_how_many_are_too_many_depends_on_the_model(model: str, limit: Any, warned: bool) -> None:
     async with robot_stage(Brain("hm"), limits={"tools": limit}) as (made, _):
-        made.agent.core.model_name = model
+        made.agent.core.model.limits = made.agent.core.config.loop_limits(model)
         await made.harness.add(Crowd(name="crowd"))
         await until(lambda: made.agent.core.offers.offered.keys() >= {"skill_129"})
         assert bool(notes(made, "take 128: set `skills`")) is warned

@@ -18,6 +18,7 @@ _SWITCHES = (
     "--no-sandbox",  # which root can't have
     "--disable-gpu",
     "--in-process-gpu",  # without one there is nothing to keep apart: a process less for each browser
+    "--renderer-process-limit=1",  # nor pages from each other: a process less for each page
     "--disable-quic",
     "--no-first-run",
     "--disable-background-networking",

@@ -106,7 +106,7 @@ class SimulatedAgent:
                 life.adopted = {call.call_id: call.last_seq for call in await manager.adopt_open()}
                 break
             await asyncio.sleep(0.05)
-        self._spawn(EventReader(self._gateway, self.name, manager, offset=life.offset).run())
+        self._spawn(EventReader(self._gateway, self.name, manager.incoming, offset=life.offset).run())
         while True:
             await arrived.wait()
             arrived.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import collections
 import contextlib
 import subprocess
 import sys
@@ -87,6 +88,18 @@ async def live_mission(bus_url: str, run_dir: Path, ours: Path) -> float:
     return worst[0]
 
 
+def apart(ours: Path, theirs: Path) -> float:
+    """Return by how many seconds two logs of one bus disagree at most about when something came. Where they do, one
+    of those who wrote them was late, and what a robot did depends on more than what is in the log."""
+    came = collections.defaultdict(list)
+    with LogReader(ours) as log:
+        for event in log.events():
+            came[event.channel, event.data].append(event.utime)
+    with LogReader(theirs) as log:
+        found = [(event.utime, came.get((event.channel, event.data), [])) for event in log.events()]
+    return max(min(abs(utime - each) for each in times) for utime, times in found if times) / 1e6
+
+
 def call(bus: Bus, call_id: str, skill: str, arguments: str) -> None:
     message = SkillCall(
         utime=clock.utime(), call_id=call_id, module="follow", skill=skill, caller="test", arguments_json=arguments
@@ -102,8 +115,9 @@ def test_a_log_of_lcm_logger_replays(tmp_path: Path, bus_url: str, lcm_library: 
         run_dir.mkdir()
         ours, theirs = run_dir / "ours.lcmlog", run_dir / "theirs.lcmlog"
         with running(Path(lcm_library.LCM_BIN_DIR) / "lcm-logger", "-q", f"--lcm-url={bus_url}", theirs):
-            if asyncio.run(live_mission(bus_url, run_dir, ours)) < LIVE.time_s / 2:
-                break
+            lag = asyncio.run(live_mission(bus_url, run_dir, ours))
+        if max(lag, apart(ours, theirs)) < LIVE.time_s / 2:
+            break
     for path in (ours, theirs):
         report = replay(path, ReplayOptions(modules=("follow",), blueprint=resolve("robot-only")))
         assert report.tolerances == LIVE

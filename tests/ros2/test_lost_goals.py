@@ -127,13 +127,16 @@ def test_a_goal_of_a_robot_that_is_started_anew_at_once_is_lost(
     actions = {"navigate_to": {"action": "navigate_to_pose"}}
     config = {"domain_id": first.domain, "topics": {"odom": "odom"}, "actions": actions, "needed_timeout_s": 30.0}
 
+    def ends_of_actions(wire: Wire) -> int:
+        return len([end for end in wire.endpoints() if "/_action/" in end.topic])
+
     async def restart(wire: Wire) -> None:
+        of_one = ends_of_actions(wire)
         if not orderly:
             first.vanish()
         robots.append(await asyncio.to_thread(FastDdsRobot, robot_program, beside=first))
         if orderly:
-            ends = len([end for end in wire.endpoints() if "/_action/" in end.topic])
-            await until(lambda: len([end for end in wire.endpoints() if "/_action/" in end.topic]) >= 2 * ends, 40)
+            await until(lambda: ends_of_actions(wire) >= 2 * of_one, 40)
             first.leave()
 
     async def scenario() -> None:

@@ -7,7 +7,6 @@ from pathlib import Path
 
 from dimos_streams import clock
 from dimos_streams.agent.module import Agent
-from dimos_streams.agent.operators.snapshots import snapshot
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.monitor.collector import Collector
 from dimos_streams.bridge.monitor.reports import Reports
@@ -62,7 +61,7 @@ async def _mission(made: Mission) -> None:
             collector.snapshot(0)  # from now on it listens
             await run.sleep(seconds)
             state = collector.snapshot(0)
-            made.known.append(Known(clock.utime(), state, snapshot(agent.core, watched=False)))
+            made.known.append(Known(clock.utime(), state, agent.core.snapshots.take(watched=False)))
             await run.sleep(0.013)  # what is done next is of another moment
 
         await note()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine
+from typing import Any
 
 from dimos_streams.agent.calls.call_memory import CallMemory
 from dimos_streams.agent.calls.open_call import OpenCall
@@ -23,17 +25,22 @@ class CallStarts:
         self._key_prefix = key_prefix
         self._count = 0
         self._under_way = 0
-        self._settled = asyncio.Event()
+        self._all_over = asyncio.Event()
+        self._next_over = asyncio.Event()
 
     @property
     def under_way(self) -> bool:
         """True if a call is about to begin."""
         return self._under_way > 0
 
-    async def settled(self) -> None:
+    async def all_over(self) -> None:
         """Wait until no call is about to begin."""
         if self._under_way:
-            await self._settled.wait()
+            await self._all_over.wait()
+
+    def next_over(self) -> Coroutine[Any, Any, object]:
+        """Return what waits until one of the calls that are about to begin now has begun, or is known not to."""
+        return self._next_over.wait()
 
     async def start(self, call: OpenCall, on_duplicate: OnDuplicate | None) -> None:
         """Begin a call and set its id. Raises ``SkillError`` if it is refused, and ``CallInDoubtError`` if the bridge
@@ -42,7 +49,7 @@ class CallStarts:
         If this is cancelled, it is in doubt, too, whether the call begins nevertheless.
         """
         self._under_way += 1
-        self._settled.clear()
+        self._all_over.clear()
         self._count += 1
         key = f"{self._key_prefix}/{self._count}"
         try:
@@ -53,8 +60,10 @@ class CallStarts:
             raise
         finally:
             self._under_way -= 1
+            self._next_over.set()
+            self._next_over = asyncio.Event()
             if not self._under_way:
-                self._settled.set()
+                self._all_over.set()
 
     async def _begun(self, call: OpenCall, terms: CallTerms) -> str:
         """Return the id of a call that the bridge has begun. An answer that was lost is asked for again: the key says

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from dimos_streams.agent.calls.call_manager import CallManager
+from dimos_streams.agent.calls.call_events import CallEvents
 from dimos_streams.client.iterators import closing
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 
 class EventReader:
-    """Reads one caller's events from an offset on. ``offset`` is that of the newest event that was dealt with."""
+    """Reads one caller's events from an offset on."""
 
-    def __init__(self, gateway: SkillGateway, caller: str, calls: CallManager, *, offset: int) -> None:
+    def __init__(self, gateway: SkillGateway, caller: str, events: CallEvents, *, offset: int) -> None:
         self.offset = offset
+        """The offset of the newest event that was dealt with. Before ``run`` it may be set to begin elsewhere."""
         self._gateway = gateway
         self._caller = caller
-        self._calls = calls
+        self._events = events
 
     async def run(self) -> None:
         """Read until cancelled; return if the gateway ends the stream. Waits while the agent's queue is full."""
@@ -23,5 +24,5 @@ class EventReader:
                 # A gap may lead back to an earlier offset: the journal was lost and begins anew.
                 if entry.offset <= self.offset and entry.event.type != "gap":
                     continue
-                await self._calls.observe(entry.event, entry.offset)
+                await self._events.observe(entry.event, entry.offset)
                 self.offset = entry.offset

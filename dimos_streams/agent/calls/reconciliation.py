@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Collection
 
-from dimos_streams.agent.calls.call_memory import CallMemory
+from dimos_streams.agent.calls.known_calls import KnownCalls
 from dimos_streams.agent.calls.open_call import OpenCall, made_close
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.family import parent_of
@@ -18,21 +18,22 @@ class Reconciliation:
     """Finds the calls that have closed unheard."""
 
     def __init__(
-        self, gateway: SkillGateway, caller: str, memory: CallMemory, observe: Callable[[ToolEvent], Awaitable[None]]
+        self, gateway: SkillGateway, caller: str, known: KnownCalls, observe: Callable[[ToolEvent], Awaitable[None]]
     ) -> None:
         """``observe`` gets the closes that are made for calls whose own close was not heard."""
         self._gateway = gateway
         self._caller = caller
-        self._memory = memory
+        self._known = known
         self._observe = observe
 
-    async def unknown(self, known: Callable[[str], bool]) -> list[CallView]:
-        """Open calls of the caller that are not known, and belong to no other call. Raises ``SkillError``."""
+    async def unknown(self, recorded: Collection[str]) -> list[CallView]:
+        """Open calls of the caller that are neither known nor ``recorded`` by their ids, and belong to no other call.
+        Raises ``SkillError``."""
         views = await self._gateway.calls(open_only=True)
         own = [view for view in views if view.caller == self._caller and not parent_of(view.call_id)]
-        return [view for view in own if not known(view.call_id)]
+        return [view for view in own if view.call_id not in recorded and self._known.get(view.call_id) is None]
 
-    async def close_lost(self, open_calls: Callable[[], Iterable[OpenCall]], *, unknown_too: bool) -> bool:
+    async def close_lost(self, *, unknown_too: bool) -> bool:
         """Close calls that the broker says have closed, and with ``unknown_too`` those that it does not know; return
         whether there are unknown ones left.
 
@@ -44,13 +45,13 @@ class Reconciliation:
             view = views.get(call.call_id)
             return view.state == "closed" if view is not None else unknown_too
 
-        for call in tuple(open_calls()):
+        for call in self._known.open:
             if is_over(call):
                 await self._observe(self._lost(call, views.get(call.call_id)))
-        for call in self._memory.given_up:
+        for call in self._known.memory.given_up:
             if is_over(call):
-                self._memory.has_ended(call.call_id)
-        return any(call.call_id not in views for call in (*open_calls(), *self._memory.given_up))
+                self._known.memory.has_ended(call.call_id)
+        return any(call.call_id not in views for call in (*self._known.open, *self._known.memory.given_up))
 
     def _lost(self, call: OpenCall, view: CallView | None) -> ToolEvent:
         if view is None:

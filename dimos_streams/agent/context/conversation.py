@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.agent.context.entry import Entry, Role
 from dimos_streams.agent.context.render import own_text, update_head
 from dimos_streams.agent.context.shortening import expendable, halved, is_final
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     Message,
-    Speaker,
     SystemMessage,
     ToolCall,
     ToolResultMessage,
@@ -20,13 +19,8 @@ from dimos_streams.agent.models.protocol import (
 )
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.operator.reporting import within
 from dimos_streams.tool_stream.event import ToolEvent
 
-Role = Literal["operator", "event", "assistant", "tool", "progress", "error", "note"]
-_SHOWN_TEXT, _SHOWN_CALLS, _SHOWN_ARGUMENTS = 4000, 20, 500
-_MAX_SHOWN = 36_000
-"""Maximum size of an entry in bytes: with a line of text for people it fits into one event."""
 SILENT = "(nothing to add)"
 """The text that stands for an answer of the model that said nothing."""
 LEFT_OUT = "What was said before is left out here."
@@ -45,58 +39,6 @@ _ROLES: dict[str, Role] = {
     EventKind.APPROVAL_CREATED: "note",
 }
 """The roles that kinds of the agent's events have in the conversation; other kinds are no part of it."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
-    """One line of the record. ``progress``, ``error`` and ``note`` are for people; models don't see them."""
-
-    number: int
-    """The entry's number, which grows by one with each entry."""
-    utime: int
-    role: Role
-    text: str
-    tool_calls: tuple[ToolCall, ...] = ()
-    """The calls that an ``assistant`` entry asks for."""
-    finish: str = ""
-    """The reason an ``assistant`` entry ends: the model's own reason, or why it was cut off."""
-    tool_call_id: str = ""
-    """The id of the model's call that a ``tool`` entry answers."""
-    skill: str = ""
-    call_id: str = ""
-    """The id of the skill's call that the entry belongs to."""
-    event: ToolEvent | None = None
-    """The event of that call."""
-    is_error: bool = False
-    note: str = ""
-    """A remark of the agent itself on the call that a ``tool`` entry answers, before the text."""
-    speaker: Speaker = "data"
-    """``operator`` if a ``tool`` entry is an operator's answer; ``task`` if the text is not an operator's."""
-    missions: frozenset[str] = frozenset()
-    """The missions that it is part of; empty if it concerns all."""
-    begins: str = ""
-    """The mission that an ``operator`` entry has begun; empty if it has begun none."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the entry as operators get it, cut to what fits into one event. Of a close it has ``outcome``."""
-        asked = self.tool_calls[:_SHOWN_CALLS]
-        calls = [{"id": c.id, "skill": c.name, "arguments": c.arguments[:_SHOWN_ARGUMENTS]} for c in asked]
-        fields: dict[str, Any] = {
-            "number": self.number,
-            "utime": self.utime,
-            "role": self.role,
-            "text": "\n".join(part for part in (self.note, self.text) if part)[:_SHOWN_TEXT],
-            "tool_calls": calls,
-            "finish": self.finish,
-            "tool_call_id": self.tool_call_id,
-            "skill": self.skill,
-            "call_id": self.call_id,
-            "outcome": self.event.outcome if self.event else None,
-            "is_error": self.is_error,
-        }
-        given = {name: value for name, value in fields.items() if value or name in ("number", "text")}
-        shown: dict[str, Any] = within(given, _MAX_SHOWN)
-        return shown
 
 
 class Conversation:
@@ -146,17 +88,7 @@ class Conversation:
     def apply(self, event: AgentEvent) -> Entry | None:
         """Write and return the entry that an event of the agent makes, or None if it makes none; shorten or forget
         where the event says so."""
-        if event.kind == EventKind.SHORTENED:
-            self._shorten()
-        elif event.kind == EventKind.FORGOTTEN:
-            self._forget()
-        elif event.kind == EventKind.ENDED:
-            self._ended.update(event.missions)
-            if event.data.get("turn_goes_on"):
-                for mission in event.missions[:1]:
-                    self.withdraw(mission)
-        elif event.kind == EventKind.DONE:
-            self._ended.difference_update(event.missions)
+        self._change_view(event)
         data, notice = event.data, own_text(event)
         role = "event" if notice else _ROLES.get(event.kind)
         if role is None:
@@ -240,6 +172,20 @@ class Conversation:
         """Return how many entries were dropped because there were too many, since the last time this was asked."""
         dropped, self._dropped = self._dropped, 0
         return dropped
+
+    def _change_view(self, event: AgentEvent) -> None:
+        """Let the model see less, or see it otherwise, where an event says so."""
+        if event.kind == EventKind.SHORTENED:
+            self._shorten()
+        elif event.kind == EventKind.FORGOTTEN:
+            self._forget()
+        elif event.kind == EventKind.ENDED:
+            self._ended.update(event.missions)
+            if event.data.get("turn_goes_on"):
+                for mission in event.missions[:1]:
+                    self.withdraw(mission)
+        elif event.kind == EventKind.DONE:
+            self._ended.difference_update(event.missions)
 
     def _shorten(self) -> None:
         self._messages = halved(self._messages) or self._messages

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Coroutine, Iterable, Sequence
+from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_endings import GRACE_S
@@ -14,10 +15,10 @@ from dimos_streams.agent.control.undo import UndoEntry, Undoing, UndoLog, Undone
 from dimos_streams.agent.loop.intake import Intake, release
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
-from dimos_streams.agent.loop.waiting import first_of
 from dimos_streams.agent.missions.message_queue import CallUpdate, QueueItem
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.tasks import first_of
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
 
@@ -119,22 +120,27 @@ class CommandRunner:
 
     async def _settle(self, abort: AbortCommand) -> None:
         """End all open calls within the bound, also those that turn up meanwhile: late ones have ``GRACE_S``."""
-        deadline = clock.monotonic() + self._parts.budget.limits.abort_bound_s
+        calls, deadline = self._parts.calls, clock.monotonic() + self._parts.limits.abort_bound_s
         reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
-        while self._parts.calls.open or self._parts.calls.starting:
-            bound_s = max(GRACE_S, deadline - clock.monotonic())
-            ending = asyncio.ensure_future(
-                self._parts.calls.endings.end(self._parts.calls.open, reason, bound_s=bound_s)
-            )
-            try:
-                while not ending.done():
-                    self._wake.clear()
-                    self._drain(abort)
-                    await first_of(ending, self._wake)
-            finally:
-                ending.cancel()
-            ending.result()
+        while calls.open or calls.starting:
+            if calls.open:
+                bound_s = max(GRACE_S, deadline - clock.monotonic())
+                await self._drain_until(abort, calls.endings.end(calls.open, reason, bound_s=bound_s))
+            else:
+                await self._drain_until(abort, calls.next_start_over())
         self._drain(abort)
+
+    async def _drain_until(self, abort: AbortCommand, step: Coroutine[Any, Any, object]) -> None:
+        """Carry out a step of an abort, and record what comes meanwhile."""
+        task = asyncio.ensure_future(step)
+        try:
+            while not task.done():
+                self._wake.clear()
+                self._drain(abort)
+                await first_of(task, self._wake)
+        finally:
+            task.cancel()
+        task.result()
 
     def _drain(self, abort: AbortCommand) -> None:
         """Record what waits of the aborted missions, so that nobody waits for room in the queue."""
@@ -157,7 +163,7 @@ class CommandRunner:
         """Take calls back; return those that were dealt with, even if it was aborted. Raises whatever else
         ends it: no report has only a part of them."""
         self._machine.go(LoopState.UNDOING)
-        control, limits = self._parts.permissions.control, self._parts.budget.limits
+        control, limits = self._parts.permissions.control, self._parts.limits
         work = Undoing(
             self._parts.calls,
             self._parts.events.emit,

@@ -10,7 +10,7 @@ from dimos_streams.agent.missions.mission import Mission
 
 INTERRUPTED = "interrupted"
 """The reason of a turn that stops because the operator had input that could not wait."""
-_WHY_SETTLED = {
+_WHY_NO_RESULT = {
     "cancelled": "the operator has withdrawn this",
     "aborted": "the operator has aborted the mission",
     INTERRUPTED: "the operator has something more urgent to say; calls that run go on",
@@ -39,11 +39,11 @@ class Ending:
         return f"{self.reason}: {self.why}" if self.reason == "aborted" and self.why else self.reason
 
     @property
-    def why_settled(self) -> str:
+    def why_no_result(self) -> str:
         """The result that the model is shown for calls that it asked for and that got none."""
         if self.reason == "aborted" and self.why:
-            return f"{_WHY_SETTLED['aborted']}: {self.why}"
-        return _WHY_SETTLED.get(self.reason, f"{self.reason}{f' ({self.note})' if self.note else ''}")
+            return f"{_WHY_NO_RESULT['aborted']}: {self.why}"
+        return _WHY_NO_RESULT.get(self.reason, f"{self.reason}{f' ({self.note})' if self.note else ''}")
 
 
 def ending_of(answer: ModelAnswer, *, ignored: bool = False) -> Ending:

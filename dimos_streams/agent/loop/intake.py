@@ -14,7 +14,7 @@ from dimos_streams.agent.missions.mission import Mission, ids, note_call
 from dimos_streams.agent.record.agent_events import EventKind
 
 
-def close(parts: LoopParts, missions: Sequence[Mission], reason: str, why: str = "") -> None:
+def close_unanswered(parts: LoopParts, missions: Sequence[Mission], reason: str, why: str = "") -> None:
     """Close what the model will not answer with an answer in its place: no later turn may take it up again."""
     parts.events.emit(EventKind.ANSWER, ids(missions), text=stopped(reason, why), finish=reason, tool_calls=[])
 

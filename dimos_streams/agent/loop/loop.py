@@ -17,10 +17,10 @@ from dimos_streams.agent.loop.intake import Intake, release
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.loop.turn import Turn
-from dimos_streams.agent.loop.waiting import first_of
 from dimos_streams.agent.missions.message_queue import OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.tasks import first_of
 from dimos_streams.errors import SkillError
 
 _logger = logging.getLogger(__name__)
@@ -106,7 +106,8 @@ class AgentLoop:
     def unrecorded_offset(self) -> int | None:
         """The offset of the oldest event that is dealt with and not in the record yet, or None if there is none."""
         parts = self.parts
-        offsets = (self._intake.oldest_offset(), parts.queue.oldest_offset(), parts.calls.unrecorded_offset())
+        answers = parts.calls.incoming
+        offsets = (self._intake.oldest_offset(), parts.queue.oldest_offset(), answers.unrecorded_offset())
         return min((offset for offset in offsets if offset is not None), default=None)
 
     async def run(self) -> None:
@@ -235,7 +236,7 @@ class AgentLoop:
 
     async def _until_stopped(self, turn: Turn) -> Ending:
         """Wait for a turn to end; one that was interrupted gets a bounded time to let go."""
-        task, bound_s = turn.start(), self.parts.budget.limits.abort_bound_s
+        task, bound_s = turn.start(), self.parts.limits.abort_bound_s
         try:
             await first_of(task, turn.interrupted)
         except asyncio.CancelledError:
@@ -250,7 +251,7 @@ class AgentLoop:
         return Ending(turn.interruption, why=turn.why_interrupted)
 
     def _end_soon(self, calls: Iterable[OpenCall], reason: str) -> None:
-        self.parts.calls.endings.end_soon(calls, reason, bound_s=self.parts.budget.limits.abort_bound_s)
+        self.parts.calls.endings.end_soon(calls, reason, bound_s=self.parts.limits.abort_bound_s)
 
     def _check_open(self) -> None:
         if self.state is LoopState.CLOSED:

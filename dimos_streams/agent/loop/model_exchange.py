@@ -8,12 +8,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from dimos_streams.agent.context.token_estimate import CHARACTERS_PER_TOKEN, TOKENS_PER_PICTURE
 from dimos_streams.agent.loop.ending import Ending
 from dimos_streams.agent.loop.model_response import Answering, ModelAnswer, call_fields
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.models.protocol import ContextLengthError, ModelError, TokenUsage, ToolSchema
-from dimos_streams.agent.models.token_estimate import CHARACTERS_PER_TOKEN, TOKENS_PER_PICTURE
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.secrets import redacted
 from dimos_streams.operator.messages.agent import Usage as Spent
@@ -67,21 +67,7 @@ class ModelExchange:
             _logger.exception("the model has a bug")
             return self._model_failed(f"{type(error).__name__}: {redacted(str(error))}")
         self._check_going_on()
-        if self._answering is not None:
-            self._count(self._answering.usage)
-        self._answering = None
-        asked = [call_fields(call.call) for call in answer.calls]
-        answer = replace(answer, about=tuple(each.id for each in self._missions if each.input in answer.about))
-        about = {"about": answer.about} if answer.about else {}
-        self._emit(
-            EventKind.ANSWER,
-            text=answer.text,
-            finish=answer.finish,
-            why_cut=answer.why_cut,
-            tool_calls=asked,
-            **about,
-        )
-        return answer
+        return self._record(answer)
 
     def break_off(self, ending: Ending) -> None:
         """Record what there is of an answer that was cut off, if one was."""
@@ -103,15 +89,31 @@ class ModelExchange:
             before_asking()
             request = parts.view.request(self.tools)
             missions = ids(self._missions)
-            self._answering = Answering(parts.events.emit, missions, self._numbers, parts.budget.limits)
+            self._answering = Answering(parts.events.emit, missions, self._numbers, parts.limits)
             try:
-                return await self._answering.receive(parts.model, request)
+                return await self._answering.receive(parts.model.adapter, request)
             except ContextLengthError as error:
                 if attempt > MAX_SHORTENINGS or not conversation.can_be_shortened:
                     raise
                 text = "The conversation is too long for the model: half of it is kept from it from now on"
                 self._emit(EventKind.SHORTENED, text=f"{text} ({error})", attempt=attempt)
         raise AssertionError("endless")
+
+    def _record(self, answer: ModelAnswer) -> ModelAnswer:
+        """Record a whole answer and what it costs. Return it with the ids of the missions that it is about."""
+        if self._answering is not None:
+            self._count(self._answering.usage)
+        self._answering = None
+        answer = replace(answer, about=tuple(each.id for each in self._missions if each.input in answer.about))
+        self._emit(
+            EventKind.ANSWER,
+            text=answer.text,
+            finish=answer.finish,
+            why_cut=answer.why_cut,
+            tool_calls=[call_fields(call.call) for call in answer.calls],
+            **({"about": answer.about} if answer.about else {}),
+        )
+        return answer
 
     def _emit(self, kind: str, **data: Any) -> None:
         self._parts.events.emit(kind, ids(self._missions), **data)
@@ -123,8 +125,8 @@ class ModelExchange:
         return Ending("error", why=text)
 
     def _count(self, usage: TokenUsage) -> None:
-        budget = self._parts.budget
-        cost = budget.cost(usage)
+        parts, limits = self._parts, self._parts.limits
+        cost = parts.model.cost(usage)
         spent = Spent(requests=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=cost)
         self.spent += spent
         for mission in self._missions:
@@ -137,9 +139,9 @@ class ModelExchange:
             cost=cost,
             estimated=usage.estimated,
         )
-        bounded = budget.limits.max_tokens is not None or budget.limits.max_cost is not None
-        if usage.estimated and bounded and not budget.estimates_noted:
-            budget.estimates_noted = True
+        bounded = limits.max_tokens is not None or limits.max_cost is not None
+        if usage.estimated and bounded and not parts.estimates_noted:
+            parts.estimates_noted = True
             each = f"{CHARACTERS_PER_TOKEN} characters each, a picture {TOKENS_PER_PICTURE}"
             text = f"The model reports no usage: tokens are estimated, {each}"
             self._emit(EventKind.NOTE, text=text)

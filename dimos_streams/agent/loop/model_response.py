@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from dimos_streams import clock
+from dimos_streams.agent.context.token_estimate import estimated_usage
 from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.models.protocol import (
     Cut,
@@ -20,7 +21,6 @@ from dimos_streams.agent.models.protocol import (
     ToolCall,
     ToolCallDelta,
 )
-from dimos_streams.agent.models.token_estimate import estimated_usage
 from dimos_streams.agent.models.tool_call_assembler import MAX_CALLS, AssembledCall, ToolCallAssembler
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.client.iterators import closing

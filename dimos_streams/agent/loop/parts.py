@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams.agent.calls.call_manager import CallManager
@@ -13,15 +13,16 @@ from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.results import ResultPipeline
 from dimos_streams.agent.control.control import Control
+from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.missions.message_queue import MessageQueue
 from dimos_streams.agent.missions.mission import ActionGuard, Mission, with_parents
-from dimos_streams.agent.missions.stop_conditions import RobotState
-from dimos_streams.agent.models.protocol import Model, ModelRequest, TokenUsage, ToolSchema
+from dimos_streams.agent.missions.stop_conditions import RobotState, StopCondition
+from dimos_streams.agent.models.protocol import ModelRequest, ToolSchema
 from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.agent.policies.repetition import RepetitionGuard
 from dimos_streams.agent.policies.runaway import RunawayGuard
-from dimos_streams.agent.record.agent_events import EventLog
+from dimos_streams.agent.record.agent_events import EventSink
 from dimos_streams.agent.tools.local_tools import LocalTools
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.arguments.defaults import with_defaults
@@ -101,17 +102,12 @@ class Permissions:
 
 
 @dataclass(slots=True, kw_only=True)
-class Budget:
-    """The limits of the loop, and what it is measured by."""
+class StopRules:
+    """The conditions under which a turn ends its missions, besides the limits that come with the model."""
 
-    limits: LoopLimits = field(default_factory=LoopLimits)
-    """The limits; they may be replaced between answers, with the model."""
-    cost: Callable[[TokenUsage], float | None] = lambda usage: None
-    """The price of an answer in US dollars, or None while it is not known."""
+    conditions: tuple[StopCondition, ...] = ()
     robot: Callable[[], RobotState] = RobotState
-    """Gives the state of the robot that stop conditions see."""
-    estimates_noted: bool = False
-    """True if people know that tokens are estimated."""
+    """Gives the state of the robot that the conditions see."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -121,15 +117,22 @@ class LoopParts:
     A sub-agent's loop shares with its parent's what it does not have of its own.
     """
 
-    model: Model
-    """The model that is asked; it may be replaced between answers."""
+    model: ModelInUse
+    """The model that is asked, with the limits of the loop while it is."""
     queue: MessageQueue
     calls: CallManager
     scope: CallScope
     """Those of the calls that its model may list, end and hand over."""
     deliver: Deliver | None = None
     """The receiver of the updates of the calls that this loop begins; None for the agent's queue."""
-    events: EventLog
+    events: EventSink
     view: ModelView
     permissions: Permissions
-    budget: Budget
+    stop_rules: StopRules
+    estimates_noted: bool = False
+    """True if people know that tokens are estimated."""
+
+    @property
+    def limits(self) -> LoopLimits:
+        """The limits of the loop; they may be others after each answer, since the model may be."""
+        return self.model.limits

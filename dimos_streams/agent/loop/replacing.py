@@ -66,7 +66,7 @@ class Replacement:
         while await self._calls.open_view(holder.call_id) is not None:
             if clock.monotonic() >= deadline:
                 await self._give_up(holder.call_id)
-            await self._calls.wait_closed(holder.call_id, _LOOK_S)
+            await self._calls.known.wait_closed(holder.call_id, _LOOK_S)
 
     def _is_duplicate(self, other: CallView) -> bool:
         return other.skill == self._skill.name and self._skill.are_duplicates(self._arguments, other.arguments)

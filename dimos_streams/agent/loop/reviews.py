@@ -11,14 +11,13 @@ from typing import Any
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.loop.waiting import first_of
 from dimos_streams.agent.missions.message_queue import Notice
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.policies.gates.allowed import names_skill
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
-from dimos_streams.agent.record.agent_events import EventKind, EventLog
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.begun_calls import begun_call, whose_list
-from dimos_streams.common.tasks import end_tasks
+from dimos_streams.common.tasks import end_tasks, first_of
 from dimos_streams.errors import SkillError, UnknownSkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.skill import Call
@@ -63,28 +62,29 @@ class _Permitted:
 
 
 class Reviews:
-    """Judges calls and holds each permission until the bridge has used it; pause and step mode take it back."""
+    """Judges calls and holds each permission until the bridge has used it; pause and step mode take it back.
+
+    It has to hear of each call that begins on the agent's behalf (``note_begun``), and of each event of the agent
+    (``apply``).
+    """
 
     def __init__(
         self,
         calls: CallManager,
-        events: EventLog,
         parts_of: Callable[[tuple[Mission, ...]], LoopParts],
         child_begun: Callable[[str, Mapping[str, Any], tuple[str, ...], str], None],
     ) -> None:
-        """Create reviews. ``parts_of`` returns the parts of the loop that works on missions. ``child_begun`` is told
-        skill, arguments, missions and id of a call that has begun as a part of another one, without an event."""
+        """``parts_of`` returns the parts of the loop that works on missions. ``child_begun`` is called with skill,
+        arguments, missions and id of a call that has begun as a part of another one, without an event."""
         self._child_begun = child_begun
         self._calls = calls
         self._parts_of = parts_of
         self._permitted: dict[str, _Permitted] = {}
-        calls.on_adopt = self._on_begun
-        events.listen(self._on_event)
 
     async def review(self, call: Call, asked: AskedCall) -> None:
         """Review a call in the stream of ``call``, until that is ended. Raises ``SkillError``, which is the
         refusal."""
-        asking = await self._calls.find(asked.parent, _KNOWN_WITHIN_S)
+        asking = await self._calls.known.find(asked.parent, _KNOWN_WITHIN_S)
         if asking is None:
             raise SkillError(f"call {asked.parent!r}, which asks for {asked.skill!r}, is no open call of this agent")
         work = asyncio.ensure_future(self._review(call, asked, asking))
@@ -95,6 +95,32 @@ class Reviews:
             work.result()
         finally:
             await end_tasks(work)
+
+    def note_begun(self, call: OpenCall) -> None:
+        """Record that a permitted call has begun: from here on it is one of the agent's, as if the model had made
+        it."""
+        permitted = self._permitted.pop(call.call_id, None)
+        if permitted is None:
+            return
+        parts, skill, verdict = permitted.parts, permitted.skill, permitted.verdict
+        parts.events.emit(
+            EventKind.CALL_OPEN,
+            ids(call.missions),
+            **begun_call(skill.name, skill, verdict.arguments, call_id=call.call_id, tool_call_id=""),
+            parent=call.parent,
+            **whose_list((call.reviewer or parts.permissions.reviewer).agents),
+        )
+        self._calls.endings.limit(call, parts.limits.call_timeout_s)
+        self._notify(permitted, call.call_id, call)
+
+    def apply(self, event: AgentEvent) -> None:
+        """Take back at a pause or a change to step mode, at once, what is permitted: what has not begun may not begin
+        from then on."""
+        why = _TAKEN_BACK.get(event.kind)
+        for permitted in tuple(self._permitted.values()) if why else ():
+            if permitted.review.cancel_reason is None and not permitted.verdict.permit.holds:
+                permitted.review.progress(f"held: {why}")
+                permitted.held.set()
 
     async def _review(self, call: Call, asked: AskedCall, asking: OpenCall) -> None:
         _check_wanted(asked, asking)
@@ -167,32 +193,6 @@ class Reviews:
                 permitted.review.progress(f"held: {refusal.text}"[:_LONGEST])
                 await asyncio.sleep(_WITHDRAWN_S)
                 raise SkillError(refusal.text)
-
-    def _on_event(self, event: AgentEvent) -> None:
-        """Take back at a pause or a change to step mode, at once, what is permitted: what has not begun may not begin
-        from then on."""
-        why = _TAKEN_BACK.get(event.kind)
-        for permitted in tuple(self._permitted.values()) if why else ():
-            if permitted.review.cancel_reason is None and not permitted.verdict.permit.holds:
-                permitted.review.progress(f"held: {why}")
-                permitted.held.set()
-
-    def _on_begun(self, call: OpenCall) -> None:
-        """Record that a permitted call has begun: from here on it is one of the agent's, as if the model had made
-        it."""
-        permitted = self._permitted.pop(call.call_id, None)
-        if permitted is None:
-            return
-        parts, skill, verdict = permitted.parts, permitted.skill, permitted.verdict
-        parts.events.emit(
-            EventKind.CALL_OPEN,
-            ids(call.missions),
-            **begun_call(skill.name, skill, verdict.arguments, call_id=call.call_id, tool_call_id=""),
-            parent=call.parent,
-            **whose_list((call.reviewer or parts.permissions.reviewer).agents),
-        )
-        self._calls.endings.limit(call, parts.budget.limits.call_timeout_s)
-        self._notify(permitted, call.call_id, call)
 
     def _notify(self, permitted: _Permitted, call_id: str, of: OpenCall) -> None:
         """Say what the gates have to say of a call that has begun, to the missions of ``of``."""

@@ -68,13 +68,13 @@ class AskingTurn(Protocol):
 
 
 class Execution:
-    """The calls of one answer of a turn. When it is cancelled, ``settle`` gives results to those that have none."""
+    """The calls of one answer of a turn. When it is cancelled, ``break_off`` gives results to those without one."""
 
     def __init__(self, turn: AskingTurn, calls: Sequence[AssembledCall]) -> None:
         self._turn = turn
         self._parts = turn.parts
         self._calls = calls
-        most = turn.parts.budget.limits.calls_per_answer
+        most = turn.parts.limits.calls_per_answer
         self._surplus = frozenset(call.call.id for call in calls[most:]) if most is not None else frozenset()
         self._begun: dict[str, OpenCall] = {}
         self._results: dict[str, CallResult] = {}
@@ -85,9 +85,9 @@ class Execution:
     async def run(self) -> list[CallResult]:
         """Run the calls; return their results in the order of the calls."""
         runs = groups(self._calls, self._concurrent)
-        return await run_in_order(runs, self._run_one, self._record, cap=self._parts.budget.limits.parallel_calls)
+        return await run_in_order(runs, self._run_one, self._record, cap=self._parts.limits.parallel_calls)
 
-    def settle(self, why: str) -> None:
+    def break_off(self, why: str) -> None:
         """Record a result for each call that has none: what is known of it, and ``why`` there is no more."""
         for tool_call_id, assembled in tuple(self._unanswered.items()):
             call, known = self._begun.get(tool_call_id), self._results.get(tool_call_id)
@@ -125,7 +125,7 @@ class Execution:
             **self._heard(result),
         )
         if result.call is not None:
-            self._parts.calls.recorded(result.call)
+            self._parts.calls.incoming.recorded(result.call)
 
     def _note(self, assembled: AssembledCall, result: CallResult) -> None:
         """Note what has become of a call in the missions that it counts for."""
@@ -181,7 +181,7 @@ class Execution:
             text = f"not run: {moving.skill} (call {moving.call_id}), asked for before it, has not answered yet"
             return CallResult(text, is_error=True, charged=False)
         if assembled.call.id in self._surplus:
-            most = self._parts.budget.limits.calls_per_answer
+            most = self._parts.limits.calls_per_answer
             text = f"not run: an answer may ask for {most} calls at most; ask for others when these are done"
             return CallResult(text, is_error=True, charged=False)
         if assembled.call.name in self._parts.view.tools:
@@ -205,7 +205,7 @@ class Execution:
         self._turn.check_going_on()
         if self._turn.stale:
             return CallResult(STALE, is_error=True, charged=False)
-        self._run_event(assembled.call.id, name, assembled.arguments)
+        self._emit_run(assembled.call.id, name, assembled.arguments)
         return await self._parts.view.tools.run(
             name, assembled.arguments, going_on(self._turn.missions), tool_call_id=call.id
         )
@@ -224,13 +224,13 @@ class Execution:
         call = await self._start(assembled.call.id, skill, verdict)
         if isinstance(call, Refuse):
             return CallResult(call.text, is_error=True, charged=call.charged)
-        event = await self._parts.calls.answer(call, self._parts.budget.limits.answer_timeout_s)
+        event = await self._parts.calls.answer(call, self._parts.limits.answer_timeout_s)
         if event is not None:
             return self._answered(call, event, verdict.note)
         if skill.motion and call.answered is None:
             self._in_motion = call
         text = (
-            f"No answer within {self._parts.budget.limits.answer_timeout_s:g} s. "
+            f"No answer within {self._parts.limits.answer_timeout_s:g} s. "
             f"Call {call.call_id} is still running; what it says will be reported."
         )
         return CallResult(text, call=call, note=verdict.note)
@@ -268,7 +268,7 @@ class Execution:
             if refusal is not None:
                 return refusal
             if not asked:
-                self._run_event(tool_call_id, skill.name, allowed.arguments)
+                self._emit_run(tool_call_id, skill.name, allowed.arguments)
                 asked = True
             try:
                 return await parts.calls.start(
@@ -278,12 +278,12 @@ class Execution:
                     on_duplicate=replacement.on_duplicate,
                     deliver=parts.deliver,
                     reviewer=parts.permissions.reviewer,
-                    time_limit_s=parts.budget.limits.call_timeout_s,
+                    time_limit_s=parts.limits.call_timeout_s,
                 )
             except CallRejectedError as error:
                 await replacement.make_way(error)
 
-    def _run_event(self, tool_call_id: str, skill: str, arguments: object) -> None:
+    def _emit_run(self, tool_call_id: str, skill: str, arguments: object) -> None:
         whose = whose_list(self._parts.permissions.reviewer.agents)
         self._turn.emit(EventKind.CALL_RUN, tool_call_id=tool_call_id, skill=skill, arguments=arguments, **whose)
 

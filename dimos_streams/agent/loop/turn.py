@@ -9,7 +9,7 @@ from collections.abc import Collection
 from typing import Any
 
 from dimos_streams.agent.loop.ending import Ending, ending_of
-from dimos_streams.agent.loop.intake import close
+from dimos_streams.agent.loop.intake import close_unanswered
 from dimos_streams.agent.loop.model_exchange import ModelExchange
 from dimos_streams.agent.loop.model_response import ModelAnswer
 from dimos_streams.agent.loop.parts import LoopParts
@@ -100,15 +100,15 @@ class Turn:
         """Complete the record: no call without a result, and nothing to which a later turn would react again."""
         self._exchange.break_off(ending)
         if self._execution is not None:
-            self._execution.settle(ending.why_settled)
+            self._execution.break_off(ending.why_no_result)
             self._execution = None
         if self.parts.view.conversation.awaits_answer:
-            close(self.parts, self.missions, ending.reason, ending.why)
+            close_unanswered(self.parts, self.missions, ending.reason, ending.why)
         if ending.note:
             self.emit(EventKind.NOTE, text=ending.note)
         for mission in self.missions:
             heard = mission in self._heard and is_about(ending.about, mission.id)
-            mission.end_state.settle(self.text, ending.reason, ending.note or ending.why, heard=heard)
+            mission.end_state.note_turn_end(self.text, ending.reason, ending.note or ending.why, heard=heard)
         self.emit(
             EventKind.STOP,
             reason=ending.reason,
@@ -145,7 +145,7 @@ class Turn:
 
     async def _iterate(self) -> Ending | None:
         """Do one iteration; return the turn's ending, or None to go on with another."""
-        most = self.parts.budget.limits.max_iterations
+        most = self.parts.limits.max_iterations
         if self.iteration >= most:
             return Ending("max_iterations", f"stopped after {most} answers of the model")
         await self.parts.permissions.control.unpaused()

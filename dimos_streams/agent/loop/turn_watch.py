@@ -47,15 +47,15 @@ class TurnWatch:
             spent=spent,
             executed=tuple(self._executed),
             last_results=tuple(self._executed[-self._batch_size :] if self._batch_size else ()),
-            robot=self._parts.budget.robot(),
+            robot=self._parts.stop_rules.robot(),
         )
-        reason = verdict(self._parts.budget.limits.stop_conditions, progress)
+        reason = verdict(self._parts.stop_rules.conditions, progress)
         return Ending(reason, ends_missions=True) if reason else None
 
     def over_budget(self) -> Ending | None:
         """Return the ending if the missions have used more than they may, or None. Of several only those end that
         have: for the others the turn goes on."""
-        while over := over_budget(going_on(self._missions), self._parts.budget.limits):
+        while over := over_budget(going_on(self._missions), self._parts.limits):
             mission, budget = over
             if ending := self._end(mission, budget, "the mission has used all it may"):
                 return ending
@@ -118,6 +118,6 @@ class TurnWatch:
             self._errors = 0
         elif all(result.charged for result in results):
             self._errors += 1
-        if self._errors < self._parts.budget.limits.max_consecutive_errors:
+        if self._errors < self._parts.limits.max_consecutive_errors:
             return None
         return Ending("consecutive_errors", f"all calls of {self._errors} answers in a row have failed")

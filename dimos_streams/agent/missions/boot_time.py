@@ -1,5 +1,5 @@
-"""How long ago something was, however the machine's clock was set meanwhile: as long as it runs, the time since its
-boot tells."""
+"""The time since something happened, however the machine's clock was set meanwhile: as long as the machine runs, the
+time since its boot tells."""
 
 from __future__ import annotations
 

@@ -23,12 +23,12 @@ class CallFact:
     stopped: str = ""
     """The text of a call that an operator's stop of the robot has ended; empty for any other."""
     cancelled: str | None = None
-    """What ``cancelled_by_another`` says of a call that was answered or has closed; None if it was neither."""
+    """The answer of ``cancelled_by_another`` for a call that was answered or has closed; None if it was neither."""
 
 
 @dataclass(slots=True, eq=False)
 class EndState:
-    """How a mission stands, and the reason for which it ends if nothing more happens."""
+    """The state of a mission, and the reason for which it ends if nothing more happens."""
 
     text: str = ""
     """The text of its newest turn."""
@@ -69,7 +69,7 @@ class EndState:
         """Note that the mission's input was the answer to a question, if no turn has heard it."""
         self.reason = self.reason or "answered"
 
-    def settle(self, text: str, reason: str, why: str, *, heard: bool) -> None:
+    def note_turn_end(self, text: str, reason: str, why: str, *, heard: bool) -> None:
         """Note that a turn has ended with a text, and why; ``heard`` if the mission's input was heard in that turn,
         and the reason is about it.
 

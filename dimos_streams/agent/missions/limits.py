@@ -11,7 +11,6 @@ from typing import Literal, TypeAlias, TypeVar
 from pydantic import Field
 
 from dimos_streams.agent.missions.mission import Mission, with_parents
-from dimos_streams.agent.missions.stop_conditions import StopCondition
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import SkillError
 
@@ -84,7 +83,6 @@ class LoopLimits(FixedLimits, ModelLimits):
     """Maximum number of the model's answers in one turn."""
     answer_timeout_s: float = 10.0
     """The time in s to wait for a call's first update or close; then the model is informed that the call goes on."""
-    stop_conditions: tuple[StopCondition, ...] = ()
 
 
 def suitable_limits(model: str) -> ModelLimits:
@@ -94,7 +92,7 @@ def suitable_limits(model: str) -> ModelLimits:
     return SCRIPTED if model.startswith("scripted:") else LANGUAGE_MODEL
 
 
-def settled(value: T | Auto, default: T) -> T:
+def resolved(value: T | Auto, default: T) -> T:
     """Return a setting, or the default of the model's kind if it is ``auto``."""
     return default if isinstance(value, str) else value
 

@@ -50,8 +50,8 @@ class Mission:
         """The number of missions that it is part of."""
         self.began_utime = clock.utime()
         self.end_state = EndState()
-        """How it stands; it was ended early if there is a reason in ``ended``: then no turn of it alone goes on, and
-        the updates of its calls cause none."""
+        """Its state; it was ended early if there is a reason in ``ended``: then no turn of it alone goes on, and the
+        updates of its calls cause none."""
         self.spent = Usage()
         self.unfinished: tuple[str, ...] = ()
         """The newest of its calls that were given up, with what holds the robot: for people."""
@@ -115,6 +115,12 @@ class Mission:
         for part in tuple(self._parts):
             part.end(reason, why)
         return True
+
+    def let_go(self) -> None:
+        """Report it as over if nothing of it is left to do, also if nothing ever was."""
+        if self.over:
+            self.hold()
+            self.release()
 
     def leave(self, unfinished: str) -> None:
         """Note a call that may still run when the mission is over, here and in the missions that it is part of."""

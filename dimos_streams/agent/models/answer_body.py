@@ -8,8 +8,8 @@ from collections.abc import AsyncGenerator
 import httpx2
 from openai import DefaultAsyncHttpxClient, Timeout
 
+from dimos_streams.agent.models.failures import may_pass
 from dimos_streams.agent.models.protocol import ModelError
-from dimos_streams.agent.models.refusals import may_pass
 from dimos_streams.common.http.unread_answers import PLAIN, why_unread
 
 COMPLETIONS = "/chat/completions"
@@ -27,7 +27,7 @@ LARGE = 2**14
 SLICE = 2**12
 """The number of bytes that are handed on in one turn of the loop. Tiny events cost most: some hundred fit in."""
 _BLANK_LINES = (b"\n\n", b"\n\r", b"\r\r")
-"""What a blank line is found by: two line ends, whichever they are, have one of these in them."""
+"""The bytes by which a blank line is found: two line ends, whichever they are, have one of these in them."""
 
 
 def bounded_client(name: str, timeout: Timeout) -> httpx2.AsyncClient:

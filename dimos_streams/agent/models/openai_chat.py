@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
-import logging
 import os
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams import clock
 from dimos_streams.agent.models.chat_format import chat_deltas
 from dimos_streams.agent.models.chat_request import chat_messages, chat_tools
+from dimos_streams.agent.models.failures import is_too_long, may_pass, retry_after_s
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import (
     ContextLengthError,
@@ -22,7 +22,7 @@ from dimos_streams.agent.models.protocol import (
     ReasoningDelta,
     TextDelta,
 )
-from dimos_streams.agent.models.refusals import Habits, Manners, Trial, is_too_long, may_pass, retry_after_s
+from dimos_streams.agent.models.refusals import Asking, Habits, Manners
 from dimos_streams.client.iterators import closing
 from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.schemas.http_url import http_host
@@ -38,9 +38,7 @@ from dimos_streams.common.secrets import (
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
-    from openai import APIError, APIStatusError, AsyncOpenAI, AsyncStream
-
-_logger = logging.getLogger(__name__)
+    from openai import APIError, AsyncOpenAI, AsyncStream
 
 _OPENAI_URL = "https://api.openai.com/v1"
 _CONNECT_S = 10.0
@@ -161,36 +159,19 @@ class OpenAIModel:
 
         from dimos_streams.agent.models.answer_body import COMPLETIONS
 
-        learnt: list[str] = []
-        unclear: APIStatusError | None = None
-        trials: Iterator[Trial] = iter(())
-        trial: Trial | None = None
+        asking = Asking(self._manners, self._name)
         while True:
-            body = self._body(request, self._manners.habits if trial is None else trial.habits)
+            body = self._body(request, asking.habits)
             try:
                 stream = await self._client.post(
                     COMPLETIONS, body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object]
                 )
             except APIStatusError as error:
-                status, code, said = error.status_code, error.code, _said(error)
-                if is_too_long(status, code, said):
-                    raise
-                if lesson := self._manners.refused(status, said, body):
-                    if lesson in learnt:
-                        raise
-                    learnt.append(lesson)
-                    _logger.warning("%s: %s from now on, because it refused: %s", self._name, lesson, said)
-                    unclear, trial = None, None
-                    continue
-                if unclear is None:
-                    unclear, trials = error, self._manners.trials(status, code, body)
-                trial = next(trials, None) if status == unclear.status_code else None
-                if trial is None:
-                    raise (unclear if status == unclear.status_code else error) from None
-                _logger.warning("%s refused: %s; it is tried whether it helps if %s", self._name, said, trial.summary)
+                final = asking.refused(error, _said(error), body)
+                if final is not None:
+                    raise final from None
             else:
-                if trial is not None:
-                    self._manners.helped(trial)
+                asking.taken()
                 return stream
 
     async def _checked(self, stream: AsyncStream[object], chunk: object) -> Mapping[str, Any]:

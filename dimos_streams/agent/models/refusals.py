@@ -1,64 +1,27 @@
-"""Sorts what servers refuse: tells which failures may pass, and what a server is not sent again."""
+"""Learns from what servers refuse: what a server is not sent again, and how a refused request is made once more."""
 
 from __future__ import annotations
 
 import itertools
+import logging
 import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from dimos_streams import clock
 from dimos_streams.agent.models.chat_request import SHORT_ID, ChatStyle
+from dimos_streams.agent.models.failures import REFUSALS, SPENT, is_too_long
 
-_MAY_PASS = frozenset({408, 409, 425, 429})
-_SPENT = frozenset({"insufficient_quota", "billing_hard_limit_reached"})
-_REFUSALS = frozenset({400, 404, 413, 415, 422, 500, 501})
+if TYPE_CHECKING:
+    from openai import APIStatusError
+
+_logger = logging.getLogger(__name__)
+
 _UNCLEAR = frozenset({400, 422})
 """The statuses with which a server refuses a request for its form, whatever it says."""
-_NO_FORM = frozenset({"content_filter", "invalid_api_key", "model_not_found", *_SPENT})
+_NO_FORM = frozenset({"content_filter", "invalid_api_key", "model_not_found", *SPENT})
 _VAIN_TRIALS = 3
-_TOO_LONG = re.compile(
-    r"context[_ -]?(length|size|window)|maximum context|\bn_ctx\b|string_above_max_length"
-    r"|(prompt|input|inputs|request|messages?|conversation)( tokens)? (is|are|was|were) too (long|large)"
-    r"|too many (input |prompt )?tokens|reduce the length|(request entity|payload) too large"
-    r"|(input|prompt|token)s?( token)?( count| length)?\b.{0,60}\bexceed|exceeds? .{0,40}(number of|token|context)",
-    re.IGNORECASE,
-)
-
-
-def may_pass(status: int, code: object = None) -> bool:
-    """Return whether the same request may succeed later. ``code`` is the server's word for it: spent money stays
-    spent."""
-    return (status in _MAY_PASS or status >= 500) and code not in _SPENT
-
-
-def is_too_long(status: int | None, code: object, text: str) -> bool:
-    """Return whether a request was refused because it is longer than what the model can look at. ``status`` is None
-    for a failure that came in a stream."""
-    if status == 413 or code in ("context_length_exceeded", "exceed_context_size_error"):
-        return True
-    return (status is None or status in _REFUSALS) and _TOO_LONG.search(text) is not None
-
-
-def retry_after_s(headers: Mapping[str, str]) -> float | None:
-    """The seconds to wait, as the server asks for (a number or a date, or milliseconds in OpenAI's own header), or
-    None."""
-    milliseconds, text = headers.get("retry-after-ms"), headers.get("retry-after")
-    try:
-        if milliseconds is not None:
-            return max(0.0, float(milliseconds) / 1000)
-        if text is None:
-            return None
-        return max(0.0, float(text))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(text or "").timestamp() - clock.utime() / 1e6)
-    except ValueError:
-        return None
 
 
 Body = Mapping[str, Any]
@@ -232,7 +195,7 @@ class Manners:
 
     def refused(self, status: int, text: str, body: Body) -> str:
         """Learn from a refusal. Return how requests differ from now on; empty if it teaches nothing."""
-        if status in _REFUSALS:
+        if status in REFUSALS:
             for lesson in self._lessons:
                 if lesson.about.search(text) and lesson.is_in(body):
                     self.habits = lesson.without(self.habits)
@@ -254,3 +217,49 @@ class Manners:
         """Note that the request was taken: what was left out on trial stays out."""
         self.habits = trial.lesson.without(self.habits)
         self._on_learnt(trial.summary)
+
+
+class Asking:
+    """One request on its way past a server's refusals: after each it is made in another way, as long as that may
+    help."""
+
+    def __init__(self, manners: Manners, server: str) -> None:
+        """``server`` names it in the log."""
+        self._manners = manners
+        self._server = server
+        self._learnt: list[str] = []
+        self._unclear: APIStatusError | None = None
+        """The refusal on which the present trials go back, or None while there are none."""
+        self._trials: Iterator[Trial] = iter(())
+        self._trial: Trial | None = None
+
+    @property
+    def habits(self) -> Habits:
+        """The way in which it is made next."""
+        return self._manners.habits if self._trial is None else self._trial.habits
+
+    def refused(self, error: APIStatusError, said: str, body: Body) -> APIStatusError | None:
+        """Return None if it is to be made again, else the refusal that counts."""
+        status, code = error.status_code, error.code
+        if is_too_long(status, code, said):
+            return error
+        if lesson := self._manners.refused(status, said, body):
+            if lesson in self._learnt:
+                return error
+            self._learnt.append(lesson)
+            _logger.warning("%s: %s from now on, because it refused: %s", self._server, lesson, said)
+            self._unclear = self._trial = None
+            return None
+        if self._unclear is None:
+            self._unclear, self._trials = error, self._manners.trials(status, code, body)
+        is_same = status == self._unclear.status_code
+        self._trial = next(self._trials, None) if is_same else None
+        if self._trial is None:
+            return self._unclear if is_same else error
+        _logger.warning("%s refused: %s; it is tried whether it helps if %s", self._server, said, self._trial.summary)
+        return None
+
+    def taken(self) -> None:
+        """Note that the server has taken it."""
+        if self._trial is not None:
+            self._manners.helped(self._trial)

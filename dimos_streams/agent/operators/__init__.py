@@ -1,1 +1,1 @@
-"""The operators' side of an agent: its skills for them, what they say to it, and how they see it."""
+"""The operators' side of an agent: what they say to it, and how they see it."""

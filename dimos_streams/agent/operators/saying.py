@@ -4,18 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from dataclasses import dataclass
 from typing import Any
 
 from pydantic import SerializerFunctionWrapHandler, model_serializer
 
-from dimos_streams.agent.context.conversation import Conversation, Entry
-from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.context.entry import Entry
+from dimos_streams.agent.control.dialogue import Foreground
+from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.end_reasons import completed, explained
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.operators.busy_notice import waits_behind
-from dimos_streams.agent.operators.stop_order import stop_all
-from dimos_streams.agent.recovery import let_go
+from dimos_streams.agent.operators.stop_order import StopOrder
+from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import outlasting
 from dimos_streams.common.text import cut_to
@@ -55,27 +60,62 @@ class MissionIncompleteError(SkillError):
     """Raised when a mission ended before it was done. ``result`` is what was ``Said``."""
 
 
-async def say(core: AgentCore, call: Call, text: str, *, now: bool) -> Said:
-    """See ``Agent.say``."""
-    if core.is_stop(text):
-        return await _stop_all(core, call, text)
-    waits = waits_behind(core.loop, core.foreground, core.books.approvals, now=now)
-    mission = core.begin(call.id, text, on_over=core.conversation.notify)
-    seen = core.conversation.last_number
-    await call.update(text[:_LINE], entry={"role": "operator", "text": text[:_LINE]})
-    try:
-        core.control.typed()
-        if waits:
-            await call.update(waits, entry={"role": "note", "text": waits})
-        await core.hear(OperatorInput(text, (mission,), now=now))
-        await _relay(core.conversation, call, mission, seen)
-    except asyncio.CancelledError:
-        mission.end("cancelled")
-        let_go(mission)
-        raise
-    except Exception as error:
-        raise _ended_by(error, mission) from error
-    return _said(mission)
+@dataclass(frozen=True, slots=True)
+class InputDesk:
+    """Takes in what operators say to an agent, and sees it to the end of the mission that it leads to."""
+
+    loop: AgentLoop
+    missions: OpenMissions
+    delegation: Delegation
+    foreground: Foreground
+    approvals: ApprovalBook
+    stop: StopOrder
+
+    async def say(self, call: Call, text: str, *, now: bool) -> Said:
+        """See ``Agent.say``."""
+        if self.stop.is_said_by(text):
+            return await self._stop_all(call, text)
+        conversation = self.loop.parts.view.conversation
+        waits = waits_behind(self.loop, self.foreground, self.approvals, now=now)
+        mission = self.missions.begin(call.id, text, on_over=conversation.notify)
+        seen = conversation.last_number
+        await call.update(text[:_LINE], entry={"role": "operator", "text": text[:_LINE]})
+        try:
+            self.loop.parts.permissions.control.typed()
+            if waits:
+                await call.update(waits, entry={"role": "note", "text": waits})
+            await self.hear(OperatorInput(text, (mission,), now=now))
+            await _relay(conversation, call, mission, seen)
+        except asyncio.CancelledError:
+            mission.end("cancelled")
+            mission.let_go()
+            raise
+        except Exception as error:
+            raise _ended_by(error, mission) from error
+        return _said(mission)
+
+    async def hear(self, input: OperatorInput) -> None:
+        """Give the operator's input to a dialogue, to a sub-agent at work, or to the agent's queue.
+
+        Input that can't wait answers no dialogue: it cuts the turn that holds it.
+        """
+        queue = self.loop.parts.queue
+        if input.now:
+            if not self.delegation.hear(input):
+                self.loop.cut()
+                queue.put_nowait(input)
+        elif not self.foreground.take_input(input) and not self.delegation.hear(input):
+            await queue.put(input)
+
+    async def _stop_all(self, call: Call, input: str) -> Said:
+        stopping = asyncio.create_task(self.stop.carry_out(call.id, input), name=f"the stop of {call.id}")
+        try:
+            await call.update(input[:_LINE], entry={"role": "operator", "text": input[:_LINE]})
+        finally:
+            text = await outlasting(stopping)  # who no longer waits for it does not take it back
+        text = cut_to(text, _SAID_BYTES)
+        await call.update(text[:_LINE], entry={"role": "assistant", "text": text[:_LINE]})
+        return Said(text=text, reason="completed")
 
 
 def _said(mission: Mission) -> Said:
@@ -85,17 +125,6 @@ def _said(mission: Mission) -> Said:
     if not completed(mission.reason):
         raise MissionIncompleteError(explained(mission.reason, mission.why, mission.unfinished), result=said)
     return said
-
-
-async def _stop_all(core: AgentCore, call: Call, input: str) -> Said:
-    stopping = asyncio.create_task(stop_all(core, call.id, input), name=f"the stop of {call.id}")
-    try:
-        await call.update(input[:_LINE], entry={"role": "operator", "text": input[:_LINE]})
-    finally:
-        text = await outlasting(stopping)  # who no longer waits for it does not take it back
-    text = cut_to(text, _SAID_BYTES)
-    await call.update(text[:_LINE], entry={"role": "assistant", "text": text[:_LINE]})
-    return Said(text=text, reason="completed")
 
 
 async def _relay(conversation: Conversation, call: Call, mission: Mission, seen: int) -> None:
@@ -122,7 +151,7 @@ def _ended_by(error: Exception, mission: Mission) -> SkillError:
     _logger.error("mission %s is ended, because the call of say failed: %s", mission.id, error, exc_info=error)
     why = f"what it says could not be passed on ({type(error).__name__}: {error})"
     mission.end("error", why)
-    let_go(mission)
+    mission.let_go()
     return SkillError(f"the mission was ended, and its calls are cancelled: {why}")
 
 

@@ -1,43 +1,66 @@
-"""The snapshot of an agent at one moment, as operators see it."""
+"""The snapshots of an agent at one moment, as operators see it."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from dimos_streams import clock
-from dimos_streams.agent.context.conversation import Entry
-from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.context.entry import Entry
+from dimos_streams.agent.control.robot_hold import RobotHold
+from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.model_watch import ModelWatch
+from dimos_streams.agent.policies.gates.books import GateBooks
+from dimos_streams.agent.record.agent_events import EventLog
+from dimos_streams.agent.skill_watch import SkillWatch
 from dimos_streams.operator.messages.agent import AgentSnapshot, ConversationEntry, MissionView, QueueView
 
 _ENTRIES, _TEXT, _MISSIONS, _CALLS, _SKILLS = 50, 1000, 100, 200, 200
 
 
-def snapshot(core: AgentCore, *, watched: bool) -> AgentSnapshot:
-    """Return the snapshot of the agent now. All events up to ``number`` are in it."""
-    loop = core.loop
-    return AgentSnapshot(
-        agent=core.name,
-        utime=clock.utime(),
-        number=core.events.last_number,
-        state=loop.state.value,
-        mode=core.control.mode.value,
-        hold=core.robot_hold.shown,
-        waiting_calls=core.control.waiting[:_CALLS],
-        model=core.model_name,
-        retry=core.retry_watch.retry,
-        usage=core.spent,
-        queue=QueueView(waiting=len(core.queue), capacity=core.queue.capacity),
-        iteration=loop.iteration,
-        missions=tuple(_mission(mission) for mission in list(loop.missions.values())[-_MISSIONS:]),
-        calls=tuple(call.call_id for call in core.calls.open[-_CALLS:]),
-        approvals=tuple(core.books.approvals.pending()),
-        disabled_skills=core.books.enabled.disabled,
-        withheld_skills=core.withheld[:_SKILLS],
-        warnings=core.skill_watch.warnings,
-        conversation=tuple(_entry(entry) for entry in core.conversation.newest(_ENTRIES)),
-        plan=core.books.plans.view(),
-        on_console_loss=core.config.approval.on_console_loss,
-        watched=watched,
-    )
+@dataclass(frozen=True, slots=True)
+class Snapshots:
+    """Takes the snapshots of one agent, from the parts of it that operators see."""
+
+    agent: str
+    events: EventLog
+    loop: AgentLoop
+    books: GateBooks
+    offers: Offers
+    robot_hold: RobotHold
+    model_watch: ModelWatch
+    skill_watch: SkillWatch
+
+    def take(self, *, watched: bool) -> AgentSnapshot:
+        """Return the snapshot of the agent now. All events up to its ``number`` are in it; ``watched`` is whether an
+        operator's console is there."""
+        loop, parts, books = self.loop, self.loop.parts, self.books
+        control = parts.permissions.control
+        return AgentSnapshot(
+            agent=self.agent,
+            utime=clock.utime(),
+            number=self.events.last_number,
+            state=loop.state.value,
+            mode=control.mode.value,
+            hold=self.robot_hold.shown,
+            waiting_calls=control.waiting[:_CALLS],
+            model=parts.model.name,
+            retry=self.model_watch.retry,
+            usage=self.model_watch.spent,
+            queue=QueueView(waiting=len(parts.queue), capacity=parts.queue.capacity),
+            iteration=loop.iteration,
+            missions=tuple(_mission(mission) for mission in list(loop.missions.values())[-_MISSIONS:]),
+            calls=tuple(call.call_id for call in parts.calls.open[-_CALLS:]),
+            approvals=tuple(books.approvals.pending()),
+            disabled_skills=books.enabled.disabled,
+            withheld_skills=books.allowed.withheld(self.offers.offered)[:_SKILLS],
+            warnings=self.skill_watch.warnings,
+            conversation=tuple(_entry(entry) for entry in parts.view.conversation.newest(_ENTRIES)),
+            plan=books.plans.view(),
+            on_console_loss=books.approvals.on_console_loss,
+            watched=watched,
+        )
 
 
 def _mission(mission: Mission) -> MissionView:

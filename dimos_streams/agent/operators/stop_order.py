@@ -4,12 +4,16 @@ offered."""
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 
 from dimos_streams.agent.control.commands import AbortReport
-from dimos_streams.agent.control.others_calls import EndedOthers
-from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.control.others_calls import EndedOthers, OthersCalls
+from dimos_streams.agent.control.stop_words import StopWords
+from dimos_streams.agent.hold_reasons import HoldReasons
+from dimos_streams.agent.loop.loop import AgentLoop
+from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
@@ -18,38 +22,54 @@ from dimos_streams.tool_stream.gateway import CallView
 _SHOWN = 200
 
 
-async def stop_all(core: AgentCore, id: str, input: str) -> str:
-    """End all that the agent does, and the calls of others that move its robot or are of skills that it is offered;
-    hold the robot meanwhile. Return a text about what was done. ``id`` is the call of ``say`` that asks for it.
+@dataclass(frozen=True, slots=True)
+class StopOrder:
+    """The order to stop, as an operator says it, and what it does."""
 
-    The model's stream is cut when this begins, before anything is waited for. Raises ``SkillError``, which names
-    calls that may still run; the agent is paused then. It also raises ``SkillError`` unless each velocity gate has
-    said that it held the robot, as for an abort.
-    """
-    reason = f"the operator said {input[:_SHOWN]!r}"
-    abort = core.loop.begin_abort(reason, others=partial(core.others.end, reason))
-    ending: asyncio.Task[EndedOthers] = abort.others[-1]
-    abort.on_end.append(lambda report: _record(core, id, input, _text(report, ending.result().ended)))
-    with core.hold_reasons.stopping():
-        report = await asyncio.shield(abort.done)
-    others = ending.result()
-    text = _text(report, others.ended)
-    running = [*report.unfinished, *others.may_run]
-    if running:
-        raise SkillError(f"{text}; may still run: {', '.join(running)}; the agent stays paused")
-    if not report.confirmed:
-        raise SkillError(text)
-    return text
+    words: StopWords
+    names: Callable[[], Iterable[str]]
+    """Returns the names by which the agent and its robots may be called."""
+    loop: AgentLoop
+    missions: OpenMissions
+    others: OthersCalls
+    hold_reasons: HoldReasons
 
+    def is_said_by(self, text: str) -> bool:
+        """Return whether an operator's input is this order."""
+        return self.words.match(text, self.names())
 
-def _record(core: AgentCore, id: str, input: str, text: str) -> None:
-    """Record the stop as a mission that is over, so that no successor takes it up again."""
-    mission = core.begin(id, input, is_done=True)
-    mission.hold()
-    core.events.emit(EventKind.INPUT, (id,), text=input)
-    core.events.emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
-    mission.end_state.settle(text, "completed", "", heard=True)
-    mission.release()
+    async def carry_out(self, id: str, input: str) -> str:
+        """End all that the agent does, and the calls of others that move its robot or are of skills that it is
+        offered; hold the robot meanwhile. Return a text about what was done. ``id`` is the call of ``say`` that asks
+        for it.
+
+        The model's stream is cut when this begins, before anything is waited for. Raises ``SkillError``, which names
+        calls that may still run; the agent is paused then. It also raises ``SkillError`` unless each velocity gate
+        has said that it held the robot, as for an abort.
+        """
+        reason = f"the operator said {input[:_SHOWN]!r}"
+        abort = self.loop.begin_abort(reason, others=partial(self.others.end, reason))
+        ending: asyncio.Task[EndedOthers] = abort.others[-1]
+        abort.on_end.append(lambda report: self._record(id, input, _text(report, ending.result().ended)))
+        with self.hold_reasons.stopping():
+            report = await asyncio.shield(abort.done)
+        others = ending.result()
+        text = _text(report, others.ended)
+        running = [*report.unfinished, *others.may_run]
+        if running:
+            raise SkillError(f"{text}; may still run: {', '.join(running)}; the agent stays paused")
+        if not report.confirmed:
+            raise SkillError(text)
+        return text
+
+    def _record(self, id: str, input: str, text: str) -> None:
+        """Record the stop as a mission that is over, so that no successor takes it up again."""
+        mission, emit = self.missions.begin(id, input, is_done=True), self.loop.parts.events.emit
+        mission.hold()
+        emit(EventKind.INPUT, (id,), text=input)
+        emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
+        mission.end_state.note_turn_end(text, "completed", "", heard=True)
+        mission.release()
 
 
 def _text(report: AbortReport, others: Sequence[CallView]) -> str:

@@ -89,7 +89,7 @@ class ApprovalBook:
         finally:
             approval.waiters -= 1
             if not approval.waiters:
-                self._settle(approval, "deleted", "nobody waits for it any more")
+                self._conclude(approval, "deleted", "nobody waits for it any more")
         return approval.decision()
 
     def pending(self) -> list[ApprovalView]:
@@ -155,7 +155,7 @@ class ApprovalBook:
         if arguments is not None:
             self._change(approval, arguments)
         why = reason or ("the operator has dropped it" if state == "deleted" else "")
-        self._settle(approval, state, why, by)
+        self._conclude(approval, state, why, by)
         return approval.view(self._agent)
 
     def amend(self, id: str, arguments: Mapping[str, Any], *, revision: int | None = None) -> ApprovalView:
@@ -177,14 +177,14 @@ class ApprovalBook:
         policy = self._settings.on_console_loss
         for approval in list(self._pending.values()):
             if policy == "abort" and not present:
-                self._settle(approval, "deleted", "no operator's console is connected any more")
+                self._conclude(approval, "deleted", "no operator's console is connected any more")
             elif policy == "hold":
                 approval.stop_time() if not present else self._start_timer(approval, approval.remaining_s)
 
     def close(self) -> None:
         """Deny all that is pending. Twice is fine."""
         for approval in list(self._pending.values()):
-            self._settle(approval, "deleted", "the agent stops")
+            self._conclude(approval, "deleted", "the agent stops")
 
     def _refusal(self) -> str:
         """The reason nobody is asked at the moment; empty if there is none."""
@@ -259,7 +259,7 @@ class ApprovalBook:
             (error.result,) = approvals_within([approval.view(self._agent)])
             raise
 
-    def _settle(self, approval: Approval, state: ApprovalState, why: str, by: str = "") -> None:
+    def _conclude(self, approval: Approval, state: ApprovalState, why: str, by: str = "") -> None:
         if approval.state != "pending":
             return
         approval.state, approval.why, approval.decided_by = state, why, by
@@ -277,12 +277,12 @@ class ApprovalBook:
         approval.expires_utime = clock.utime() + round(after_s * 1e6)
         approval.expires_at = clock.steady() + after_s
         loop = asyncio.get_running_loop()
-        approval.timer = loop.call_later(after_s, self._settle, approval, "timed_out", _TOO_LATE)
+        approval.timer = loop.call_later(after_s, self._conclude, approval, "timed_out", _TOO_LATE)
 
     def _get(self, id: str) -> Approval:
         found = self._pending.get(id) or self._decided.get(id)
         if found is None:
             raise unknown_approval(id, self._agent, self._prefix, list(self._pending))
         if clock.steady() > found.expires_at:
-            self._settle(found, "timed_out", _TOO_LATE)
+            self._conclude(found, "timed_out", _TOO_LATE)
         return found

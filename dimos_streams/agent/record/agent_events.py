@@ -71,6 +71,13 @@ class Emit(Protocol):
         """Log an event; ``data`` is JSON."""
 
 
+class EventSink(Protocol):
+    """The log to which one loop writes: the agent's own, or that of a sub-agent within it."""
+
+    def emit(self, kind: str, missions: Sequence[str] = (), **data: Any) -> AgentEvent:
+        """Log an event and return it; ``data`` is JSON."""
+
+
 Listener: TypeAlias = Callable[[AgentEvent], None]
 
 

@@ -1,4 +1,4 @@
-"""What the record has of a call that has begun, so that it can be taken back, whoever has begun it."""
+"""The data that the record has of a call that has begun, so that it can be taken back, whoever has begun it."""
 
 from __future__ import annotations
 

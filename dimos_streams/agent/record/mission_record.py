@@ -37,7 +37,7 @@ OLD = ".old"
 _NEXT = ".next"
 """The ending of a general file that is not whole yet."""
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
-"""How files are opened; a pipe, which would wait for a reader, is an error then."""
+"""The flags with which files are opened; a pipe, which would wait for a reader, is an error then."""
 _logger = logging.getLogger(__name__)
 
 

@@ -51,7 +51,7 @@ class UnfinishedMission:
     heard: bool = False
     """True if the input had reached the conversation."""
     end_state: EndState = field(default_factory=EndState)
-    """How it stood. If it was ended early, all that is left to do for it is to end its calls."""
+    """Its state. If it was ended early, all that is left to do for it is to end its calls."""
     in_turn: bool = False
     """True if the model was in the middle of a turn, or was about to begin one."""
     spent: Usage = field(default_factory=Usage)

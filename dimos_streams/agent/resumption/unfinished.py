@@ -94,7 +94,7 @@ class _MissionReading:
     def _stop(self, text: str, reason: str, note: str, about: Collection[str]) -> None:
         self.found.in_turn = False
         heard = self._heard and is_about(about, self.found.id)
-        self.found.end_state.settle(text, reason, note, heard=heard)
+        self.found.end_state.note_turn_end(text, reason, note, heard=heard)
 
     def _note_call(self, event: AgentEvent) -> None:
         """Note what an event says of a call, of a sub-mission's too."""
@@ -120,7 +120,7 @@ def _fact_of(event: AgentEvent, *, ran: bool) -> CallFact:
 
 
 def _asked_as(event: AgentEvent) -> tuple[str, str]:
-    """Whose model has asked for a call, and the model's id of it."""
+    """The one whose model has asked for a call, and the model's id of it."""
     return _asking(event), event.data.get("tool_call_id", "")
 
 

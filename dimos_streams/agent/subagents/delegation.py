@@ -15,12 +15,12 @@ from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.loop.loop import AgentLoop
+from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.missions.limits import LoopLimits, check_depth
+from dimos_streams.agent.missions.limits import check_depth
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
-from dimos_streams.agent.missions.stop_conditions import Progress
-from dimos_streams.agent.models.protocol import Model
+from dimos_streams.agent.missions.stop_conditions import Progress, StopCondition
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList, SkillSelection
@@ -65,18 +65,15 @@ class Delegation:
         *,
         name: str = "agent",
         make_loop: Callable[[LoopParts, str], AgentLoop],
-        make_model: Callable[[str], Model],
-        limits_of: Callable[[str], LoopLimits],
+        make_model: Callable[[str], ModelInUse],
         tools_for: Callable[[CallScope], Iterable[LocalTool]],
     ) -> None:
-        """``name`` is the agent's; ``make_loop`` gets the parts and a name; ``make_model`` and ``limits_of`` the
-        name of a model, which they make, and whose loop's limits they return; ``tools_for`` returns the tools that
-        each sub-agent has, with the calls in its reach."""
+        """``name`` is the agent's; ``make_loop`` gets the parts and a name; ``make_model`` the name
+        of a model; ``tools_for`` returns the tools that each sub-agent has, with the calls in its reach."""
         self._agents = dict(agents)
         self._name = name
         self._make_loop = make_loop
         self._make_model = make_model
-        self._limits_of = limits_of
         self._tools_for = tools_for
         self._numbers = itertools.count(1)
         self._working: list[SubMission] = []
@@ -96,14 +93,6 @@ class Delegation:
             work.parts.view.conversation.withdraw(mission.id)
             if work.loop is not None:
                 work.loop.withdraw(mission)
-
-    def replace_model(self, before: Model, model: Model, limits: LoopLimits) -> None:
-        """Let the sub-agents at work that ask a model ask another one in its place from their next answer on, within
-        its limits."""
-        for work in self._working:
-            if work.parts.model is before:
-                work.parts.model = model
-                work.parts.budget.limits = _until_handed_back(limits, work)
 
     def parts_of(self, missions: Iterable[Mission]) -> LoopParts | None:
         """The parts of the sub-mission that is among the missions, or None if none at work is."""
@@ -186,7 +175,7 @@ class Delegation:
         if agent not in self._agents:
             raise SkillError(f"no agent is called {agent!r}{suggest(agent, self._agents)}")
         parent = missions[0] if missions else None
-        check_depth((parent.depth if parent else 0) + 1, parts.budget.limits)
+        check_depth((parent.depth if parent else 0) + 1, parts.limits)
         calls = await self._named(parts, handed)
         work = self._prepare(parts, agent, task, missions)
         work.parts.events.emit(
@@ -231,8 +220,9 @@ class Delegation:
             permissions=replace(parts.permissions, reviewer=self.held_to([agent], parts)),
         )
         work = SubMission(agent, mission, child, parts, missions, over)
-        limits = self._limits_of(described.model) if described.model else parts.budget.limits
-        child.budget = replace(parts.budget, limits=_until_handed_back(limits, work))
+        child.stop_rules = replace(
+            parts.stop_rules, conditions=(*parts.stop_rules.conditions, _when_handed_back(work))
+        )
         child.view.tools = LocalTools(
             [*self._tools_for(child.scope), hand_back_tool(work), *self.tools(lambda: child)]
         )
@@ -280,9 +270,9 @@ def _answer(work: SubMission, agent: str) -> CallResult:
     return CallResult("\n".join(lines), is_error=failed)
 
 
-def _until_handed_back(limits: LoopLimits, work: SubMission) -> LoopLimits:
-    """Return the limits of a sub-agent's loop, whose turn also stops when it has handed back. What the same answer
-    has begun behind ``hand_back`` is then given back, too: nobody would hear of it any more."""
+def _when_handed_back(work: SubMission) -> StopCondition:
+    """Return the condition by which a sub-agent's turn also stops when it has handed back. What the same answer has
+    begun behind ``hand_back`` is then given back, too: nobody would hear of it any more."""
 
     def has_handed_back(progress: Progress) -> str | None:
         if work.report is None:
@@ -290,4 +280,4 @@ def _until_handed_back(limits: LoopLimits, work: SubMission) -> LoopLimits:
         work.give_back(all=True)
         return HANDED_BACK
 
-    return limits.model_copy(update={"stop_conditions": (*limits.stop_conditions, has_handed_back)})
+    return has_handed_back

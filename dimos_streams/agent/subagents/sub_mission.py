@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Annotated, Any
 
@@ -18,7 +18,7 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallRequest, Refuse, Reviewer, Verdict
-from dimos_streams.agent.record.agent_events import EventLog
+from dimos_streams.agent.record.agent_events import EventSink
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
@@ -33,19 +33,16 @@ def of_sub_agent(event: AgentEvent) -> bool:
     return SUB in event.data
 
 
-class SubLog(EventLog):
+class SubLog:
     """The agent's event log, as a sub-agent's loop writes to it: events are marked, and make its conversation."""
 
-    def __init__(self, log: EventLog, mission: Mission, conversation: Conversation) -> None:
+    def __init__(self, log: EventSink, mission: Mission, conversation: Conversation) -> None:
         self._log = log
         self._mission = mission
         self._conversation = conversation
 
-    @property
-    def last_number(self) -> int:
-        return self._log.last_number
-
-    def emit(self, kind: str, missions: Iterable[str] = (), **data: Any) -> AgentEvent:
+    def emit(self, kind: str, missions: Sequence[str] = (), **data: Any) -> AgentEvent:
+        """See ``EventSink``."""
         sub, concerned = self._mission.id, dict.fromkeys(missions)
         ancestor = self._mission.parent
         while sub in concerned and ancestor is not None:  # so that the record of each mission is complete
@@ -55,12 +52,6 @@ class SubLog(EventLog):
         if event.data[SUB] == sub:  # a log within this one marks its own
             self._conversation.apply(event)
         return event
-
-    def listen(self, listener: Callable[[AgentEvent], None]) -> Callable[[], None]:
-        return self._log.listen(listener)
-
-    def after(self, number: int) -> list[AgentEvent]:
-        return self._log.after(number)
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""What has become of one call that the model asked for."""
+"""The result of one call that the model asked for."""
 
 from __future__ import annotations
 

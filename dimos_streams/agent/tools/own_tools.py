@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import Field
@@ -20,12 +21,31 @@ from dimos_streams.errors import SkillError
 
 ALL_CALLS = "all"
 """Stands for all calls where ``cancel_call`` takes an id."""
-Cancel = Callable[[Sequence[OpenCall], str], Any]
-"""Asks calls to end, for a reason; awaitable: ``CallEndings.cancel``."""
 MAX_OWN_TOOLS = 9
-"""So many tools an agent may be offered besides skills: those of this file, and one to delegate."""
+"""Maximum number of tools that a model is offered besides skills: those of this file, and one to delegate."""
 _MAX_READ = 8000
 _MAX_LISTED = 50
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTools:
+    """Makes the tools that each loop of an agent offers its model besides skills, from what they act on."""
+
+    results: ResultStore
+    plans: PlanBook
+    foreground: Foreground
+    needs_plans: Callable[[], bool]
+    """Returns whether anything needs a plan, so that the model is offered to write one."""
+    call_tools_always: bool
+
+    def make(self, scope: CallScope) -> list[LocalTool]:
+        """Return the tools of a loop, with the calls in its reach; each is offered only where it makes sense."""
+        return [
+            *call_tools(scope, always=self.call_tools_always),
+            read_result_tool(self.results),
+            *plan_tools(self.plans, offered=self.needs_plans),
+            elicitation_tool(self.foreground),
+        ]
 
 
 class CallId(Arguments):
@@ -35,11 +55,32 @@ class CallId(Arguments):
     reason: Annotated[str, Field(description="Why, for the operator.")] = ""
 
 
-def call_tools(scope: CallScope, cancel: Cancel, *, always: bool = False) -> list[LocalTool]:
+def call_tools(scope: CallScope, *, always: bool = False) -> list[LocalTool]:
     """``list_calls`` and ``cancel_call`` for the calls in reach, offered while one runs, or ``always``."""
 
+    def offered() -> bool:
+        return always or bool(scope.open())
+
+    return [_list_calls(scope, offered), _cancel_call(scope, offered)]
+
+
+def _list_calls(scope: CallScope, offered: Callable[[], bool]) -> LocalTool:
     async def list_calls(arguments: NoArguments, missions: tuple[Mission, ...]) -> str:
         return _list_of(scope.open())
+
+    return LocalTool(
+        name="list_calls",
+        description="List the calls that run now, with what each said last.",
+        arguments=NoArguments,
+        run=list_calls,
+        offered=offered,
+        concurrent=True,
+        polling=True,
+    )
+
+
+def _cancel_call(scope: CallScope, offered: Callable[[], bool]) -> LocalTool:
+    cancel = scope.calls.endings.cancel
 
     async def cancel_call(arguments: CallId, missions: tuple[Mission, ...]) -> str:
         reason = arguments.reason or "the model wants it to end"
@@ -54,27 +95,13 @@ def call_tools(scope: CallScope, cancel: Cancel, *, always: bool = False) -> lis
         await cancel([call], reason)
         return f"Call {_named(call)} was asked to end; its end will be reported."
 
-    def offered() -> bool:
-        return always or bool(scope.open())
-
-    return [
-        LocalTool(
-            name="list_calls",
-            description="List the calls that run now, with what each said last.",
-            arguments=NoArguments,
-            run=list_calls,
-            offered=offered,
-            concurrent=True,
-            polling=True,
-        ),
-        LocalTool(
-            name="cancel_call",
-            description="End a call that runs.",
-            arguments=CallId,
-            run=cancel_call,
-            offered=offered,
-        ),
-    ]
+    return LocalTool(
+        name="cancel_call",
+        description="End a call that runs.",
+        arguments=CallId,
+        run=cancel_call,
+        offered=offered,
+    )
 
 
 def _list_of(running: Sequence[OpenCall]) -> str:

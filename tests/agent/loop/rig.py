@@ -19,7 +19,6 @@ from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import Finish, ModelDelta, ModelRequest, TextDelta, TokenUsage, ToolCallDelta
 from dimos_streams.agent.record.event_data import check_data
-from dimos_streams.agent.recovery import recover, tidy_up
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.errors import CallRejectedError, SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -303,15 +302,15 @@ class Rig:
             record_dir=record_dir,
             resumption=read_resumption(record_dir, "agent") if record_dir else None,
         )
-        self.core.loop.parts.model = model
+        self.core.model.adapter = model
         self._task: asyncio.Task[None] | None = None
         self._numbers = itertools.count()
 
     async def __aenter__(self) -> Rig:
         self.core.record.open()
-        offset = await recover(self.core, random.Random(1), lambda why: None)
+        offset = await self.core.recovery.run(random.Random(1), lambda why: None)
         self._task = asyncio.get_running_loop().create_task(self.core.run(offset))
-        self._tidying = asyncio.get_running_loop().create_task(tidy_up(self.core))
+        self._tidying = asyncio.get_running_loop().create_task(self.core.recovery.tidy_up())
         return self
 
     async def leave(self) -> None:
@@ -332,7 +331,7 @@ class Rig:
             raise AssertionError("the core failed") from self._task.exception()
 
     async def say(self, text: str) -> Mission:
-        mission = self.core.begin(f"m{next(self._numbers)}", text)
+        mission = self.core.missions.begin(f"m{next(self._numbers)}", text)
         await self.core.queue.put(OperatorInput(text, (mission,)))
         return mission
 

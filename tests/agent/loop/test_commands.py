@@ -39,7 +39,7 @@ class Robot:
 
     def rig(self) -> Rig:
         rig = Rig(self.bridge, None, {"plan": {"motions": None}})  # type: ignore[arg-type]
-        rig.core.loop.parts.model = OfflineModel()
+        rig.core.model.adapter = OfflineModel()
         return rig
 
     async def move(self, call: FakeCall) -> str:
@@ -161,7 +161,7 @@ async def test_what_a_model_calls_after_a_cancel_decides_whether_its_mission_com
 ) -> None:
     robot = Robot()
     async with robot.rig() as rig:
-        rig.core.loop.parts.model = FunctionModel(in_turn(*answers))
+        rig.core.model.adapter = FunctionModel(in_turn(*answers))
         mission = await cancelled(robot, rig, "go")
         assert (mission.reason, mission.text) == (reason, "all is well")
 
@@ -181,7 +181,7 @@ async def test_a_call_that_the_model_itself_has_cancelled_does_not_make_its_miss
                     return asks(("cancel_call", {"call_id": next(iter(robot.bridge.calls_))}))
             return says("done")
 
-        rig.core.loop.parts.model = FunctionModel(answer)
+        rig.core.model.adapter = FunctionModel(answer)
         mission = await rig.over(await rig.say("follow a man for a moment"))
         assert "call_cancelled" not in str([event.data for event in rig.core.events.after(0)])
         assert mission.reason == "completed"
@@ -210,7 +210,7 @@ async def test_what_a_model_says_of_a_stop_does_not_make_its_mission_complete() 
     robot = Robot()
     async with robot.rig() as rig:
         following = asks(("follow_person", {}))
-        rig.core.loop.parts.model = FunctionModel(in_turn(following, says("I follow"), says("all is well")))
+        rig.core.model.adapter = FunctionModel(in_turn(following, says("I follow"), says("all is well")))
         mission = await rig.say("go")
         while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
             await asyncio.sleep(0.1)

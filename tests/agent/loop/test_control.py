@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
@@ -11,8 +14,9 @@ from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
-from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
+from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
+from tests.helpers import until
 
 
 @pytest.mark.feature("B3")
@@ -262,3 +266,29 @@ async def test_whoever_asks_a_loop_that_ends_is_answered() -> None:
         await aborting
     with pytest.raises(SkillError, match="the agent is stopping"):
         await rig.core.loop.abort()
+
+
+class StubbornLine(Line):
+    """A link on which a call that is on its way to the bridge can't be called back."""
+
+    async def call(self, skill: str, arguments: Mapping[str, Any], **options: Any) -> str:
+        sent = asyncio.ensure_future(self.bridge.call(skill, arguments, **options))
+        while not sent.done():
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.wait([sent])
+        return sent.result()
+
+
+@pytest.mark.feature("B5")
+@pytest.mark.virtual_time
+async def test_an_abort_waits_for_a_call_that_is_about_to_begin_and_ends_it() -> None:
+    world = LineWorld()
+    model = FunctionModel(in_turn(asks(("follow", {}))))
+    async with Rig(world.bridge, model, line=StubbornLine(world.bridge)) as rig:
+        world.bridge.latency_s = lambda: 5.0
+        await rig.say("follow")
+        await until(lambda: rig.core.calls.starting)
+        world.bridge.latency_s = lambda: 0.0
+        report = await rig.core.loop.abort("enough")
+        assert (rig.core.calls.starting, rig.core.calls.open, report.unfinished) == (False, (), ())
+        assert world.log == ["follow ended"]

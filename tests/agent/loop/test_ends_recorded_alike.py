@@ -76,7 +76,7 @@ class Life:
             case "withdraw":
                 self.missions[0].end("cancelled")
             case "interrupt":
-                self.missions.append(self.rig.core.begin(f"now{len(self.missions)}", "now"))
+                self.missions.append(self.rig.core.missions.begin(f"now{len(self.missions)}", "now"))
                 self.rig.core.loop.cut()  # a sub-agent would hear the input in place of the agent
                 self.rig.core.queue.put_nowait(OperatorInput("now", (self.missions[-1],), now=True))
             case "say":

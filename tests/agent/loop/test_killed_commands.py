@@ -13,7 +13,6 @@ import pytest
 
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.loop.states import LoopState
-from dimos_streams.agent.operators.stop_order import stop_all
 from dimos_streams.agent.record.read_record import read_missions
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -25,7 +24,7 @@ Order = Callable[[Rig], Any]
 ORDERS: dict[str, Order] = {
     "abort": lambda rig: rig.core.loop.abort("enough"),
     "rollback": lambda rig: rig.core.loop.abort("enough", rollback=True),
-    "stop": lambda rig: stop_all(rig.core, "s1", "stop"),
+    "stop": lambda rig: rig.core.stop_order.carry_out("s1", "stop"),
 }
 
 
@@ -191,7 +190,7 @@ async def test_a_model_that_is_not_there_any_more_keeps_no_agent_from_coming_bac
     world, script = LineWorld(), tmp_path / "model.json"
     script.write_text('{"turns": []}')
     async with world.with_model(FunctionModel(in_turn()), tmp_path / "record") as first:
-        first.core.use_model(f"scripted:{script}")
+        first.core.model_switch.use(f"scripted:{script}")
     script.unlink()
     async with LineWorld().with_model(FunctionModel(in_turn()), tmp_path / "record") as second:
         assert second.core.control.mode is Mode.PAUSED

@@ -96,11 +96,11 @@ async def test_a_condition_in_which_something_was_cancelled_ends_the_turn_and_no
         raise asyncio.CancelledError
 
     async with LineWorld().rig(MOVES[0], says("here I am")) as rig:
-        settings = rig.core.loop.parts.budget.limits
-        rig.core.loop.parts.budget.limits = settings.model_copy(update={"stop_conditions": (cancelled,)})
+        rules = rig.core.loop.parts.stop_rules
+        rules.conditions = (cancelled,)
         assert (await ended(rig)).reason == "error"
         assert "turn agent-1 ended because something that it awaited was cancelled" in rig.data("error")[0]["text"]
-        rig.core.loop.parts.budget.limits = settings
+        rules.conditions = ()
         assert (await ended(rig)).text == "here I am"
 
 
@@ -169,7 +169,7 @@ async def test_after_a_gap_a_call_that_was_given_up_counts_as_long_as_it_may_run
         elif fate == "is unknown":
             del world.bridge.calls_[call.id]
         gap = ToolEvent(utime=1, call_id="", seq=0, type="gap", module="", skill="", caller="agent", text="lost")
-        await rig.core.calls.observe(gap)
+        await rig.core.calls.incoming.observe(gap)
         assert [left.call_id for left in rig.core.calls.given_up] == [call.id] * (fate == "runs")
         world.released.set()
 
@@ -183,7 +183,7 @@ async def test_a_hung_model_ends_at_the_deadline_or_when_it_was_silent_for_too_l
     world = LineWorld()
     hung = FunctionModel(lambda request: says("never"), lambda: 10_000.0)
     async with world.with_model(hung, limits={"deadline_s": deadline_s}) as rig:
-        rig.core.loop.parts.model = SilenceModel(hung, name="hung", silence_s=7)
+        rig.core.model.adapter = SilenceModel(hung, name="hung", silence_s=7)
         began = clock.monotonic()
         mission = await ended(rig)
         assert clock.monotonic() - began == pytest.approx(deadline_s or 7, abs=0.5)
@@ -196,7 +196,7 @@ async def test_a_hung_model_ends_at_the_deadline_or_when_it_was_silent_for_too_l
 async def test_the_deadline_is_of_the_whole_mission_and_ends_its_calls_only() -> None:
     world = LineWorld()
     async with world.rig(asks(("follow", {})), says("I follow"), says("moved")) as rig:
-        object.__setattr__(rig.core.loop.parts.budget.limits, "deadline_s", 100.0)
+        rig.core.model.limits = rig.core.model.limits.model_copy(update={"deadline_s": 100.0})
         mission = await rig.say("follow")
         await asyncio.sleep(60)
         other = await rig.say("say something")
@@ -220,7 +220,7 @@ async def test_a_condition_stops_before_what_was_asked_for_runs_and_its_reason_s
         return "enough moved" if progress.asked and len(progress.executed) == 2 else None
 
     async with world.rig(*MOVES[1:], max_iterations=50) as rig:
-        object.__setattr__(rig.core.loop.parts.budget.limits, "stop_conditions", (condition,))
+        rig.core.loop.parts.stop_rules.conditions = (condition,)
         mission = await ended(rig)
         assert mission.reason == rig.data("stop")[0]["reason"] == "enough moved"
         assert world.log == ["move 1", "move 2"]
@@ -258,7 +258,7 @@ async def test_a_condition_of_the_blueprint_ends_the_calls_too() -> None:
     world = LineWorld()
     config = {"stop_when": {"outside": [(-1, -1), (2, -1), (2, 1), (-1, 1)]}}
     async with world.rig(asks(("follow", {}), ("move", {"by": 3})), says("never"), **config) as rig:
-        rig.core.loop.parts.budget.robot = lambda: RobotState(x=world.x, y=0.0)
+        rig.core.loop.parts.stop_rules.robot = lambda: RobotState(x=world.x, y=0.0)
         mission = await ended(rig)
         assert mission.reason == "geofence: the robot is outside, at (3.00, 0.00)"
         assert world.log == ["move 3", "follow ended"]

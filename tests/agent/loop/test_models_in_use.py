@@ -35,7 +35,7 @@ async def test_a_sub_agent_at_work_asks_the_new_model_too(tmp_path: Path) -> Non
     async with world.with_model(first, agents=AGENTS) as rig:
         mission = await rig.say("go")
         await until(lambda: world.log == ["move 1"])
-        rig.core.use_model(f"scripted:{script}")
+        rig.core.model_switch.use(f"scripted:{script}")
         assert (await rig.over(mission)).text == "all done"
         assert len(first.requests) == 2
         assert "helper: the helper is done" in [data["text"] for data in rig.data("result")]
@@ -54,15 +54,15 @@ async def test_a_model_that_was_replaced_ends_its_answer_and_is_closed() -> None
         delay_s[0] = 2.0
         mission = await rig.say("go")
         await asyncio.sleep(1)
-        rig.core.use_model("offline")
-        await rig.core.close_replaced()
+        rig.core.model_switch.use("offline")
+        await rig.core.model_switch.close_replaced()
         assert not old.closed, "its answer is on its way"
         assert (await rig.over(mission)).text == "said by the old one"
-        await rig.core.close_replaced()
+        await rig.core.model_switch.close_replaced()
         assert old.closed
         last = CountedModel(answer)
-        rig.core.loop.parts.model = last
-        rig.core.use_model("offline")
+        rig.core.model.adapter = last
+        rig.core.model_switch.use("offline")
     assert last.closed, "with the agent, if not before"
 
 
@@ -84,11 +84,10 @@ async def test_a_sub_agent_has_the_bounds_of_the_model_that_it_asks(
     first = FunctionModel(in_turn(delegates, asks(("move", {"by": 1})), says("done")))
     async with world.with_model(first, agents={"helper": {**AGENTS["helper"], **own}}) as rig:
         monkeypatch.setattr(rig.core.models, "make", lambda spec: large)
-        monkeypatch.setattr(rig.core.delegation, "_make_model", lambda spec: large)
         mission = await rig.say("go")
         if when == "while it works":
             await until(lambda: world.log == ["move 1"])
-            rig.core.use_model("openai:large")
+            rig.core.model_switch.use("openai:large")
         await rig.over(mission, 600)
         assert mission.reason == "max_tokens"
         most = rig.core.config.loop_limits("openai:large").max_tokens

@@ -33,7 +33,7 @@ def set_all(rig: Rig) -> None:
     rig.core.control.pause("hands off")
     rig.core.control.resume()
     rig.core.control.step_mode()
-    rig.core.use_model("offline")
+    rig.core.model_switch.use("offline")
     rig.core.events.emit("note", (), text="learnt", model="offline", lesson=LESSON)
     rig.core.events.emit("console", (), present=False)
     rig.core.events.emit("console", (), present=True)
@@ -124,7 +124,7 @@ async def test_a_kill_while_the_file_is_begun_anew_loses_no_setting(
 async def test_a_conversation_that_was_forgotten_stays_forgotten(tmp_path: Path) -> None:
     async with rig(tmp_path, says("hello")) as first:
         await first.over(await first.say("my name is Ada"))
-        first.core.forget()
+        first.core.memory.forget()
         chatter(first, 3)
     async with rig(tmp_path) as second:
         assert not any("Ada" in message.text for message in second.core.conversation.messages())

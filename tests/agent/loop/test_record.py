@@ -253,7 +253,7 @@ def _check(kill: Kill, rig: Rig) -> None:
     assert sum(event.kind == "input" and not of_sub_agent(event) for event in recorded.events) == 1
     # The robot did each thing once: nothing is begun again because its beginning was not heard of.
     assert len(set(kill.world.log)) == len(kill.world.log)
-    requests = rig.core.loop.parts.model.requests  # type: ignore[attr-defined]
+    requests = rig.core.model.adapter.requests  # type: ignore[attr-defined]
     assert not any(is_final(request.messages[-1]) for request in requests), "the model was asked about nothing new"
     newest = rig.core.conversation.messages()
     asked = [call.id for m in newest if isinstance(m, AssistantMessage) for call in m.tool_calls]
@@ -295,14 +295,14 @@ async def test_an_agent_that_ends_before_the_bridge_answers_leaves_the_offset_of
     async with world.with_model(FunctionModel(in_turn(asks(("follow", {})), says("I wait"))), tmp_path) as rig:
         await rig.say("go")
         await asyncio.sleep(5)
-        rig.core.forget()
+        rig.core.memory.forget()
         await rig.leave()
         before = read_resumption(tmp_path, "agent")
         assert before is not None
         assert before.offset > 0
         successor = world.with_model(FunctionModel(in_turn()), tmp_path).core
         successor.record.open()
-        successor.forget()
+        successor.memory.forget()
         successor.record.close()
         after = read_resumption(tmp_path, "agent")
         assert after is not None

@@ -10,7 +10,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dimos_streams.agent.config import AgentConfig
-from dimos_streams.agent.context.conversation import LEFT_OUT, Conversation, Role
+from dimos_streams.agent.context.conversation import LEFT_OUT, Conversation
+from dimos_streams.agent.context.entry import Role
 from dimos_streams.agent.context.shortening import halved
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
@@ -177,10 +178,10 @@ async def test_forget_begins_a_new_conversation(busy: bool, tmp_path: Path) -> N
             )
             mission = await rig.say("move")
             await asyncio.sleep(0.5)
-            rig.core.forget()
+            rig.core.memory.forget()
             assert (await rig.over(mission)).text == "moved"
         else:
-            rig.core.forget()
+            rig.core.memory.forget()
         seen = texts(rig.core.conversation.messages())
         assert "1234" not in seen
         assert ("move" in seen) is busy

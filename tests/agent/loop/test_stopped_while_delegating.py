@@ -42,7 +42,7 @@ async def test_the_calls_of_a_sub_agent_outlive_the_agent(tmp_path: Path) -> Non
         await until(lambda: slow.streams == 1 and len(slow.requests) == 3)
         call.send("update", "found her")
         unread = len(world.bridge.journal)
-        await until(lambda: rig.core.reader is not None and rig.core.reader.offset >= unread)
+        await until(lambda: rig.core.reader.offset >= unread)
         await rig.leave()
         assert is_running(call)
         assert newest_offset(tmp_path) < unread

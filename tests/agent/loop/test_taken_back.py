@@ -170,5 +170,5 @@ async def test_a_rollback_beside_what_may_still_run_moves_nothing_and_does_not_w
         report = await rig.core.loop.abort(rollback=True)
         assert [(undone.skill, undone.how) for undone in report.undone][-1] == ("move", "failed")
         assert report.undone[-1].text == "it needs motion, and the robot is held still"
-        assert clock.monotonic() - began < 2 * rig.core.loop.parts.budget.limits.abort_bound_s
+        assert clock.monotonic() - began < 2 * rig.core.model.limits.abort_bound_s
         world.released.set()

@@ -41,8 +41,8 @@ def open_orders(request: ModelRequest) -> list[str]:
 
 
 async def heard(rig: Rig, text: str, *, now: bool = False) -> Mission:
-    mission = rig.core.begin(text, text)
-    await rig.core.hear(OperatorInput(text, (mission,), now=now))
+    mission = rig.core.missions.begin(text, text)
+    await rig.core.input_desk.hear(OperatorInput(text, (mission,), now=now))
     return mission
 
 

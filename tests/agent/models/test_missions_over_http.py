@@ -16,7 +16,6 @@ from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.models.protocol import ModelRequest, TextDelta, UserMessage
-from dimos_streams.agent.operators.snapshots import snapshot
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.testing import ModelServer, RecordedRequest, Reply
 from tests.agent.loop.rig import FakeBridge
@@ -203,13 +202,13 @@ def test_while_a_model_fails_operators_see_why_and_when_it_is_asked_again() -> N
             failed = asyncio.Event()
             core.events.listen(lambda event: failed.set() if event.kind == "retry" else None)
             await asyncio.wait_for(failed.wait(), 5)
-            retry = snapshot(core, watched=True).retry
+            retry = core.snapshots.take(watched=True).retry
             assert retry is not None
             assert "HTTP 429" in retry.error
             assert retry.attempt == 1
             assert 0.2e6 < retry.again_utime - clock.utime() <= 0.4e6
             assert (await said.result())["text"] == "Here I am."
-            assert snapshot(core, watched=True).retry is None
+            assert core.snapshots.take(watched=True).retry is None
 
     asyncio.run(main())
 
@@ -253,7 +252,7 @@ def test_what_a_server_refuses_is_known_after_a_restart_of_the_agent(refusal: st
                 )
                 core.record.open()
                 request = ModelRequest((UserMessage("hello"),))
-                deltas = [delta async for delta in core.loop.parts.model.stream(request)]
+                deltas = [delta async for delta in core.model.adapter.stream(request)]
                 assert TextDelta("Hello.") in deltas
                 await core.close()
                 assert len(server.requests) - asked == expected

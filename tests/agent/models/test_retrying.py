@@ -11,6 +11,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.models import guarded
+from dimos_streams.agent.models.failures import may_pass, retry_after_s
 from dimos_streams.agent.models.model_options import ModelOptions, Pricing
 from dimos_streams.agent.models.protocol import (
     Cut,
@@ -24,7 +25,6 @@ from dimos_streams.agent.models.protocol import (
     TokenUsage,
     UserMessage,
 )
-from dimos_streams.agent.models.refusals import may_pass, retry_after_s
 from dimos_streams.agent.models.retrying import Retry
 from dimos_streams.agent.models.scripted import Script, ScriptedModel
 from dimos_streams.client.iterators import closing

@@ -145,7 +145,7 @@ class LookoutWorld:
         await self.remove("agent")
         self.agent = Agent(config, name="agent", context=replace(self.agent.context, run_dir=to))
         await self.add(self.agent)
-        self.agent.core.loop.parts.model = brain
+        self.agent.core.model.adapter = brain
         self.agent.core.events.listen(self.events.append)
 
     async def remove(self, name: str) -> None:
@@ -208,7 +208,7 @@ async def lookout_world(
         try:
             for module in (bridge, robot, Guard(name="guard"), *more, agent):
                 await w.add(module)
-            agent.core.loop.parts.model = brain
+            agent.core.model.adapter = brain
             agent.core.events.listen(w.events.append)
             names = {"look_out_for", "walk", "round", "say"}
             await until(lambda: names <= {info.name for _, info in bridge.broker.directory.skills()})

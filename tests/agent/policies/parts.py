@@ -205,7 +205,7 @@ async def robot_stage(
     async with stage(config, run_dir=run_dir) as made:
         robot = Robot(name="robot")
         await made.harness.add(robot)
-        made.agent.core.loop.parts.model = brain
+        made.agent.core.model.adapter = brain
         await until(lambda: "robot" in {view.name for view in made.bridge.broker.directory.modules() if view.skills})
         yield made, robot
 

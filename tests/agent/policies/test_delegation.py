@@ -70,7 +70,7 @@ async def test_a_task_with_its_own_conversation_and_skills_and_usage_that_sums_u
         assert [bool(event.data.get("sub")) for event in usage] == [False, True, True, False]
         assert done.data["input_tokens"] == sum(event.data["input_tokens"] for event in usage) == 40
         assert done.data["requests"] == 4
-        assert made.agent.core.spent.tokens == 44
+        assert made.agent.core.model_watch.spent.tokens == 44
         assert all(said.id in event.missions for event in events if event.data.get("sub"))
 
 

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.control.control import Control
-from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.module import Agent
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.module import Module
@@ -18,13 +17,14 @@ from tests.agent.policies.lookout_world import LookoutWorld, lookout_world, roun
 from tests.agent.policies.parts import Brain, decide, robot_stage
 from tests.agent.stage import NoConfig, Stage
 from tests.helpers import until
+from tests.skills.detections import odometry
 
 LAB: dict[str, Any] = {"name": "lab", "polygon": [[1, -1], [3, -1], [3, 1], [1, 1]]}
 ASK: dict[str, Any] = {"rules": [{"skill": name} for name in ("walk", "go_to")]}
 
 
 def stand(agent: Agent, x: float = 0.0, y: float = 0.0, yaw: float = 0.0) -> None:
-    agent.core.robot = lambda: RobotState(x=x, y=y, yaw=yaw)
+    agent.odom._take(odometry(x, y, yaw))
 
 
 async def operator(made: Stage, name: str, **arguments: Any) -> None:

@@ -413,9 +413,9 @@ async def test_a_call_that_the_agent_does_not_know_yet_is_waited_for_a_while() -
     """What its skill asks for may be heard of before the call itself."""
     async with lookout_world(Brain(lookout("walk"))) as w:
         began = clock.monotonic()
-        assert await w.agent.core.calls.find("of nobody", 3.0) is None
+        assert await w.agent.core.calls.known.find("of nobody", 3.0) is None
         assert clock.monotonic() - began == pytest.approx(3.0, abs=0.1)
         await w.say()
         looking = (await w.looking()).call_id
-        found = await w.agent.core.calls.find(looking, 3.0)
+        found = await w.agent.core.calls.known.find(looking, 3.0)
         assert (found.call_id if found else None) == looking

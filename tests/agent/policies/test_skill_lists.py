@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from pydantic import ValidationError
 
 from dimos_streams.agent.config import AgentConfig
-from dimos_streams.agent.operators.snapshots import snapshot
 from dimos_streams.agent.policies.gates.allowed import AllowedGate, names_skill
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.skill_selection import SkillSelection
@@ -363,7 +362,9 @@ async def test_operators_are_free_and_see_what_is_withheld() -> None:
         assert w.robot.log_ == ["walk 1"]
         enabling = await w.closed(await w.call("set_skill", skill="walk", enabled=True))
         assert "'walk' is not among the agent's skills: the setting `skills`" in enabling.text
-        assert "look" not in w.agent.core.withheld
-        assert {"walk", "round"} <= set(w.agent.core.withheld)
-        shown = snapshot(w.agent.core, watched=False)
-        assert (shown.withheld_skills, shown.warnings) == (w.agent.core.withheld, ())
+        core = w.agent.core
+        withheld = core.books.allowed.withheld(core.offers.offered)
+        assert "look" not in withheld
+        assert {"walk", "round"} <= set(withheld)
+        shown = core.snapshots.take(watched=False)
+        assert (shown.withheld_skills, shown.warnings) == (withheld, ())

@@ -31,6 +31,10 @@ class AllowedGate:
         """Return whether the model may call a skill."""
         return all(map(self.selection.has, (skill, *self._offerings(skill.name))))
 
+    def withheld(self, offered: Mapping[str, OfferedSkill]) -> tuple[str, ...]:
+        """The names of skills that are offered to the agent, and that its config does not give it."""
+        return tuple(name for name, skill in offered.items() if not self.allowed(skill))
+
     async def review(self, request: CallRequest) -> Verdict:
         """See ``Gate``."""
         return self._refusal(request) or Allow(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
@@ -13,6 +13,7 @@ from dimos_streams.agent.policies.plans import Check, PlanBook
 from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.agent.record.agent_events import Emit
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 
@@ -39,3 +40,17 @@ class GateBooks:
         self.plans = PlanBook(self.approvals, emit, check, valid_s=settings.plan.valid_s)
         self.rejections = Rejections()
         self.free_motions = FreeMotions(emit)
+
+    def apply(self, event: AgentEvent, *, of_sub_agent: bool) -> None:
+        """Take in an event of the agent. Plans are the agent's own: no end of a sub-agent's mission ends
+        one."""
+        self.rejections.apply(event)
+        self.approvals.apply(event)
+        if not of_sub_agent:
+            self.plans.apply(event)
+
+    def restore(self, events: Iterable[AgentEvent]) -> None:
+        """Take in the events of the process before this one."""
+        for event in events:
+            self.rejections.apply(event)
+            self.free_motions.restore(event)

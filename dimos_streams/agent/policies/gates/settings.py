@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field
 
-from dimos_streams.agent.missions.limits import LANGUAGE_MODEL, Auto, settled
+from dimos_streams.agent.missions.limits import LANGUAGE_MODEL, Auto, resolved
 from dimos_streams.agent.policies.gates.patterns import checked_pattern
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList
 from dimos_streams.common.polygon import Point, with_inside
@@ -70,7 +70,7 @@ class PlanSettings(FrozenModel):
 
     def free(self) -> int | None:
         """The number of motions that may begin without a plan, for a language model; None for any number."""
-        return settled(self.motions, LANGUAGE_MODEL.motions)
+        return resolved(self.motions, LANGUAGE_MODEL.motions)
 
 
 class GateSettings(FrozenModel):

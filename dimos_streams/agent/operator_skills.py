@@ -14,7 +14,6 @@ from dimos_streams.agent.control.commands import AbortReport
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.control.undo import UndoReport
 from dimos_streams.agent.core import AgentCore
-from dimos_streams.agent.operators.snapshots import snapshot
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.standing_events import MODE, Setting
 from dimos_streams.errors import SkillError, UserError, suggest
@@ -49,9 +48,9 @@ class OperatorSkills(Module):
 
         with core.console.watching(), contextlib.ExitStack() as stack:
             stack.callback(core.events.listen(hear))
-            stack.callback(core.watch(changed))
+            stack.callback(core.onlookers.add(changed))
             await call.update("reporting")
-            call.progress("", **snapshot_data(snapshot(core, watched=True)))
+            call.progress("", **snapshot_data(core.snapshots.take(watched=True)))
             due = clock.monotonic() + SNAPSHOT_PERIOD_S
             while True:
                 await changed.wait()
@@ -66,7 +65,7 @@ class OperatorSkills(Module):
                     if backlog:
                         continue
                 due = clock.monotonic() + SNAPSHOT_PERIOD_S
-                call.progress("", **snapshot_data(snapshot(core, watched=True)))
+                call.progress("", **snapshot_data(core.snapshots.take(watched=True)))
 
     @skill(audience="operator")
     async def pause(self, reason: str = "") -> PauseReport:
@@ -146,7 +145,7 @@ class OperatorSkills(Module):
 
         The model sees nothing of what was said and done before, but what it is in the midst of. The record and what
         can be undone stay."""
-        self._core().forget()
+        self._core().memory.forget()
         return self._set((EventKind.FORGOTTEN,), "what was said before is forgotten")
 
     @skill(audience="operator")
@@ -220,7 +219,7 @@ class OperatorSkills(Module):
         """
         core = self._core()
         await core.offers.refresh()
-        withheld = core.withheld
+        withheld = core.books.allowed.withheld(core.offers.offered)
         known = {*core.offers.offered, *core.books.enabled.disabled} - set(withheld)
         if skill in withheld:
             raise SkillError(
@@ -243,10 +242,10 @@ class OperatorSkills(Module):
         """
         core = self._core()
         try:
-            core.use_model(model)
+            core.model_switch.use(model)
         except UserError as error:
             raise SkillError(str(error)) from error
-        await core.close_replaced()
+        await core.model_switch.close_replaced()
         return self._set((EventKind.MODEL_SWITCH,), f"asks {model} from now on")
 
     def _set(self, setting: Setting, text: str) -> str | UnkeptOrder:

@@ -1,23 +1,28 @@
-"""Watches whether an agent's model fails at the moment, as the agent's events tell."""
+"""Watches an agent's models, as the agent's events tell: what they have used, and whether they fail at the moment."""
 
 from __future__ import annotations
 
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.operator.messages.agent import AgentEvent, RetryView
+from dimos_streams.agent.resumption.unfinished import spent_of
+from dimos_streams.operator.messages.agent import AgentEvent, RetryView, Usage
 
 _ENDS = frozenset({EventKind.CONTENT, EventKind.CALL_START, EventKind.ANSWER, EventKind.ERROR, EventKind.STOP})
 _MAX_ERROR = 1000
 
 
-class RetryWatch:
-    """Follows the failing attempts of a model. It takes each event once, in order."""
+class ModelWatch:
+    """Follows the usage and the failing attempts of models. It takes each event once, in order."""
 
     def __init__(self) -> None:
+        self.spent = Usage()
+        """The usage of this process."""
         self.retry: RetryView | None = None
         """The newest attempt that failed; None once the model answers, or is not asked any more."""
 
     def apply(self, event: AgentEvent) -> None:
         """Take in an event."""
+        if event.kind == EventKind.USAGE:
+            self.spent += spent_of(event)
         if event.kind == EventKind.RETRY:
             self.retry = RetryView(
                 error=event.data["error"][:_MAX_ERROR],

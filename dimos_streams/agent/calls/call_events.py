@@ -1,0 +1,144 @@
+"""The events of the agent's calls: each answers a call that is waited for, or is delivered as an update."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Mapping
+
+from dimos_streams.agent.calls.call_endings import CallEndings
+from dimos_streams.agent.calls.call_starts import CallStarts
+from dimos_streams.agent.calls.known_calls import KnownCalls
+from dimos_streams.agent.calls.open_call import Deliver, OpenCall
+from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S, Reconciliation
+from dimos_streams.agent.missions.message_queue import CallUpdate
+from dimos_streams.agent.missions.mission import all_ended
+from dimos_streams.errors import SkillError
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.family import parent_of
+from dimos_streams.tool_stream.opening import opening_of
+
+_UNWANTED_S = 3.0
+"""The time in s for a call to end that should not have begun."""
+_logger = logging.getLogger(__name__)
+
+
+class CallEvents:
+    """Decides what becomes of each event of one caller's calls.
+
+    The first update or the close answers a call that is waited for; everything else goes to ``deliver`` as an update,
+    once. A call of this caller that it did not begin itself (a continuation, or from before a restart) is adopted:
+    all its events are updates. Children of a call, which its skill runs as parts of it, are left out. A call is ended
+    if the call that began it was asked to end, or if its missions were ended.
+    """
+
+    def __init__(
+        self,
+        known: KnownCalls,
+        starts: CallStarts,
+        endings: CallEndings,
+        reconciliation: Reconciliation,
+        deliver: Deliver,
+        *,
+        on_adopt: Callable[[OpenCall], None],
+        on_end: Callable[[ToolEvent], None],
+    ) -> None:
+        """``on_adopt`` is called with each call that somebody else has begun on this caller's behalf, before its
+        updates; ``on_end`` with the close of each call."""
+        self._known = known
+        self._starts = starts
+        self._endings = endings
+        self._reconciliation = reconciliation
+        self._deliver = deliver
+        self._on_adopt = on_adopt
+        self._on_end = on_end
+        self._answers: dict[str, int] = {}
+
+    def recorded(self, call: OpenCall) -> None:
+        """Note that a call's answer is in the record: a restarted agent need not read it again."""
+        self._answers.pop(call.call_id, None)
+
+    def unrecorded_offset(self) -> int | None:
+        """The offset of the oldest answer that is not in the record yet, or None if all are."""
+        return min(self._answers.values()) if self._answers else None
+
+    async def observe(self, event: ToolEvent, offset: int = 0) -> None:
+        """Deal with the next event of this caller's calls; wait where ``deliver`` does.
+
+        Events of a child, which a skill runs as a part of its call, are left to that skill: it gets them, and says of
+        them what this caller should know.
+        """
+        if parent_of(event.call_id):
+            return
+        if event.type == "gap":
+            await self._after_gap(event, offset)
+            return
+        if self._known.get(event.call_id) is None:
+            await self._starts.all_over()  # it may be of a call whose id is still on its way to us
+        call = self._call_of(event)
+        if call is None or event.seq <= call.last_seq:
+            return
+        call.last_seq, call.text = event.seq, event.text
+        if event.type != "open":
+            await self._report(call, event, offset)
+        if event.type == "close" and self._known.get(call.call_id) is not None:
+            self._on_end(event)
+            self._known.close(call, event)
+
+    async def _report(self, call: OpenCall, event: ToolEvent, offset: int) -> None:
+        """Let an event answer a call that is waited for, or deliver it as an update."""
+        if call.silent:
+            pass
+        elif call.answer is not None and not call.answer.done() and event.type != "progress":
+            if offset:  # a close that was made has none
+                self._answers[call.call_id] = offset
+            call.answered = event
+            call.answer.set_result(event)
+        else:
+            update = CallUpdate(event, call.missions, offset, ended_by_agent=call.ended_by_agent)
+            await (call.deliver or self._deliver)(update)
+
+    async def _after_gap(self, gap: ToolEvent, offset: int) -> None:
+        """Deliver the gap, and close the calls whose close fell into it, by what the broker knows of them."""
+        await self._deliver(CallUpdate(gap, offset=offset))
+        try:
+            if await self._reconciliation.close_lost(unknown_too=False):
+                await asyncio.sleep(INTRODUCTION_S)
+                await self._reconciliation.close_lost(unknown_too=True)
+        except SkillError as error:
+            _logger.warning("after a gap the open calls can't be compared with the bridge's: %s", error)
+
+    def _call_of(self, event: ToolEvent) -> OpenCall | None:
+        """The open call of an event, adopted if this is its first event, or None if the call has closed."""
+        call = self._known.get(event.call_id)
+        if call is None and self._known.memory.closed(event.call_id) is None:
+            return self._adopt(event)
+        if call is None and event.type == "close":
+            self._known.memory.has_ended(event.call_id)
+        return call
+
+    def _adopt(self, event: ToolEvent) -> OpenCall:
+        """Take over a call that somebody else began; end it if it should not have begun."""
+        said = event.data if event.type == "open" else {}
+        opening = opening_of(said)
+        parent, asking = opening.parent, self._known.asking(opening.parent)
+        call = OpenCall(event.call_id, event.skill, asking.missions if asking else (), parent)
+        call.arguments = opening.arguments
+        call.arguments_known = isinstance(said.get("arguments"), Mapping)
+        if asking is not None:
+            call.deliver, call.reviewer = asking.deliver, asking.reviewer
+        reason = asking.asked_to_end if asking else "" if parent else self._doubt(call)
+        self._known.add(call)
+        if not event.data.get("refused"):
+            self._on_adopt(call)
+        if reason or all_ended(call.missions):
+            self._endings.end_soon([call], reason or "what led to this call was ended", bound_s=_UNWANTED_S)
+        return call
+
+    def _doubt(self, call: OpenCall) -> str:
+        """The reason why a call must not run, if it is one whose starting was cancelled; else empty."""
+        doubtful = self._known.memory.claim_doubtful(call)
+        if doubtful is None:
+            return ""
+        call.missions, call.silent, call.reviewer = doubtful.missions, doubtful.silent, doubtful.reviewer
+        return doubtful.asked_to_end
