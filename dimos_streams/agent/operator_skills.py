@@ -20,7 +20,7 @@ from dimos_streams.errors import SkillError, UserError, suggest
 from dimos_streams.module import Module
 from dimos_streams.operator.messages.agent import AgentEvent, ApprovalView
 from dimos_streams.operator.messages.hold import PauseReport
-from dimos_streams.operator.messages.kept import UnkeptOrder
+from dimos_streams.operator.messages.kept_report import UnkeptOrder
 from dimos_streams.operator.reporting import MAX_REPORT, approvals_within, event_data, snapshot_data, within
 from dimos_streams.skill import Call, skill
 

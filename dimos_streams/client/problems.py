@@ -75,7 +75,7 @@ def problem_name(of: type[SkillError]) -> str:
 
 
 def problem_fields(error: SkillError) -> dict[str, Any]:
-    """What the problem of an error says to programs, besides its type."""
+    """The fields by which the problem of an error speaks to programs, besides its type."""
     fields: dict[str, Any] = {}
     if isinstance(error, SkillArgumentError | SettingsError):
         fields["errors"] = error.problems

@@ -6,11 +6,6 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from dimos_streams import __version__
-from dimos_streams.bridge.http import problems
-from dimos_streams.bridge.http.described import describe
-from dimos_streams.bridge.http.route import BridgeRoute, answer_head
-from dimos_streams.bridge.http.serving.request_guard import Guard
-from dimos_streams.bridge.http.serving.request_order import RequestOrder
 from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.hub.dashboard.routes import PATHS, mount_dashboard
@@ -23,6 +18,11 @@ from dimos_streams.hub.http.robots import mount_robots
 from dimos_streams.hub.http.views import mount_views
 from dimos_streams.hub.mcp_calls import FleetCalls
 from dimos_streams.hub.parts import HubParts
+from dimos_streams.serving import problems
+from dimos_streams.serving.openapi import describe
+from dimos_streams.serving.route import StrictRoute, answer_head
+from dimos_streams.serving.server.request_guard import Guard
+from dimos_streams.serving.server.request_order import RequestOrder
 
 
 def create_app(parts: HubParts) -> ASGIApp:
@@ -64,7 +64,7 @@ def _new_app() -> FastAPI:
     app = FastAPI(
         title="dimos-streams hub", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
-    app.router.route_class = BridgeRoute
+    app.router.route_class = StrictRoute
     problems.install(app)
     describe(app, KINDS, of_hub=True)
     return app

@@ -22,7 +22,7 @@ class HubThreads:
         self.pages = ThreadPoolExecutor(PAGES, thread_name_prefix="hub pages")
         """Threads for pages of calls and events, however many clients ask for: only so many are in hand at once."""
         self.others = ThreadPoolExecutor(OTHERS, thread_name_prefix="hub")
-        """Threads for what robots ship and report, the live feed, and housekeeping."""
+        """Threads for what robots ship and report, the feed of their events, and housekeeping."""
 
     async def close(self) -> None:
         """Wait until all is done that was begun. Twice is fine."""

@@ -17,7 +17,7 @@ from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.recorder import LCM_SELF_TEST
-from dimos_streams.recording.timeline import Steadiness, steady
+from dimos_streams.recording.steady_times import Steadiness, steady
 from dimos_streams.regression.comparison import Comparison
 from dimos_streams.regression.earlier_calls import EarlierCalls
 from dimos_streams.regression.feed import Feed, ReplayLoop

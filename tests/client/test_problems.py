@@ -11,7 +11,6 @@ import pytest
 from fastapi import FastAPI, Request, Response
 
 from dimos_streams.agent.operators.saying import MissionIncompleteError
-from dimos_streams.bridge.http import problem_kinds, problems
 from dimos_streams.client.problems import problem_error, problem_name
 from dimos_streams.errors import (
     CallInDoubtError,
@@ -27,6 +26,7 @@ from dimos_streams.errors import (
     UnknownRobotError,
     UnknownSkillError,
 )
+from dimos_streams.serving import problem_kinds, problems
 
 ERRORS = (
     SkillError("no"),

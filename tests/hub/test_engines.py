@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.bridge.journal.query import Query
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
@@ -26,6 +25,7 @@ from dimos_streams.hub.storage.rows import (
 from dimos_streams.hub.storage.schema import MIGRATIONS
 from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
+from dimos_streams.journal.query import Query
 from tests.hub.stored import ALL, PARTITION, batch, entry, numbered, opened
 
 

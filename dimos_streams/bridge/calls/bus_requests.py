@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import UNKNOWN, Authority
-from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 from dimos_streams.bridge.calls.closing import close_again, close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
+from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
@@ -42,6 +42,8 @@ _MAX_PENDING = 100
 _MAX_FROM_NOWHERE = 20
 """Maximum number of waiting requests that name no open call."""
 _LOOK_S = 0.05
+"""Pause, in seconds, between two looks whether somebody is known. Heartbeats and events, any
+of which may make it known, cause no look: a hundred requests may wait, in a flood of either."""
 _INTRODUCTION_S = 1.0
 """Time, in seconds, for the asking call and its agent to become known: an event or a heartbeat may get lost."""
 

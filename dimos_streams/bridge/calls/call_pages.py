@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from dimos_streams.bridge.calls.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000

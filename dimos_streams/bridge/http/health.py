@@ -1,4 +1,4 @@
-"""How a bridge stands: the answer to ``GET /healthz``."""
+"""The state of a bridge as a whole: the answer to ``GET /healthz``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.broadcast import JournalBroadcast
 
 
 def health_of(

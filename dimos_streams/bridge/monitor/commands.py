@@ -8,7 +8,6 @@ from pydantic import ValidationError
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.closing import conflict_of
-from dimos_streams.bridge.http.problems import log_internal_error
 from dimos_streams.bridge.monitor.lanes import Lanes
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.common.invalid import in_a_line, problems_with_values
@@ -22,10 +21,11 @@ from dimos_streams.errors import (
     UnknownCallError,
 )
 from dimos_streams.operator.agents import agents_among, call_for, choose_agent
+from dimos_streams.operator.known_names import OPERATOR
 from dimos_streams.operator.messages.commands import COMMAND_NAMES, AgentCommand, Cancel, Command, Say, id_of
 from dimos_streams.operator.messages.server import CommandProblem
-from dimos_streams.operator.reporting import OPERATOR
 from dimos_streams.operator.schema import COMMANDS
+from dimos_streams.serving.problems import log_internal_error
 
 _WAIT_S = 10.0
 """Maximum time, in seconds, that an operator's skill may take."""

@@ -13,9 +13,9 @@ AT_A_TIME = 16
 """Maximum number of commands of one client, in each lane, that are carried out at a time."""
 
 _STOPPING = (Pause, Resume, Step, Abort, Cancel)
-"""What stops, and what lets go on: a ``resume`` must not come after a ``pause`` that was sent later."""
+"""Commands that stop, or let go on: a ``resume`` must not come after a ``pause`` that was sent later."""
 _BEGINNING = (Say, Undo, Decide)
-"""What nobody means any more to begin who has aborted since."""
+"""Commands that begin something, which nobody means any more who has aborted since."""
 
 
 class Lanes:

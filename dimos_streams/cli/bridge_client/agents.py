@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dimos_streams.errors import RobotNeededError, SkillError, UnknownAgentError
 from dimos_streams.operator.agents import SEVERAL, AgentView, addressee, agents_among, choose_agent
-from dimos_streams.operator.reporting import SAY
+from dimos_streams.operator.known_names import SAY
 
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.gateway import SkillGateway

@@ -109,12 +109,14 @@ class BridgeAddress:
             ) from error
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None, timeout_s: float) -> Any:
-        from dimos_streams.cli.bridge_client.certificates import CA
+        from dimos_streams.cli.bridge_client.certificates import CA, own_tls
+        from dimos_streams.client.bridge_requests import BridgeRequests
         from dimos_streams.client.http_session import UNTRUSTED, why
         from dimos_streams.client.problems import problem_error
 
         try:
-            response = self.gateway().send(method, path, body, timeout_s)
+            requests = BridgeRequests(self.url, token=self.sent_token(), timeout_s=timeout_s, tls=own_tls(self.url))
+            response = requests.send(method, path, body)
             if response.status_code == 200:
                 return parse_json(response.content)
             if body is not None and response.status_code != 401 and "problem+json" in _type_of(response):

@@ -71,7 +71,7 @@ async def show_call(run: EndedRun, start: str, robot: str | None, *, as_json: bo
 
 
 def _journal_of(run: EndedRun) -> Path:
-    from dimos_streams.bridge.journal.journal import JOURNAL_FILE
+    from dimos_streams.journal.journal import JOURNAL_FILE
 
     path = run.run_dir / JOURNAL_FILE
     if not path.exists():

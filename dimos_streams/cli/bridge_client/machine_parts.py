@@ -16,7 +16,7 @@ from dimos_streams.cli.bridge_client.connection import (
 )
 from dimos_streams.cli.terminal.named_runs import newest_of, refuse_several
 from dimos_streams.errors import DimosStreamsError, SkillError, UserError, suggest
-from dimos_streams.operator.reporting import CLI
+from dimos_streams.operator.known_names import CLI
 from dimos_streams.runtime.registry import STOP_BOUND_S
 from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
 

@@ -15,10 +15,10 @@ from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 from dimos_streams.errors import SkillArgumentError, SkillError, UserError
 from dimos_streams.operator.agents import choose_agent
 from dimos_streams.operator.approval_reference import ApprovalReference
+from dimos_streams.operator.known_names import CLI
 from dimos_streams.operator.messages.agent import DECIDED, ApprovalView
-from dimos_streams.operator.messages.kept import KeptReport, unkept_of
+from dimos_streams.operator.messages.kept_report import KeptReport, unkept_of
 from dimos_streams.operator.order_results import has_come_true
-from dimos_streams.operator.reporting import CLI
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 if TYPE_CHECKING:

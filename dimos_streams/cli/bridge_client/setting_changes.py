@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from dimos_streams.cli.bridge_client.answers import HEALTH, SETTINGS, SettingsAnswer
 from dimos_streams.errors import SettingsError, SkillError, UserError
-from dimos_streams.operator.reporting import CLI
+from dimos_streams.operator.known_names import CLI
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.connection import BridgeAddress

@@ -30,7 +30,7 @@ from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError
 from dimos_streams.module import LOSS_BOUND_S
 from dimos_streams.operator.agents import addressee, public_name
-from dimos_streams.operator.reporting import SAY
+from dimos_streams.operator.known_names import SAY
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part import Part
 from dimos_streams.runtime.processes.output import open_log

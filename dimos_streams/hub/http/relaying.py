@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import get_args
 
-from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.client.orders import Order
 from dimos_streams.fleet.commands import two_robots
 from dimos_streams.fleet.paths import bare_path, is_open
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.http import hub_kinds
+from dimos_streams.serving.problems import ProblemError
 
 _HERE = r"/(?!/)[!#-;=?-\[\]-~]*"
 _HEADERS = {"Location": re.compile(f"({_HERE})"), "Link": re.compile(rf'<({_HERE})>; rel="[a-z]+"')}

@@ -75,7 +75,7 @@ class PostgresEngine(Engine):
         self._closed = threading.Event()
         self._room_upto = 0
         self._era = 0
-        """How often all connections had to be made anew."""
+        """Number of times that all connections had to be made anew."""
 
     def check_there(self) -> None:
         """See ``Engine``: the server says it."""

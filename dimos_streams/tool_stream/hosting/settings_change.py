@@ -91,7 +91,7 @@ def _put(module: Module, config: ModuleConfig, changed: frozenset[str]) -> None:
 
 
 def _problems(module: Module, config: ModuleConfig) -> dict[str, str]:
-    """What a module finds wrong with a config, by setting; that its author's check fails, too."""
+    """The faults that a module finds in a config, by setting; a failure of its author's check is one, too."""
     try:
         return {".".join(map(str, path)): str(text) for path, text in type(module).problems(config)}
     except Exception as error:

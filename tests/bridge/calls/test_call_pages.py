@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, PAGE_BYTES, CallQuery, Cursor
-from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS
 from dimos_streams.tool_stream.gateway import CallPhase

@@ -17,7 +17,6 @@ import pytest
 import requests
 
 from dimos_streams.bridge.calls import broker
-from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.client.http_gateway import HttpGateway
@@ -25,6 +24,7 @@ from dimos_streams.common.names import NAME_RULE
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.errors import CallRejectedError, KeyUsedError, UserError
 from dimos_streams.module import RunContext, Services
+from dimos_streams.serving.server.request_guard import MAX_BODY
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from tests.bridge.serving import Served, served

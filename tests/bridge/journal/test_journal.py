@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.bridge.journal import tables
-from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Query
-from dimos_streams.bridge.journal.tables import CallRow
+from dimos_streams.journal import tables
+from dimos_streams.journal.entry import EncodedEntry
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.query import Query
+from dimos_streams.journal.tables import CallRow
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
 

@@ -14,6 +14,7 @@ from starlette.websockets import WebSocketDisconnect
 from dimos_streams.bridge.monitor.commands import Commands
 from dimos_streams.bridge.monitor.lanes import AT_A_TIME
 from dimos_streams.bridge.monitor.socket import MOST_COMMANDS, serve
+from dimos_streams.serving.server.slow_clients import SlowClients
 from tests.bridge.monitor.parts import ToyAgent, agents
 from tests.helpers import until
 
@@ -65,7 +66,7 @@ async def slow_agent(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Fak
         monkeypatch.setattr(scene.broker, "call", slowly)
         socket, commands = FakeSocket(), Commands(scene.broker)
         serving = asyncio.ensure_future(
-            serve(socket, scene.bridge.monitor, commands, send_timeout_s=5.0, abort=lambda _: None)  # type: ignore[arg-type]
+            serve(socket, scene.bridge.monitor, commands, SlowClients(send_timeout_s=5.0))  # type: ignore[arg-type]
         )
         yield socket, made["agent"], wakes
         wakes.set()
