@@ -39,7 +39,7 @@ _EVENTS = 16
 """Number of events that are parsed for one connection at a time."""
 
 
-def _last_word(kind: Kind, detail: str) -> bytes:
+def last_word(kind: Kind, detail: str) -> bytes:
     """A whole response, after which the connection is closed."""
     response = problem(kind, detail)
     response.headers["Connection"] = "close"
@@ -48,14 +48,22 @@ def _last_word(kind: Kind, detail: str) -> bytes:
     return b"\r\n".join([*lines, b"", bytes(response.body)])
 
 
-_TOO_MANY = _last_word(
+_TOO_MANY = last_word(
     problem_kinds.TOO_LARGE, f"The body comes in more than {MAX_PIECES} pieces; send it in larger ones"
 )
-_BAD_HTTP = _last_word(
+_BAD_HTTP = last_word(
     problem_kinds.BAD_HTTP,
     f"this is not a request in HTTP/1.1, its line and headers have more than {MAX_HEAD} bytes, or it has both"
     " Content-Length and Transfer-Encoding",
 )
+
+
+def _may_open_socket(method: str, headers: list[tuple[bytes, bytes]]) -> bool:
+    """Return whether a request has the form of one for a WebSocket: a GET without a body."""
+    has_body = any(
+        name == b"transfer-encoding" or (name == b"content-length" and value.strip(b"0")) for name, value in headers
+    )
+    return method == "GET" and not has_body
 
 
 class Sender(Protocol):
@@ -71,7 +79,7 @@ class Connections:
     def __init__(self, most: int) -> None:
         self.turns = Turns()
         self._most = most
-        self._full = _last_word(problem_kinds.TOO_MANY_CONNECTIONS, f"{most} connections are open already; try again")
+        self._full = last_word(problem_kinds.TOO_MANY_CONNECTIONS, f"{most} connections are open already; try again")
         self._backed_up: dict[BoundedProtocol, None] = {}
         self._unparsed: dict[Sender, int] = {}
         self._unparsed_bytes = 0
@@ -206,6 +214,10 @@ class BoundedProtocol(H11Protocol):
     def resume_writing(self) -> None:
         super().resume_writing()
         self._shared.forget(self)
+
+    def _should_upgrade(self) -> bool:
+        # Anything else is answered as HTTP: uvicorn would wait for ever for a request for a WebSocket without a body.
+        return _may_open_socket(self.scope["method"], self.headers) and super()._should_upgrade()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         self._shared.forget(self)

@@ -10,8 +10,9 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from websockets.protocol import State
 
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.server.frames import MeteredFrames
-from dimos_streams.serving.server.protocol import Connections
+from dimos_streams.serving.server.protocol import Connections, last_word
 
 _PIECE = 1024
 """Bytes that are taken apart before the frames in them are counted: 170 at most."""
@@ -125,7 +126,15 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             piece = bytes(self._unread[:_PIECE])
             del self._unread[:_PIECE]
             super().data_received(piece)
+            if self.conn.handshake_exc is not None and not self.transport.is_closing():
+                self._refuse_request(self.conn.handshake_exc)
         self._look_at_unread()
+
+    def _refuse_request(self, error: Exception) -> None:
+        """Answer what is HTTP and no request for a WebSocket, to which uvicorn would say nothing."""
+        self._unread.clear()
+        self.transport.write(last_word(problem_kinds.BAD_HTTP, f"no WebSocket is opened by this request: {error}"))
+        self.transport.close()
 
     def _look_at_unread(self) -> None:
         """Wait for a turn to read what is unread, if there is something that could be read."""
