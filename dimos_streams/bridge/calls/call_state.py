@@ -6,6 +6,7 @@ import itertools
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import attrgetter
 from typing import Any, Final
 
 from pydantic import ConfigDict, Field
@@ -70,6 +71,9 @@ class CallState(CallView):
 
     key: str | None = None
     """The idempotency key with which it was begun."""
+    number: int = 0
+    """Its number among the calls that have begun: the time in µs, or where the clock was set back one more than that
+    of the call before; 0 if it has none."""
     events_from: int = 0
     """The journal's next offset when it began: its events have that one or later ones. 0 if that is not known."""
     by_agent: bool = False
@@ -152,6 +156,11 @@ class CallState(CallView):
             self.state, self.outcome, self.closed_utime = CLOSED, event.outcome, event.utime
             self.result = event.data.get("result")
             self.cancel, self.progress = None, {}
+
+    @property
+    def position(self) -> tuple[int, str]:
+        """Its position among all calls, oldest first."""
+        return self.number or self.requested_utime, self.call_id
 
     @property
     def size(self) -> int:
@@ -274,7 +283,7 @@ class Calls:
     def __iter__(self) -> Iterator[CallState]:
         """Iterate over the calls, oldest first."""
         closed = (call for kept in self._kept for call in kept.calls.values())
-        return iter(sorted([*closed, *self._open.values()], key=lambda call: call.requested_utime))
+        return iter(sorted([*closed, *self._open.values()], key=attrgetter("position")))
 
     def get(self, call_id: str) -> CallState | None:
         """One call, None if it is not remembered."""
