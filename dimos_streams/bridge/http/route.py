@@ -18,7 +18,9 @@ from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.bridge.http.query_names import check_query, query_names
 from dimos_streams.common.text import parse_json
 
-_JSON = re.compile(r"application/([\w!#$&^.+-]+\+)?json", re.IGNORECASE | re.ASCII)
+_JSON = re.compile(r"application/(?!problem\+)([\w!#$&^.+-]+\+)?json", re.IGNORECASE | re.ASCII)
+"""Also types of a client's own, which are JSON by their names (RFC 6838). A problem is an answer: who sends one as a
+request has taken what was refused for what was asked for."""
 
 
 class _StrictJsonRequest(Request):
