@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.bridge.http.query_names import check_query, query_names
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.text import parse_command
 
 _JSON = re.compile(r"application/(?!problem\+)([\w!#$&^.+-]+\+)?json", re.IGNORECASE | re.ASCII)
 """Also types of a client's own, which are JSON by their names (RFC 6838). A problem is an answer: who sends one as a
@@ -28,7 +28,7 @@ class _StrictJsonRequest(Request):
         """The body as JSON. Refused if it is not: NaN, too deep for recursion, half of a character."""
         body = await self.body()
         try:
-            return parse_json(body)
+            return parse_command(body)
         except ValueError as error:
             raise ProblemError(problem_kinds.BAD_JSON, f"the body is not JSON: {error}") from error
 
