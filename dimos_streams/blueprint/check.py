@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from dimos_streams.blueprint.checks.delivery_check import idle_deliveries, late_deliveries
 from dimos_streams.blueprint.checks.message_check import message_problems
+from dimos_streams.blueprint.checks.robot_check import contradictions
 from dimos_streams.blueprint.checks.skill_check import (
     colliding_skills,
     misdescribed_parameters,
@@ -98,6 +99,7 @@ def _joint_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]], *
     yield from undescribed_skills(blueprint, classes)
     yield from misdescribed_parameters(blueprint, classes)
     yield from message_problems(blueprint, ports)
+    yield from contradictions(blueprint, classes)
     unfed = unfed_inputs(blueprint, placed, classes)
     if not whole:
         yield from _doubts(unfed)

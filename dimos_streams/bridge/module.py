@@ -149,6 +149,7 @@ class Bridge(Module):
         while True:
             await asyncio.sleep(_MAINTENANCE_S)
             self.journal.trim()
+            self.journal.look_for_file()
             await self.journal.checkpoint(self.run_blocking)
             await self._look_at_disk()
             self._report_health()

@@ -10,6 +10,7 @@ from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.hub.dashboard.routes import PATHS, mount_dashboard
 from dimos_streams.hub.http.call_routes import mount_calls
+from dimos_streams.hub.http.elsewhere import mount_elsewhere
 from dimos_streams.hub.http.event_routes import mount_events
 from dimos_streams.hub.http.hub_kinds import KINDS
 from dimos_streams.hub.http.robot_routes import mount_robot_side
@@ -54,6 +55,7 @@ def _operators_side(parts: HubParts) -> FastAPI:
     mount_events(app, parts)
     mount_robots(app, parts)
     mount_calls(app, parts)
+    mount_elsewhere(app)
     mount_dashboard(app)
     mount_mcp(app, McpServer(FleetCalls(parts), parts.feed.broadcast))
     answer_head(app)

@@ -24,7 +24,7 @@ from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
 from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.hub.streams import CommandStreams
-from dimos_streams.hub.threads import HubThreads, in_thread
+from dimos_streams.hub.threads import CONNECTIONS, HubThreads, in_thread
 from dimos_streams.serving.server.server import HttpServer
 from dimos_streams.serving.server.slow_clients import SlowClients
 
@@ -89,6 +89,7 @@ class FleetHub:
         threads = HubThreads()
         self._to_undo.push_async_callback(threads.close)
         await in_thread(threads.others, storage.open)
+        await in_thread(threads.others, engine.check_connections, CONNECTIONS)
         bounds = await in_thread(threads.others, storage.bounds)
         feed = EventFeed(storage, threads, bounds)
         self._to_undo.callback(feed.broadcast.close)

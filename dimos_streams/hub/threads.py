@@ -11,6 +11,8 @@ T = TypeVar("T")
 
 ORDERS, PAGES, OTHERS = 2, 3, 4
 """Numbers of threads; each has a connection to the database."""
+CONNECTIONS = ORDERS + PAGES + OTHERS + 1
+"""Maximum number of connections of one process; one is for notices."""
 
 
 class HubThreads:

@@ -88,7 +88,7 @@ class Journal:
 
     @property
     def state(self) -> str:
-        """``"ok"``, or ``"memory: "`` and the reason why a file is not used."""
+        """See ``JournalStorage.state``."""
         return self.storage.state
 
     @property
@@ -130,8 +130,12 @@ class Journal:
         """Write everything to the disk and let go of the file. Twice is fine."""
         self.storage.close()
 
+    def look_for_file(self) -> None:
+        """See ``JournalStorage.look_for_file``."""
+        self.storage.look_for_file()
+
     def come_back(self) -> bool:
-        """Go on in a file, with all that memory has, after the disk refused; return whether it does now."""
+        """See ``JournalStorage.come_back``."""
         return self.storage.come_back()
 
     def rename(self, begin: int) -> None:
@@ -224,7 +228,12 @@ class Journal:
         storage = self.storage
         for _ in range(_CHECKPOINTS):
             path, db = storage.path, storage.db
-            if path is None or db is None or self._checkpointed == (storage.files, db.total_changes):
+            if (
+                path is None
+                or storage.home is not None
+                or db is None
+                or self._checkpointed == (storage.files, db.total_changes)
+            ):
                 return
             checkpoint = Checkpoint(path, db)
             try:
@@ -267,7 +276,11 @@ class Journal:
         storage = self.storage
         step = storage.first + _TRIM_STEP - 1
         by_count = storage.last - self.limits.events
-        most = self.limits.bytes if storage.home is None else min(self.limits.bytes, _MEMORY_BYTES)
+        most = (
+            self.limits.bytes
+            if storage.home is None or storage.path is not None
+            else min(self.limits.bytes, _MEMORY_BYTES)
+        )
         by_size = step if tables.size(db) > most else 0
         return min(max(by_count, by_size, self._aged(db, step)), step, storage.last - 1)
 

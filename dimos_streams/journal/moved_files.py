@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import os
 import sqlite3
 from pathlib import Path
 
@@ -60,6 +61,24 @@ def is_there(path: Path) -> bool:
         return path.exists()
     except OSError:  # a fault of the disk, no rights, or no possible name: whoever opens it is told
         return False
+
+
+def stat_of(path: Path) -> os.stat_result | None:
+    """What is known of a file; None if the disk does not say."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
+
+
+def is_same(path: Path, opened: os.stat_result) -> bool:
+    """Return whether the file at a path is the one that was opened; True if the disk does not say."""
+    try:
+        return os.path.samestat(path.stat(), opened)
+    except FileNotFoundError:
+        return False
+    except OSError:
+        return True
 
 
 def _moved(path: Path, kind: str) -> list[Path]:

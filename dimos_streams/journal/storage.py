@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 import sqlite3
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,14 +16,18 @@ from dimos_streams.journal.moved_files import (
     is_damaged,
     is_lock,
     is_refusal,
+    is_same,
     is_there,
     leave_behind,
     left_files,
     set_aside,
+    stat_of,
 )
 from dimos_streams.journal.tables import Identity
 from dimos_streams.journal.tail import Tail
 
+DELETED = "a deleted file"
+"""The state of a journal whose file was deleted, or has another one in its place."""
 _logger = logging.getLogger(__name__)
 
 AnswerT = TypeVar("AnswerT")
@@ -34,6 +39,7 @@ class JournalStorage:
     A file that is damaged is moved aside; when the disk fails or is full, ``fall_back`` goes on in memory from the
     next offset on, with all notes. The file is moved aside then, too: whoever opens it next must not take it for the
     whole. ``come_back`` goes on in a new file. A new file beside one that was moved aside begins with its notes.
+    A file that somebody deletes is read and written while it is open; ``come_back`` makes a new one of all of it.
     """
 
     def __init__(self, path: Path | None) -> None:
@@ -41,9 +47,10 @@ class JournalStorage:
         self.path = path
         """The file; None while memory is used."""
         self.home: Path | None = None
-        """The path of the file to come back to while a disk's refusal keeps the journal in memory; else None."""
+        """The path of the file to come back to, while a disk's refusal keeps the journal in memory or the file is
+        deleted; else None."""
         self.state = "ok"
-        """``"ok"``, or ``"memory: "`` and the reason why a file is not used."""
+        """``"ok"``, ``"memory: "`` and the reason why a file is not used, or ``DELETED``."""
         self.files = 0
         """The number of times that a file was opened; another number means another file, even of the same path."""
         self.first, self.last = 1, 0
@@ -57,6 +64,7 @@ class JournalStorage:
         self.tail = Tail()
         self.db: sqlite3.Connection | None = None
         """The database without the events that only the tail has, for checkpoints; None while it is closed."""
+        self._opened_as: os.stat_result | None = None
         self._opened = False
         """True if the file was ours and its offsets are known."""
         self._closed = False
@@ -137,15 +145,32 @@ class JournalStorage:
         self.first = self.last + 1 - len(uncommitted)
         self._name()
 
-    def come_back(self) -> bool:
-        """Go on in a file, with all that memory has, after the disk refused; return whether it does now.
+    def look_for_file(self) -> None:
+        """Note it if the file is not there any more, or another one is in its place."""
+        if (
+            self.path is None
+            or self.home is not None
+            or self._opened_as is None
+            or is_same(self.path, self._opened_as)
+        ):
+            return
+        self.home, self.state = self.path, DELETED
+        _logger.error(
+            "the journal %s was deleted, or another file was put in its place; it is written anew", self.path
+        )
 
-        Offsets go on as they were. What was written before is in the file that was moved aside. It takes some 0.1 s
-        for as much as memory may hold.
+    def come_back(self) -> bool:
+        """Go on in a file, with all that memory or a deleted file has; return whether it does now.
+
+        Offsets go on as they were. What was written before the disk refused is in the file that was moved aside. It
+        takes some 0.1 s for as much as memory may hold.
         """
+        self.commit_tail()
         home, memory = self.home, self.db
         if home is None or memory is None:
             return False
+        if self.path is not None:
+            self.tail.close()  # it may be deleted as well
         first, last = self.first, self.last
         copied = False
         try:
@@ -172,6 +197,7 @@ class JournalStorage:
         self.files += 1
         self.tail.uncommitted = []  # what was to go into a file that is damaged is lost with it
         db = self.db = tables.open_file(path)
+        self._opened_as = stat_of(path)
         self.tail.open(path)
         self.notes = tables.notes(db, "")
         if tables.identity(db) is None:

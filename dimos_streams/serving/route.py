@@ -13,12 +13,14 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.text import parse_command
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problems import ProblemError
 from dimos_streams.serving.query_names import check_query, query_names
 
-_JSON = re.compile(r"application/([\w!#$&^.+-]+\+)?json", re.IGNORECASE | re.ASCII)
+_JSON = re.compile(r"application/(?!problem\+)([\w!#$&^.+-]+\+)?json", re.IGNORECASE | re.ASCII)
+"""Also types of a client's own, which are JSON by their names (RFC 6838). A problem is an answer: who sends one as a
+request has taken what was refused for what was asked for."""
 
 
 class _StrictJsonRequest(Request):
@@ -26,7 +28,7 @@ class _StrictJsonRequest(Request):
         """The body as JSON. Refused if it is not: NaN, too deep for recursion, half of a character."""
         body = await self.body()
         try:
-            return parse_json(body)
+            return parse_command(body)
         except ValueError as error:
             raise ProblemError(problem_kinds.BAD_JSON, f"the body is not JSON: {error}") from error
 

@@ -31,8 +31,8 @@ from dimos_streams.tool_stream.event import (
     REQUEST_BYTES,
     REQUESTS,
     Outcome,
+    arguments_object,
     check_names,
-    json_object,
     json_text,
     on_loss_of,
 )
@@ -214,7 +214,7 @@ def _read_call(channel: str, data: bytes) -> CallState | None:
     message = decode(SkillCall, data, channel=channel)
     if message.module:
         return None
-    arguments = redacted_data(json_object(message.arguments_json, channel, SkillCall.msg_name))
+    arguments = redacted_data(arguments_object(message.arguments_json, channel, SkillCall.msg_name))
     check_names(message, channel)
     if parent_of(message.call_id) not in ("", message.parent):
         why = f"the id of call {message.call_id!r} is of no child of {message.parent!r}, which asks for it"

@@ -66,6 +66,8 @@ class Ledger:
         self._unsolicited_bytes = 0
         self._new_unsolicited = Allowance(*_NEW_UNSOLICITED)
         self._known_from = float("-inf")
+        self._last_number = 0
+        """The number of the newest call."""
         self._entered_at = float("-inf")
         """The time at which events were last entered, on the monotonic clock."""
         self.ignored = 0
@@ -82,6 +84,7 @@ class Ledger:
             except ValidationError as error:
                 _log.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
                 continue
+            self._last_number = max(self._last_number, call.position[0])
             if call.state != CLOSED:
                 self.leases.grant(call.call_id, call.resources)
             if call.last_seq == 0:
@@ -113,10 +116,14 @@ class Ledger:
 
     def begin(self, call: CallState) -> None:
         """Enter a call that is about to be requested; its leases are its own from now on."""
-        call.events_from = self.journal.last_offset + 1
+        call.number, call.events_from = self._next_number(), self.journal.last_offset + 1
         self.save(call)
         self.leases.grant(call.call_id, call.resources)
         self.calls.add(call)
+
+    def _next_number(self) -> int:
+        self._last_number = max(clock.utime(), self._last_number + 1)
+        return self._last_number
 
     def save(self, *calls: CallState) -> None:
         """Keep what is new of calls besides their events."""
@@ -264,7 +271,7 @@ class Ledger:
             _log.warning("more open calls than can be looked after; event of call %r ignored", event.call_id)
             return None
         call = taken
-        call.unsolicited = True
+        call.unsolicited, call.number = True, self._next_number()
         self._account(call)
         self.leases.grant(call.call_id, call.resources)
         self.calls.add(call)

@@ -12,7 +12,7 @@ from dimos_streams.bridge.monitor.lanes import Lanes
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.secrets import redacted_data
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.text import parse_command
 from dimos_streams.errors import (
     DimosStreamsError,
     SkillArgumentError,
@@ -40,7 +40,7 @@ class Commands:
     async def carry_out(self, text: str, lanes: Lanes) -> bytes:
         """Carry out a command in its turn, and return the answer, which has no ``seq`` yet. Any text gets one."""
         try:
-            given = parse_json(text)
+            given = parse_command(text)
         except ValueError as error:
             return _error(None, "bad-json", f"not JSON: {error}")
         id = id_of(given)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dimos_streams.common.text import is_finite, parse_json
+from dimos_streams.common.text import is_finite, parse_command
 from dimos_streams.errors import UserError
 
 
@@ -32,7 +32,7 @@ def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Map
 
 def _json_object(text: str) -> dict[str, Any]:
     try:
-        value = parse_json(text)
+        value = parse_command(text)
     except ValueError as error:
         raise UserError(f"--args-json {text!r} is not JSON: {error}") from error
     if not isinstance(value, dict):

@@ -22,7 +22,7 @@ from dimos_streams.common.printable import LogFormatter, show_tracebacks
 from dimos_streams.common.process.collector import keep_all_that_is_there
 from dimos_streams.common.process.internal_error import logs_are_shown_by
 from dimos_streams.common.process.live_loop import run_live
-from dimos_streams.common.process.log_level import log_level
+from dimos_streams.common.process.log_settings import log_level
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import know_environment, redacted
 from dimos_streams.common.tasks import end_tasks

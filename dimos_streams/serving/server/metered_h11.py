@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from typing import Any
 
 import h11
@@ -16,6 +17,8 @@ class MeteredConnection(h11.Connection):
 
     allowance = 0
     needs_data = True
+    is_too_long = False
+    """True if what should have been the head of a request, or of a chunk, was longer than it may be."""
     _pieces = 0
 
     @property
@@ -45,4 +48,5 @@ class MeteredConnection(h11.Connection):
             return super().next_event()
         except h11.RemoteProtocolError as error:
             error.__traceback__ = None  # it has a frame in it that has the error
+            self.is_too_long = error.error_status_hint == HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE
             raise

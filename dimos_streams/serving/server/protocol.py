@@ -53,8 +53,10 @@ _TOO_MANY = last_word(
 )
 _BAD_HTTP = last_word(
     problem_kinds.BAD_HTTP,
-    f"this is not a request in HTTP/1.1, its line and headers have more than {MAX_HEAD} bytes, or it has both"
-    " Content-Length and Transfer-Encoding",
+    "this is not a request in HTTP/1.1, or it has both Content-Length and Transfer-Encoding",
+)
+_TOO_LONG = last_word(
+    problem_kinds.BAD_HTTP, f"its line and headers, or the head of a chunk, have more than {MAX_HEAD} bytes"
 )
 
 
@@ -229,7 +231,7 @@ class BoundedProtocol(H11Protocol):
             if self.conn.too_many_pieces:
                 self.end_with(_TOO_MANY)
             else:
-                self.end_with(_BAD_HTTP)
+                self.end_with(_TOO_LONG if self.conn.is_too_long else _BAD_HTTP)
         else:  # it was answered, and what it still sends is no HTTP
             self.transport.close()
 

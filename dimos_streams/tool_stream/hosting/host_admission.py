@@ -11,7 +11,7 @@ from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.skill import OnLoss, SkillSpec
 from dimos_streams.tool_stream.arguments.schemas import check_size
 from dimos_streams.tool_stream.audience import refusal
-from dimos_streams.tool_stream.event import CALLS, json_object, on_loss_of
+from dimos_streams.tool_stream.event import CALLS, arguments_object, on_loss_of
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.settings_change import SET
 
@@ -24,7 +24,7 @@ _MAX_OPEN = 1000
 def read_call(message: SkillCall) -> tuple[dict[str, Any], OnLoss | None]:
     """Return the arguments of a call and its ``on_loss``. Raises ``CallRejectedError`` if they are invalid."""
     try:
-        return json_object(message.arguments_json, CALLS, SkillCall.msg_name), on_loss_of(message, CALLS)
+        return arguments_object(message.arguments_json, CALLS, SkillCall.msg_name), on_loss_of(message, CALLS)
     except MessageError as error:
         given = f"arguments_json is {shortened(repr(message.arguments_json), MAX_SHOWN)}"
         raise CallRejectedError(

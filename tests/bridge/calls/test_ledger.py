@@ -175,6 +175,7 @@ def test_the_journal_keeps_of_a_call_what_outlives_the_bridge() -> None:
     assert {name: record.pop(name) for name in seen} == seen
     assert record == {
         "key": None,
+        "number": 0,
         "events_from": 0,
         "by_agent": False,
         "journalled": True,

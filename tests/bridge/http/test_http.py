@@ -169,9 +169,13 @@ def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
         assert internal["detail"] == expected
 
 
+_TWICE = b'{"skill": "at_once", "arguments": {"value": 1, "value": 2}}'
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "body", [b"{", b"", b"[]", b"nonsense", b"\xff", b"[" * 100_000, b'{"skill": NaN}', b"1" * 5000]
+    "body",
+    [b"{", b"", b"[]", b"nonsense", b"\xff", b"[" * 100_000, b'{"skill": NaN}', b"1" * 5000, _TWICE],
 )
 def test_bodies_that_are_no_json_are_refused(body: bytes) -> None:
     with served() as bridge:

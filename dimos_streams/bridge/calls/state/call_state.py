@@ -66,6 +66,9 @@ class CallState:
 
     key: str | None = None
     """The idempotency key with which it was begun."""
+    number: int = 0
+    """Its number among the calls that have begun: the time in µs, or where the clock was set back one more than that
+    of the call before; 0 if it has none."""
     events_from: int = 0
     """The journal's next offset when it began: its events have that one or later ones. 0 if that is not known."""
     by_agent: bool = False
@@ -145,6 +148,11 @@ class CallState:
             self.state, self.outcome, self.closed_utime = CLOSED, event.outcome, event.utime
             self.result = event.data.get("result")
             self.cancel, self.progress = None, {}
+
+    @property
+    def position(self) -> tuple[int, str]:
+        """Its position among all calls, oldest first."""
+        return self.number or self.requested_utime, self.call_id
 
     @property
     def size(self) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Iterator
+from operator import attrgetter
 
 from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 from dimos_streams.tool_stream.family import ancestors_of
@@ -47,7 +48,7 @@ class Calls:
     def __iter__(self) -> Iterator[CallState]:
         """Iterate over the calls, oldest first."""
         closed = (call for kept in self._kept for call in kept.calls.values())
-        return iter(sorted([*closed, *self._open.values()], key=lambda call: call.requested_utime))
+        return iter(sorted([*closed, *self._open.values()], key=attrgetter("position")))
 
     def get(self, call_id: str) -> CallState | None:
         """One call, None if it is not remembered."""
