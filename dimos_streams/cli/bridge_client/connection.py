@@ -50,8 +50,6 @@ class BridgeAddress:
 
     url: str
     token: str | None = None
-    elsewhere: str = ""
-    """The machine that has the bridge of the run here, if that is one of several and does not know the URL."""
     run: RunRecord | None = field(default=None, compare=False)
     """The run of this machine whose bridge it is; None if nobody knows that."""
     is_guess: bool = False
@@ -136,11 +134,6 @@ class BridgeAddress:
         return f"what answers at {self.url} is no bridge, or refuses us: {status}"
 
     def _unreachable(self, reason: str) -> str:
-        if self.elsewhere:
-            return (
-                f"no bridge answers at {self.url}: that of the run here is on machine {self.elsewhere!r}; start its"
-                " part there, or give --url, or start this part with --bridge URL"
-            )
         return (
             f"no bridge answers at {self.url} ({reason[:1].lower()}{reason[1:]}): start a run with"
             " `dimos-streams run BLUEPRINT`, or name another bridge with --url or"
@@ -159,16 +152,17 @@ def _type_of(response: requests.Response) -> str:
 
 def find_bridge(choice: BridgeChoice) -> BridgeAddress:
     """Return the bridge of a choice: that of the run, URL or port that it names, else that of the newest living run
-    with one, which is said if there are several, else the one at the usual port.
+    with one, which is said if there are several; if no run lives, the one at the usual port, which is said, too: it
+    may be anybody's, and a robot moves by it.
 
     A living run's token is used if none is given. Raises ``UserError`` for a choice that contradicts itself, and for
-    a run that has no bridge.
+    runs that have no bridge, named or not.
     """
     choice.check()
     if choice.run is not None:
         record = find_run(choice.run)
         if (address := bridge_of_run(record, choice.token)) is None:
-            raise UserError(f"run {record.run_id} has no bridge that could be asked")
+            raise _bridgeless(record)
         return address
     if choice.url is not None:
         return BridgeAddress(bridge_url(choice.url), choice.token)
@@ -193,9 +187,23 @@ def _bridge_here(port: int | None, token: str | None) -> BridgeAddress:
         if (address := bridge_of_run(run, token)) is not None:
             newest_of([run, *(each for each in living if each.bridge_url not in (None, run.bridge_url))])
             return address
-    elsewhere = next((run.bridge_on for run in living if run.bridge_on), "")
-    is_guess = port is None and not living
-    return BridgeAddress(f"http://127.0.0.1:{port or BRIDGE_PORT}", token, elsewhere, is_guess=is_guess)
+    if port is not None:
+        return BridgeAddress(f"http://127.0.0.1:{port}", token)
+    if living:
+        raise _bridgeless(living[0])
+    usual = BridgeAddress(f"http://127.0.0.1:{BRIDGE_PORT}", token, is_guess=True)
+    note(f"no run of yours lives: whatever bridge answers at {usual.url} is asked")
+    return usual
+
+
+def _bridgeless(run: RunRecord) -> UserError:
+    text = f"run {run.run_id} has no bridge that could be asked"
+    if run.bridge_on:
+        text += (
+            f": it is on machine {run.bridge_on!r}; start its part there, or give --url, or start this part with"
+            " --bridge URL"
+        )
+    return UserError(text)
 
 
 @asynccontextmanager
