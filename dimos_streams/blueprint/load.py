@@ -13,7 +13,8 @@ from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 from dimos_streams.common.importing import import_attribute
 from dimos_streams.common.process.nearby import command_with
-from dimos_streams.documents.document import display_path, read_document
+from dimos_streams.common.real_path import real_path
+from dimos_streams.documents.document import display_path, read_document, refuse_broken_link
 from dimos_streams.errors import UserError
 from dimos_streams.module import Module
 
@@ -92,7 +93,8 @@ class _Loader:
 
     def load(self, path: Path) -> Draft:
         """The draft of a file. Raises ``UserError``."""
-        path = path.resolve()
+        refuse_broken_link(path)
+        path = real_path(path)
         if path in self._reading:
             circle = (*self._reading[self._reading.index(path) :], path)
             way = " -> ".join(map(display_path, circle))
