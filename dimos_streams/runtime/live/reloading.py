@@ -66,7 +66,7 @@ async def written(directories: frozenset[Path], stop: asyncio.Event) -> AsyncIte
 
 def _real(path: str) -> Path:
     """Return the real path, as the processes name a file even if they reached it through a link."""
-    return real_path(path)
+    return real_path(Path(path))
 
 
 class Reloader:
