@@ -262,14 +262,17 @@ def find_bus_url(given: str | None) -> str:
 
 def living_runs(selector: str | None = None) -> list[RunRecord]:
     """Return the living runs with an id, blueprint, process id or machine, or all, newest first. Raises
-    ``NoRunError`` if none lives, and ``UserError`` if none that lives is called so."""
+    ``NoRunError`` if none lives, and ``UserError`` if none that lives is called so; they say how the one has ended
+    that was called so, if it is kept."""
     from dimos_streams.runtime.registry import runs
 
-    if not (living := runs()):
-        raise NoRunError(f"no run lives{_last_ended()}")
-    if not (meant := runs_called(selector, living)):
-        raise UserError(f"no living run is called {selector!r} (living: {', '.join(run.run_id for run in living)})")
-    return meant
+    if meant := runs_called(selector, living := runs()):
+        return meant
+    ended = "" if selector is None else _ended_called(selector)
+    if not living:
+        raise NoRunError(f"no run lives{ended or _last_ended()}")
+    known = ", ".join(run.run_id for run in living)
+    raise UserError(f"no living run is called {selector!r} (living: {known}){ended}")
 
 
 def find_run(selector: str | None, *, alone: bool = False) -> RunRecord:
@@ -279,6 +282,12 @@ def find_run(selector: str | None, *, alone: bool = False) -> RunRecord:
     if alone and selector is not None:
         refuse_several(meant, selector)
     return newest_of(meant, selector)
+
+
+def _ended_called(selector: str) -> str:
+    from dimos_streams.cli.bridge_client.ended import ended_called
+
+    return ended_called(selector)
 
 
 def _last_ended() -> str:
