@@ -67,6 +67,16 @@ def test_a_class_that_is_no_module(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
+    ("reference", "kind"),
+    [("json:loads", "function"), ("json:JSONDecoder", "the class JSONDecoder"), ("sys:path", "list")],
+)
+def test_what_is_no_module_is_named_by_its_kind(write: Write, reference: str, kind: str) -> None:
+    """Its own words for itself may have an address in them, or be very long."""
+    [line] = found_in(write, f"modules:\n  a: {{type: '{reference}'}}\n")
+    assert line.endswith(f"'{reference}' is not a Module class but {kind}")
+
+
+@pytest.mark.parametrize(
     ("package", "how"),
     [
         ("mujoco", "pip install 'dimos-streams[sim]'"),
