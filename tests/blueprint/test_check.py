@@ -382,6 +382,7 @@ def test_python_blueprints_have_places_too() -> None:
 @pytest.mark.parametrize(
     ("name", "machine", "ok"),
     [("n" * 200, None, True), ("é" * 101, None, False), ("n" * 99, "m" * 100, True), ("n" * 100, "m" * 100, False)],
+    ids=["as long as can be", "too many bytes", "with a machine", "too long with a machine"],
 )
 def test_runs_of_what_is_checked_can_have_its_name(name: str, machine: str | None, ok: bool) -> None:
     camera = module(toy_modules.Camera)
