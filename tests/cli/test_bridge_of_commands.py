@@ -40,6 +40,19 @@ def test_a_living_run_without_a_bridge_is_never_taken_for_another_at_the_usual_p
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.parametrize("bridge_on", ["", "brain-side"])
+def test_a_newer_run_without_a_bridge_is_passed_over_with_a_word_unless_it_is_a_part(
+    bridge_on: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = living_record().model_copy(update={"port": 9})
+    registry.write(old)
+    new = living_record().model_copy(update={"port": None, "bridge_on": bridge_on})
+    registry.write(new)
+    assert find_bridge(BridgeChoice()).url == "http://127.0.0.1:9"
+    said = f"run {new.run_id} is newer and has no bridge: {old.run_id} is asked\n"
+    assert capsys.readouterr().err == ("" if bridge_on else said)
+
+
 def test_where_no_run_lives_it_is_said_which_bridge_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
     usual = f"http://127.0.0.1:{BRIDGE_PORT}"
     said = f"no run of yours lives: whatever bridge answers at {usual} is asked\n"

@@ -183,8 +183,11 @@ def _bridge_here(port: int | None, token: str | None) -> BridgeAddress:
         if port is None:
             raise
         living = []  # with an address nothing of them is needed, but for a token that was not given
-    for run in living:
+    for number, run in enumerate(living):
         if (address := bridge_of_run(run, token)) is not None:
+            for newer in living[:number]:
+                if not newer.bridge_on:  # else it is a part, and the bridge may well be its own
+                    note(f"run {newer.run_id} is newer and has no bridge: {run.run_id} is asked")
             newest_of([run, *(each for each in living if each.bridge_url not in (None, run.bridge_url))])
             return address
     if port is not None:
