@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from dimos_streams.blueprint.checks.delivery_check import idle_deliveries, late_deliveries
 from dimos_streams.blueprint.checks.message_check import message_problems
+from dimos_streams.blueprint.checks.name_check import long_names
 from dimos_streams.blueprint.checks.robot_check import contradictions
 from dimos_streams.blueprint.checks.skill_check import (
     colliding_skills,
@@ -71,6 +72,7 @@ def check_draft(draft: Draft) -> list[Problem]:
         problems += _module_problems(spec, classes[name])
     problems += _external_problems(blueprint)
     problems += machine_problems(blueprint)
+    problems += long_names(blueprint)
     known = blueprint.model_copy(update={"modules": {name: blueprint.modules[name] for name in classes}})
     problems += _joint_problems(known, classes, whole=draft.whole and len(known.modules) == len(blueprint.modules))
     return list(dict.fromkeys(problems))

@@ -11,7 +11,7 @@ from pydantic import PydanticUserError, ValidationError
 from pydantic_core import ErrorDetails
 
 from dimos_streams.blueprint.model import ModuleSpec
-from dimos_streams.common.importing import how_to_get, import_attribute
+from dimos_streams.common.importing import how_to_get, import_attribute, kind_of
 from dimos_streams.common.invalid import what_is_wrong
 from dimos_streams.common.process.own_code import raised_at, show_if_debugging
 from dimos_streams.common.secrets import know_settings
@@ -145,7 +145,7 @@ def import_module_class(reference: str, beside: str = "") -> type[Module]:
     """The class that ``"package.module:Class"`` names. Raises ``UserError``; see ``import_attribute``."""
     found = import_attribute(reference, beside)
     if not (isinstance(found, type) and issubclass(found, Module)):
-        raise UserError(f"{reference!r} is not a Module class but {found!r}")
+        raise UserError(f"{reference!r} is not a Module class but {kind_of(found)}")
     try:
         inspect.signature(found).bind({}, name="", context=None)
     except TypeError as error:

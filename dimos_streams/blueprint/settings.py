@@ -126,7 +126,10 @@ def _set(spec: ModuleSpec, path: list[str], text: str, source: str) -> ModuleSpe
     know_settings(text, telling_name(field))  # before something is said of it
     changed = spec.configured(field, _parsed(text), source)
     plain = spec.configured(field, text, source)
-    return plain if _misfits(changed, field) and not _misfits(plain, field) else changed
+    if not _misfits(changed, field):
+        return changed
+    # The null that an empty text means as YAML is not what was given.
+    return changed if text.strip() and _misfits(plain, field) else plain
 
 
 def _parsed(text: str) -> Any:

@@ -103,6 +103,12 @@ def test_values_are_yaml(text: str, value: Any) -> None:
         assert apply_settings(ROBOT, None, [f"camera.rate_hz={text}"]).modules["camera"].config["rate_hz"] == value
 
 
+def test_an_empty_text_that_does_not_fit_is_named_as_it_was_given() -> None:
+    for environment, assignments in (({"DIMOS_STREAMS__WALK__DISTANCE_M": ""}, []), ({}, ["walk.distance_m="])):
+        with pytest.raises(BlueprintError, match=r"distance_m: it must be a number \(given: ''\)"):
+            apply_settings(ROBOT, environment, assignments)
+
+
 def test_settings_that_only_fit_together_are_judged_together() -> None:
     found = apply_settings(ROBOT, None, ["walk.slow_m=2", "walk.fast_m=3"])
     assert found.modules["walk"].config["slow_m"] == 2

@@ -53,7 +53,7 @@ async def ask_part(address: BridgeAddress, machine: str, skill: str, arguments: 
     machines = await machines_at(address)
     if machine not in machines:
         known = ", ".join(machines) or "none: the run is not one of several machines"
-        raise UserError(f"no machine {machine!r}{suggest(machine, machines)} is known at {address.url} ({known})")
+        raise UserError(f"no machine {machine!r} is known at {address.url}{suggest(machine, machines)} ({known})")
     if not machines[machine]:
         raise DimosStreamsError(
             f"machine {machine!r} is not heard by the bridge at {address.url}: try again, or there"
