@@ -16,9 +16,9 @@ from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.time import header
 from dimos_streams.recording.metadata import CHANNEL, describe
 from dimos_streams.recording.selection import Selection
-from dimos_streams.regression.changed_settings import changed_settings
 from dimos_streams.regression.replay import ReplayOptions, recorded_blueprint, replay
 from dimos_streams.regression.report import Report
+from dimos_streams.regression.settings.changed_settings import changed_settings
 from dimos_streams.regression.tolerances import EXACT, Tolerances
 from tests.cli.blueprints import asking_a_vision_model
 from tests.perception.chat_server import chat_server
