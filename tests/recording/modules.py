@@ -44,6 +44,14 @@ class Raises(FollowPerson):
 
 class PickerConfig(ModuleConfig):
     gain: Annotated[float, Live] = 0.5
+    near: frozenset[str] = frozenset(map(str, range(20)))
+    token: str = "a-secret-of-the-class"
+
+
+class ChangedPickerConfig(PickerConfig):
+    """The same with another default."""
+
+    gain: Annotated[float, Live] = 0.6
 
 
 class Picker(Module):
