@@ -72,6 +72,17 @@ def config_problems(
     return [*problems, *_hook_problems(spec, cls, config, unfit=bool(faults))]
 
 
+def config_warnings(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -> Iterator[Problem]:
+    """Yield a warning for each thing that a module says may be wrong with its config."""
+    try:
+        faults = [ConfigFault(tuple(map(str, path)), str(text)) for path, text in cls.possible_faults(config)]
+    except Exception as error:
+        yield failing_hook(spec, "possible_faults", error, "pairs of a path and a text")
+        return
+    for path, text in faults:
+        yield Problem(f"module {spec.name!r}: {text}", _judged_at(spec, *path), "warning")
+
+
 def _hook_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig, *, unfit: bool) -> Iterator[Problem]:
     """Yield a problem for each of a class's other answers to a config that fails. That of one that is ``unfit`` may
     refuse it with a ``UserError``."""
