@@ -25,6 +25,7 @@ from dimos_streams.agent.skill_watch import too_many, unmatched
 from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
+from dimos_streams.documents.problem import problems_of
 from dimos_streams.errors import UserError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.nav_msgs import Odometry
@@ -82,7 +83,7 @@ class Agent(OperatorSkills):
             try:
                 load(name)
             except UserError as error:
-                yield ConfigFault(path, str(error))
+                yield from (ConfigFault(path, str(problem)) for problem in problems_of(error, ""))
 
     @classmethod
     def skill_warnings(

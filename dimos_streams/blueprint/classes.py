@@ -16,7 +16,7 @@ from dimos_streams.common.invalid import what_is_wrong
 from dimos_streams.common.process.own_code import raised_at, show_if_debugging
 from dimos_streams.common.secrets import know_settings
 from dimos_streams.documents.fields import fields_at, takes_null
-from dimos_streams.documents.problem import BlueprintError, Problem, fault, placed
+from dimos_streams.documents.problem import BlueprintError, Problem, either, fault, placed
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
 from dimos_streams.skill import SkillSpec, skills_of
@@ -193,14 +193,12 @@ def _unfit_values(spec: ModuleSpec, expected: type[ModuleConfig], error: Validat
     for detail in error.errors():
         values.setdefault(placed(detail, spec.config)["loc"], []).append(detail)
     for loc, details in values.items():
+        path = [str(part) for part in loc]
         wanted = [what_is_wrong(detail) for detail in details]
-        alike = all(each.startswith(_MUST_BE) for each in wanted)
-        if len(wanted) == 1 or not loc or not alike or any(detail["type"] in _NO_LIST for detail in details):
+        text = either([*wanted, *["it must be null"] * (len(wanted) > 1 and takes_null(expected, path))])
+        if not text or not loc or any(detail["type"] in _NO_LIST for detail in details):
             yield from (_config_problem(spec, expected, detail) for detail in details)
             continue
-        path = [str(part) for part in loc]
-        kinds = [each.removeprefix(_MUST_BE) for each in wanted] + ["null"] * takes_null(expected, path)
-        text = f"{_MUST_BE}{', '.join(kinds[:-1])} or {kinds[-1]}"
         yield Problem(f"module {spec.name!r}: {fault({**details[0], 'loc': loc}, text)}", spec.where("config", *path))
 
 
@@ -225,5 +223,4 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
     return Problem(f"module {spec.name!r}: {fault(detail)}", where)
 
 
-_MUST_BE = "it must be "
 _NO_LIST = ("list_type", "tuple_type")
