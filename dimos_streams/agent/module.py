@@ -105,6 +105,7 @@ class Agent(OperatorSkills):
 
     async def start(self) -> None:
         """See ``Module``. Raises ``UserError`` for a model or a gate that does not exist."""
+        await self._load_for(self.config.model, *(agent.model for agent in self.config.agents.values()))
         run_dir = self.context.run_dir
         record_dir = run_dir / FOLDER if run_dir else None
         self._gateway = self._choose_gateway()
