@@ -25,7 +25,7 @@ from dimos_streams.blueprint.checks.wiring_check import (
 )
 from dimos_streams.blueprint.classes import (
     config_problems,
-    hook_problems,
+    config_warnings,
     missing_packages,
     module_class,
     module_config,
@@ -146,7 +146,7 @@ def _module_problems(spec: ModuleSpec, cls: type[Module]) -> Iterator[Problem]:
         yield from error.problems
     else:
         yield from config_problems(spec, cls, config)
-        yield from hook_problems(spec, cls, config)
+        yield from config_warnings(spec, cls, config)
     for missing in missing_packages(cls):
         yield Problem(f"module {spec.name!r}: {missing}", spec.where("type"))
     yield from _remap_problems(spec, cls)

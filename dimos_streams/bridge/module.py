@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import importlib
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -21,7 +21,7 @@ from dimos_streams.common.process.disk import trouble_with
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.journal import JOURNAL_FILE, Journal
-from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
 from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -81,6 +81,12 @@ class Bridge(Module):
     def listens_at(cls, config: BridgeConfig) -> tuple[str, int] | None:
         """See ``Module``."""
         return None if config.http is False or not config.port else (config.host, config.port)
+
+    @classmethod
+    def possible_faults(cls, config: BridgeConfig) -> Iterator[ConfigFault]:
+        """See ``Module``: files without which nothing is shipped to the fleet hub; they may be written later."""
+        if config.hub is not None:
+            yield from (ConfigFault(("hub", name), text) for name, text in config.hub.missing_files().items())
 
     @property
     def url(self) -> str:

@@ -207,6 +207,7 @@ def test_a_check_of_an_authors_own_that_fails(
         ("needed_inputs", "cls, config", "names of inputs"),
         ("longest_gaps", "cls, config", "seconds by input"),
         ("skill_warnings", "cls, config, name, skills", "pairs of a path and a text"),
+        ("possible_faults", "cls, config", "pairs of a path and a text"),
         ("configured_skills", "cls, config", "skills by name"),
     ],
 )

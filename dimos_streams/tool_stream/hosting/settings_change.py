@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError, SettingsError
 from dimos_streams.live_settings import MAX_LIVE, STATE, Change, changes, shown_secrets, with_assignments
 from dimos_streams.module import MAX_STATE, Module, ModuleConfig
@@ -69,6 +70,17 @@ def state_json(module: Module) -> str:
     own = json.loads(module.state_json) if module.state_json else {}
     text = json.dumps({**own, STATE: module.live_values}, separators=(",", ":"), ensure_ascii=False)
     return text if len(text.encode()) <= MAX_STATE else module.state_json
+
+
+def kept_assignments(state: str) -> dict[str, str]:
+    """Return what differs from a module's blueprint according to the state that it reports, as the texts that assign
+    it; empty if that says nothing of it, or can't be read."""
+    try:
+        reported = parse_json(state) if state else {}
+    except ValueError:
+        return {}
+    values = reported.get(STATE) if isinstance(reported, Mapping) else None
+    return as_assignments(values) if isinstance(values, Mapping) else {}
 
 
 def settings_skill() -> SkillSpec:
