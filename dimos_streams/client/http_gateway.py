@@ -7,7 +7,7 @@ import logging
 import random
 import secrets
 import threading
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
@@ -29,7 +29,7 @@ from dimos_streams.common.secrets import checked, know
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import CallInDoubtError, NoAnswerError, SkillError
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.gateway import CallTerms, CallView, JournalEntry, OfferedSkill
+from dimos_streams.tool_stream.gateway import MAX_ENDED_AT_ONCE, CallTerms, CallView, JournalEntry, OfferedSkill
 
 if TYPE_CHECKING:
     import requests
@@ -181,6 +181,13 @@ class HttpGateway:
         """See ``SkillGateway``. At a hub several robots may have chosen one id; ``robot`` says whose it is."""
         query = f"?{urlencode({'robot': robot})}" if robot else ""
         await self._request("POST", f"/calls/{quote(call_id, safe='')}/cancel{query}", {"reason": reason})
+
+    async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
+        """See ``SkillGateway``."""
+        ids = list(call_ids)
+        for first in range(0, len(ids), MAX_ENDED_AT_ONCE):
+            batch = ids[first : first + MAX_ENDED_AT_ONCE]
+            await self._request("POST", "/calls/cancel", {"calls": batch, "reason": reason, "wait_s": 0.0})
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""
