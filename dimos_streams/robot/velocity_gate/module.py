@@ -144,16 +144,16 @@ class VelocityGate(Module):
             self.logic.listen(now)
 
     async def _recall(self) -> None:
-        """Hold for those for whom the gate before held, or for all where that can't be known."""
+        """Hold for those for whom the gate before held, and let nothing move where others may have held as well."""
         run_dir = self.context.run_dir
         self._file = HoldFile(run_dir, self.name) if run_dir is not None and self.hold.wired else None
         if self._file is None:
             return
         holds = await in_own_thread(self._file.load, clock.monotonic())
         now = clock.monotonic()
-        if holds is None:
+        if not self._file.complete:
             self.logic.listen(now, MAX_VALID_S)
-        for hold in holds or ():
+        for hold in holds:
             self.logic.holds.update(hold, now)
 
     def _write_down(self, now: float) -> None:

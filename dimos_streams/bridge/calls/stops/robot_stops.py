@@ -66,18 +66,21 @@ class RobotStops:
         self._bus = bus
         self._beat = HoldBeat(STOP_ROBOT, reason=STOPPED)
         self._gates = GateWatch(directory, lambda namespace: self._state.covering(namespace))
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Take up the orders of an earlier life of the bridge, and hold at once what is stopped."""
         self._state = self._file.load()
-        self._task = asyncio.get_running_loop().create_task(self._beat.run(self._hold), name="stopped robots")
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._beat.run(self._hold), name="stopped robots"),
+            loop.create_task(self._file.probe(), name="disk of the stops"),
+        ]
 
     async def stop(self) -> None:
         """Send nothing more; gates go on for ``MAX_VALID_S``. Twice is fine."""
-        task, self._task = self._task, None
-        if task is not None:
-            await end_tasks(task)
+        tasks, self._tasks = self._tasks, []
+        await end_tasks(*tasks)
         await self._file.close()
 
     def check(self, call: CallState, module: ModuleView, skill: SkillInfo) -> None:
@@ -165,6 +168,10 @@ class RobotStops:
             held=view.held,
             not_held=view.not_held,
         )
+
+    def lost(self) -> list[str]:
+        """The orders that are lost, or may be, because they can't be written down."""
+        return self._file.lost()
 
     def lingering(self) -> list[GoingOn]:
         """Calls that were asked to end and go on all the same, for longer than ``CANCEL_OVERDUE_S``."""
