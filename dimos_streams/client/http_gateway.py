@@ -6,7 +6,7 @@ import contextlib
 import logging
 import random
 import secrets
-from collections.abc import AsyncGenerator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Collection, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
@@ -26,7 +26,7 @@ from dimos_streams.common.secrets import checked, know
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import CallInDoubtError, NoAnswerError, SkillError
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.gateway import CallTerms, CallView, JournalEntry, OfferedSkill
+from dimos_streams.tool_stream.gateway import MAX_ENDED_AT_ONCE, CallTerms, CallView, JournalEntry, OfferedSkill
 
 if TYPE_CHECKING:
     import requests
@@ -173,6 +173,14 @@ class HttpGateway:
         query = f"?{urlencode({'robot': robot})}" if robot else ""
         path = f"/calls/{quote(call_id, safe='')}/cancel{query}"
         self._requests.content(await self._requests.post(path, {"reason": reason}))
+
+    async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
+        """See ``SkillGateway``."""
+        ids = list(call_ids)
+        for first in range(0, len(ids), MAX_ENDED_AT_ONCE):
+            batch = ids[first : first + MAX_ENDED_AT_ONCE]
+            body = {"calls": batch, "reason": reason, "wait_s": 0.0}
+            self._requests.content(await self._requests.post("/calls/cancel", body))
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Collection, Mapping
 from typing import Any, Unpack
 
 from dimos_streams.client.iterators import closing
@@ -34,6 +34,10 @@ class LocalGateway:
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillGateway``."""
         await self._gateway().cancel(call_id, reason)
+
+    async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
+        """See ``SkillGateway``."""
+        await self._gateway().cancel_calls(call_ids, reason)
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""

@@ -25,6 +25,9 @@ HOLD_PERIOD_S: Final = 0.2
 """Maximum time, in seconds, between two messages of somebody who holds."""
 HOLDS_KNOWN_AFTER_S: Final = 2.5 * HOLD_PERIOD_S
 """Time, in seconds, of listening after which a reader knows who holds, even if one message got lost."""
+MIN_VALID_S: Final = HOLDS_KNOWN_AFTER_S
+"""Minimum time, in seconds, for which a hold counts unrepeated: when it lapses, whoever else holds in its source's
+name has had time to repeat that."""
 MAX_VALID_S: Final = 60.0
 """Maximum time, in seconds, for which a hold counts unrepeated. Nobody could let go of it after a crash; but a holder
 that hangs, or that a busy machine keeps from its processor, is back within that time and holds again."""
@@ -59,7 +62,7 @@ class _Newest:
     """The last message since then that was skipped because it is older, None if none was."""
 
     def holds(self, now: float) -> bool:
-        return self.message.hold and now - self.at <= min(self.message.valid_s, MAX_VALID_S)
+        return self.message.hold and now - self.at <= min(max(self.message.valid_s, MIN_VALID_S), MAX_VALID_S)
 
     def outdates(self, message: Hold, now: float) -> bool:
         """Return whether a message that comes now is older. A restarted source counts anew, but its clock has gone
@@ -75,7 +78,8 @@ class HoldTable:
     """The sources that hold the robot still. Time is handed in, in seconds of any clock that does not go back; it is
     the reader's own, so no clock of another machine matters.
 
-    A hold that wants to count for longer than ``MAX_VALID_S`` counts for that time. One that is damaged is skipped:
+    A hold that wants to count for longer than ``MAX_VALID_S`` counts for that time, and one for less than
+    ``MIN_VALID_S`` for that. One that is damaged is skipped:
     its source is not a name, or ``valid_s`` is not finite, not more than 0 or more than an hour; a release may say 0.
     Both show in a limited line in the log and in ``note``. A message is skipped silently if a newer one of its source
     came before, but not two in a row.

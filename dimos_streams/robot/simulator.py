@@ -18,6 +18,7 @@ from dimos_streams.messages.sensor_msgs import CameraInfo, Image, LaserScan
 from dimos_streams.messages.std_msgs import Header, String
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header
+from dimos_streams.messages.velocities import is_sound
 from dimos_streams.module import ConfigFault, Module, ModuleConfig
 from dimos_streams.robot import sensor_messages
 from dimos_streams.robot.completeness import until_complete
@@ -171,8 +172,7 @@ class Simulator(Module):
         message, age = self.cmd_vel.latest, self.cmd_vel.age()
         if message is None or age is None or age > self.config.cmd_timeout_s:
             return STILL
-        values = (message.linear.x, message.linear.y, message.angular.z)
-        return Velocity(*values) if all(math.isfinite(value) for value in values) else STILL
+        return Velocity(message.linear.x, message.linear.y, message.angular.z) if is_sound(message) else STILL
 
     def _happen(self, event: SceneEvent) -> None:
         if event.hide is not None:

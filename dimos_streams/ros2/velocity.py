@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from dimos_streams.messages.geometry_msgs import Twist
-from dimos_streams.messages.velocities import PARTING_ZEROS
+from dimos_streams.messages.velocities import PARTING_ZEROS, is_sound
 
 _HELD_UP_S = 0.5
 """The longest time, in seconds, that a module may be held up; later it finds velocities that are no longer meant."""
@@ -55,7 +55,7 @@ class VelocityRelay:
         velocity, self._newest = self._newest, None
         if velocity is not None:
             self._at = now
-            if not free or now < self._deaf_until or not _is_sound(velocity):
+            if not free or now < self._deaf_until or not is_sound(velocity):
                 velocity = Twist()
             self._moving, self._zeros = velocity != Twist(), 0
             return velocity
@@ -65,8 +65,3 @@ class VelocityRelay:
             return None
         self._zeros -= 1
         return Twist()
-
-
-def _is_sound(velocity: Twist) -> bool:
-    parts = (velocity.linear, velocity.angular)
-    return all(math.isfinite(value) for part in parts for value in (part.x, part.y, part.z))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import AsyncGenerator, Coroutine, Mapping, MutableMapping
+from collections.abc import AsyncGenerator, Collection, Coroutine, Mapping, MutableMapping
 from typing import Any, TypeVar, Unpack
 
 from pydantic_core import from_json
@@ -56,6 +56,10 @@ class PartGateway:
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillGateway``."""
         await self._ask(self._broker().cancel(call_id, reason))
+
+    async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
+        """See ``SkillGateway``."""
+        await self._ask(self._broker().cancel_calls(call_ids, reason))
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""

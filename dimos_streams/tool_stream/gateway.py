@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, Literal, Protocol, TypedDict, Unpack, runtime_checkable
 
@@ -16,6 +16,9 @@ ENDS_ITS_OWN = (
     ", and what a model asks for takes the place of calls of its own agent only: an operator can end that one"
 )
 """The end of the refusal of a call that was to take the place of somebody else's."""
+
+MAX_ENDED_AT_ONCE: Final = 1000
+"""Maximum number of calls that one request may ask to end."""
 
 
 def theirs_to_end(call: CallView, instead: str) -> str:
@@ -124,6 +127,10 @@ class SkillGateway(Protocol):
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """Ask a call to end. A closed call is fine; raises ``UnknownCallError`` for an unknown one."""
+
+    async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
+        """Ask calls to end, however many, in one request that does not wait for that. Those that are not known any
+        more have ended."""
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """Return the calls that the broker remembers, oldest first."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Collection
 from dataclasses import dataclass, field
 
 import pytest
@@ -27,10 +27,21 @@ class FaultyLine(Line):
     cancelling: Refused = lambda count, call_id: False
     listing: Refused = lambda count, call_id: False
     requests: list[str] = field(default_factory=list)
+    batches: list[int] = field(default_factory=list)
+    """The numbers of calls that requests have asked to end."""
 
-    async def cancel(self, call_id: str, reason: str) -> None:
-        self._try("cancel", self.cancelling, call_id)
-        await super().cancel(call_id, reason)
+    async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
+        """What fails for one call does so when the others have been asked."""
+        self.batches.append(len(call_ids))
+        errors: list[SkillUnavailableError] = []
+        for call_id in call_ids:
+            try:
+                self._try("cancel", self.cancelling, call_id)
+                await self.bridge.cancel(call_id, reason)
+            except SkillUnavailableError as error:
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         self._try("calls", self.listing, "")
@@ -110,6 +121,28 @@ async def test_a_look_that_fails_is_taken_again_and_no_call_has_ended_by_it() ->
         assert looking != deaf
 
 
+async def test_a_crowd_is_ended_by_one_request_and_the_answer_counts_it() -> None:
+    scene = Scene()
+    async with scene.rig() as rig:
+        await scene.begin(*["look"] * 700)
+        scene.line.requests.clear()
+        said = await stopped(rig)
+        assert await scene.running() == []
+        assert scene.line.batches == [700]
+        assert scene.line.requests.count("calls") == 2, "before and after"
+        assert said.startswith("stopped: 700 calls ended (also look of script, ")
+        assert ", and 690 more); the robot was " in said
+
+
+async def test_a_crowd_that_can_not_be_ended_is_counted_as_well() -> None:
+    scene = Scene()
+    async with scene.rig() as rig:
+        await scene.begin(*["deaf"] * 30)
+        said = await stopped(rig)
+        assert said.startswith("stopped: no call ended; the robot was ")
+        assert said.endswith(", and 20 more; the agent stays paused")
+
+
 @pytest.mark.parametrize("from_look", [1, 2])
 async def test_where_it_can_not_be_known_what_runs_the_agent_is_paused(from_look: int) -> None:
     scene = Scene()
@@ -119,7 +152,7 @@ async def test_where_it_can_not_be_known_what_runs_the_agent_is_paused(from_look
         scene.line.listing = lambda count, call_id: count >= from_look
         said = await stopped(rig)
         seen = "" if from_look == 1 else f"{deaf}, "
-        assert "no call ran" in said
+        assert "no call ended" in said, "what ran is not known"
         assert said.endswith(f"; may still run: {seen}calls of others (no bridge for calls); the agent stays paused")
         assert rig.core.control.paused
 

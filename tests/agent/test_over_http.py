@@ -85,6 +85,22 @@ def test_both_gateways_say_the_same() -> None:
     asyncio.run(main())
 
 
+def test_one_request_asks_many_calls_to_end_and_no_other_ones() -> None:
+    async def main() -> None:
+        async with stage(http=True) as s:
+            over_http, broker = gateway_at(s.bridge.url), s.bridge.broker
+            ids = [await over_http.call("think", {"seconds": 90 + n}, caller="me") for n in range(5)]
+            await over_http.cancel_calls([*ids[:4], "unknown"], "enough")
+            for call_id in ids[:4]:
+                assert await broker.wait(call_id, "close", 10.0)
+            assert [call.call_id for call in await broker.calls(open_only=True)] == ids[4:]
+            with pytest.raises(SkillError, match="calls or a robot, not both"):
+                both = await over_http._requests.post("/calls/cancel", {"calls": ids, "robot": "robot1"})
+                over_http._requests.content(both)
+
+    asyncio.run(main())
+
+
 def test_errors_come_through_with_kind_and_text() -> None:
     async def main() -> None:
         async with stage(http=True) as s:

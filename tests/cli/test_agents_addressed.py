@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any
 
 import pytest
@@ -73,6 +73,9 @@ class Fleet(CommandGateway):
         raise NotImplementedError
 
     async def cancel(self, call_id: str, reason: str) -> None:
+        raise NotImplementedError
+
+    async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
         raise NotImplementedError
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:

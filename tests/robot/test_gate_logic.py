@@ -309,6 +309,24 @@ def test_a_hold_stops_skills_and_not_teleop_until_it_is_released() -> None:
     assert drive(logic, Velocity(0.5), now=10.0).vx == pytest.approx(0.5)
 
 
+def test_a_stop_that_lapses_at_once_leaves_others_the_time_to_repeat_theirs() -> None:
+    logic, moved = gate(), []
+    for step in range(100):
+        now = step * PERIOD
+        if step % 4 == 0:
+            logic.hold(Hold(source=STOP_ROBOT, seq=step, utime=step, hold=True, valid_s=60.0), now)
+        if step % 20 == 10:
+            logic.hold(Hold(source=STOP_ROBOT, seq=2**60, utime=step, hold=True, valid_s=1e-6), now)
+        logic.command("teleop", Velocity(1.0), now)
+        moved.append(logic.decide(now))
+    assert set(moved) == {STILL}
+    logic.hold(Hold(source=STOP_ROBOT, seq=2**60, utime=100, hold=True, valid_s=1e-6), 10.0)
+    logic.command("teleop", Velocity(1.0), 10.4)
+    assert logic.decide(10.4) == STILL, "as after a release"
+    logic.command("teleop", Velocity(1.0), 10.6)
+    assert logic.decide(10.6) != STILL
+
+
 def test_the_end_of_a_stop_moves_nothing_that_others_have_stopped_too() -> None:
     logic, moved = gate(), []
     ours = theirs = 0

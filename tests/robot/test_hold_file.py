@@ -166,6 +166,32 @@ async def test_a_full_disk_shows_in_the_health_and_the_next_gate_knows_that_it_k
         assert "agent" in HoldFile(tmp_path, GATE).path.read_text()
 
 
+def test_a_hold_that_was_saved_outlasts_a_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(path: Path, text: str) -> int:
+        raise OSError(28, "No space left on device")
+
+    def hold(source: str) -> Hold:
+        return Hold(utime=1, seq=1, source=source, hold=True, valid_s=15.0)
+
+    saved, newer = hold("agent"), hold(STOP_ROBOT)
+    file = HoldFile(tmp_path, "gate")
+    file.save((saved,), 0.0)
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", full)
+        for _ in range(2):
+            file.save((saved, newer), 0.0)
+        for _ in range(2):
+            after = HoldFile(tmp_path, "gate")
+            assert after.load(0.0) == (saved,), "however often it is tried"
+            assert not after.complete
+            assert "could not be written" in after.trouble
+            assert not after.is_due((), MAX_VALID_S - 1.0), "it stays for as long as anything may hold"
+    file.save((saved, newer), 0.0)
+    again = HoldFile(tmp_path, "gate")
+    assert (again.load(0.0), again.complete, again.trouble) == ((saved, newer), True, "")
+    assert list(tmp_path.iterdir()) == [file.path]
+
+
 def test_it_is_private_and_written_only_when_what_is_asked_changes(tmp_path: Path) -> None:
     def hold(seq: int, valid_s: float = 15.0) -> Hold:
         return Hold(utime=seq, seq=seq, source="agent", hold=True, valid_s=valid_s)

@@ -208,7 +208,13 @@ async def test_what_is_measured_comes_evenly_at_any_rate(rate: float) -> None:
 @pytest.mark.slow
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(
-    "bad", [Twist(linear=Vector3(x=math.nan)), Twist(linear=Vector3(y=math.inf)), Twist(angular=Vector3(z=math.nan))]
+    "bad",
+    [
+        Twist(linear=Vector3(x=math.nan)),
+        Twist(linear=Vector3(y=math.inf)),
+        Twist(angular=Vector3(z=math.nan)),
+        Twist(linear=Vector3(x=0.3, z=math.nan)),
+    ],
 )
 async def test_a_command_with_anything_that_is_no_number_stops_the_base(bad: Twist) -> None:
     async with ModuleHarness(Simulator, {"people": [], "cmd_timeout_s": 5.0}) as harness:

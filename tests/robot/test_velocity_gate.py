@@ -85,6 +85,10 @@ async def test_a_wired_scan_that_falls_silent_stops_the_base() -> None:
         (Twist(linear=Vector3(x=200.0), angular=Vector3(z=0.5)), "200 m/s and 0.5 rad/s; 1 and 1.8 pass at most"),
         (Twist(angular=Vector3(z=-90.0)), "0 m/s and -90 rad/s; 1 and 1.8 pass at most"),
         (Twist(linear=Vector3(x=math.nan)), "nan m/s and 0 rad/s: that counts as a command to stand"),
+        (
+            Twist(linear=Vector3(x=0.2, z=math.nan)),
+            "0.2 m/s and 0 rad/s, and what is not finite on another axis: that counts as a command to stand",
+        ),
     ],
 )
 async def test_commands_that_nobody_can_mean_are_in_the_log_once_a_second(
@@ -97,6 +101,19 @@ async def test_commands_that_nobody_can_mean_are_in_the_log_once_a_second(
     assert [message.partition(" (and")[0] for message in settled_log.messages] == [
         f"velocity gate 'gate': skill wants {said}"
     ] * 2
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("part", ["linear", "angular"])
+@pytest.mark.parametrize("axis", ["x", "y", "z"])
+async def test_a_command_to_stand_is_one_with_any_value_that_is_not_finite(part: str, axis: str) -> None:
+    async with ModuleHarness(VelocityGate, unwired=("scan",)) as harness:
+        bad = Twist(linear=Vector3(x=0.2), angular=Vector3(z=0.2))
+        setattr(getattr(bad, part), axis, math.nan)
+        await command_for(harness, Twist(linear=Vector3(x=0.2), angular=Vector3(z=0.2)), 1.0)
+        assert harness.sent("cmd_vel")[-1].linear.x > 0.0
+        await command_for(harness, bad, 0.2)
+        assert harness.sent("cmd_vel")[-1] == Twist()
 
 
 @pytest.mark.virtual_time

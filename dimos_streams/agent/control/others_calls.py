@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 
+from dimos_streams import clock
 from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.control.control import Control
 from dimos_streams.errors import SkillError
@@ -50,13 +51,14 @@ class OthersCalls:
                 await ending.run()
         if ending.may_run:
             self._control.pause("calls of others may still run")
-            named = ", ".join((*ending.may_run, *ending.refusals.values()))
+            named = ", ".join(filter(None, (*ending.may_run, ending.refusal)))
             _logger.error("calls of others may still run: %s", named)
         return EndedOthers(tuple(ending.ended), ending.may_run)
 
 
 class _Ending:
-    """Ends what other callers have begun. A request that fails is made again; it keeps no other call running."""
+    """Ends what other callers have begun, by one request for all of them however many they are: a request for each
+    would take a thread each, which would keep the agent's loop from running. A request that fails is made again."""
 
     def __init__(self, agent: str, gateway: SkillGateway, offers: Offers, reason: str) -> None:
         self._agent = agent
@@ -68,8 +70,8 @@ class _Ending:
         self._unheard = "not asked in time"
         """The reason it is not known what runs now, empty if it is."""
         self._asked: set[str] = set()
-        self.refusals: dict[str, str] = {}
-        """The reasons why calls could not be asked to end, by their ids."""
+        self.refusal = ""
+        """The reason why the newest request to end was refused; empty if it was not."""
 
     @property
     def ended(self) -> list[CallView]:
@@ -85,11 +87,14 @@ class _Ending:
         """Ask and look until all have ended."""
         await self._offers.refresh(at_once=True)
         while True:
+            began = clock.monotonic()
             await self._look()
-            await asyncio.gather(*(self._ask(call_id) for call_id in self._left if call_id not in self._asked))
+            if new := self._left.keys() - self._asked:
+                await self._ask(new)
             if not self.may_run:
                 return
-            await asyncio.sleep(_LOOK_EVERY_S)
+            # As long as it took: of a bridge that is slow, it would only be more of a load.
+            await asyncio.sleep(max(_LOOK_EVERY_S, clock.monotonic() - began))
 
     async def _look(self) -> None:
         """Look which calls run. If that can't be known, those of the last look count."""
@@ -103,11 +108,11 @@ class _Ending:
         self._left = {view.call_id: view for view in others if self._offers.concerns(view.skill)}
         self._seen.update(self._left)
 
-    async def _ask(self, call_id: str) -> None:
+    async def _ask(self, call_ids: Set[str]) -> None:
         try:
-            await self._gateway.cancel(call_id, self._reason)
+            await self._gateway.cancel_calls(sorted(call_ids), self._reason)
         except SkillError as error:
-            self.refusals[call_id] = str(error)
+            self.refusal = str(error)
             return
-        self._asked.add(call_id)
-        self.refusals.pop(call_id, None)
+        self._asked |= call_ids
+        self.refusal = ""

@@ -17,9 +17,10 @@ from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.tool_stream.gateway import CallView
 
 _SHOWN = 200
+_LISTED = 10
+"""Number of calls that a text names."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,14 +51,14 @@ class StopOrder:
         reason = f"the operator said {input[:_SHOWN]!r}"
         abort = self.loop.begin_abort(reason, others=partial(self.others.end, reason))
         ending: asyncio.Task[EndedOthers] = abort.others[-1]
-        abort.on_end.append(lambda report: self._record(id, input, _text(report, ending.result().ended)))
+        abort.on_end.append(lambda report: self._record(id, input, _text(report, ending.result())))
         with self.hold_reasons.stopping():
             report = await asyncio.shield(abort.done)
         others = ending.result()
-        text = _text(report, others.ended)
+        text = _text(report, others)
         running = [*report.unfinished, *others.may_run]
         if running:
-            raise SkillError(f"{text}; may still run: {', '.join(running)}; the agent stays paused")
+            raise SkillError(f"{text}; may still run: {_listed(running)}; the agent stays paused")
         if not report.confirmed:
             raise SkillError(text)
         return text
@@ -72,15 +73,22 @@ class StopOrder:
         mission.release()
 
 
-def _text(report: AbortReport, others: Sequence[CallView]) -> str:
-    """A text about what was done, for the operator and the model."""
-    calls = len(report.cancelled) + len(others)
+def _text(report: AbortReport, others: EndedOthers) -> str:
+    """A text about what was done, for the operator and the model. How the robot was held stands behind a list that
+    may be long, so only the list's beginning is shown."""
+    calls = len(report.cancelled) + len(others.ended)
     missions = len(report.missions)
+    none = "no call ended" if report.unfinished or others.may_run else "no call ran"
     done = [
-        f"{calls} call{'s'[: calls != 1]} ended" if calls else "no call ran",
+        f"{calls} call{'s'[: calls != 1]} ended" if calls else none,
         *([f"{missions} mission{'s'[: missions != 1]} ended"] if missions else []),
     ]
-    theirs = ", ".join(f"{view.skill} of {view.caller}" for view in others)
+    theirs = _listed([f"{view.skill} of {view.caller}" for view in others.ended])
     text = f"stopped: {', '.join(done)}{f' (also {theirs})' if theirs else ''}"
     paused = "; the agent stays paused" if report.stays_paused else ""
     return f"{text}; the robot was {HoldView.__str__(report)}{paused}"
+
+
+def _listed(items: Sequence[str]) -> str:
+    left = len(items) - _LISTED
+    return ", ".join([*items[:_LISTED], *([f"and {left} more"] if left > 0 else [])])

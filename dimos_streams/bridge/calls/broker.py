@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -193,6 +193,10 @@ class Broker:
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillGateway``."""
         self._sender.cancel(self._known(call_id), reason)
+
+    async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
+        """See ``SkillGateway``."""
+        await self.stops.cancel(call_ids, reason, within_s=0.0)
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""

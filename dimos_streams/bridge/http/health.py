@@ -19,6 +19,7 @@ def health_of(
     lost = [f"events, at the bridge's end: the journal is in {where}"] if where != "ok" else []
     if disk:
         lost += ["logs", "mission records", "pictures"]
+    lost += broker.stops.lost()
     if broker.is_deaf:
         lost.append("what is said on the bus: the bridge does not even hear itself")
     return {

@@ -5,16 +5,38 @@ These speak for operators, as all of HTTP but ``/mcp`` does.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import FastAPI
+from pydantic import ConfigDict, Field, model_validator
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.operator.messages.stop import ReleaseOrder, RobotOrder
+from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S
+from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
+from dimos_streams.operator.messages.message import Name
+from dimos_streams.operator.messages.stop import CancelReport, ReleaseOrder, RobotOrder
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.openapi import refusals
+from dimos_streams.tool_stream.gateway import MAX_ENDED_AT_ONCE
 
 _REFUSALS = refusals(problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST, takes_body=True)
+
+
+class CancelOrder(RobotOrder):
+    """Body of ``POST /calls/cancel``; it may be left out."""
+
+    model_config = ConfigDict(defer_build=False)
+
+    calls: Annotated[tuple[Name, ...], Field(max_length=MAX_ENDED_AT_ONCE)] | None = None
+    """The calls that are to end, by their ids. Without them all of the robot's are, and none that waits begins."""
+    wait_s: Annotated[float, Field(ge=0.0, le=CANCEL_OVERDUE_S)] = CANCEL_OVERDUE_S
+    """The longest time to wait for their ends, in seconds."""
+
+    @model_validator(mode="after")
+    def _names_one(self) -> CancelOrder:
+        if self.robot and self.calls is not None:
+            raise ValueError("valid: calls or a robot, not both")
+        return self
 
 
 def mount_robots(app: FastAPI, broker: Broker) -> None:
@@ -38,7 +60,13 @@ def mount_robots(app: FastAPI, broker: Broker) -> None:
         return {**report.model_dump(mode="json"), "confirmed": report.confirmed, "text": str(report)}
 
     @app.post("/calls/cancel", responses=_REFUSALS)
-    async def cancel_all(body: RobotOrder | None = None) -> dict[str, Any]:
-        order = body or RobotOrder()
-        report = await stops.cancel_all(order.robot, order.reason)
+    async def cancel_all(body: CancelOrder | None = None) -> dict[str, Any]:
+        order = body or CancelOrder()
+        report = await _cancelled(stops, order)
         return {**report.model_dump(mode="json"), "confirmed": report.confirmed, "text": str(report)}
+
+
+async def _cancelled(stops: RobotStops, order: CancelOrder) -> CancelReport:
+    if order.calls is None:
+        return await stops.cancel_all(order.robot, order.reason, within_s=order.wait_s)
+    return await stops.cancel(order.calls, order.reason, within_s=order.wait_s)

@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import BinaryIO
+from typing import BinaryIO, NamedTuple
 
 _PROBE = ".probe"
+_OUTDATED = ".outdated"
+"""The suffix of what was saved before something that could not be. A new name needs no room on a full disk."""
 _BLOCK = bytes(4096)
 _SMALL_BYTES = 4 * 1024 * 1024
 """Maximum size of a file that is read as a whole, unless its reader says another, in bytes."""
@@ -47,11 +50,23 @@ def replace_text(path: Path, text: str) -> None:
         temporary.touch(mode=0o600)
         temporary.chmod(0o600)  # it may have been left there by somebody else
         temporary.write_text(text)
+        _sync(temporary)  # else the new name may reach the disk before what it is the name of
         temporary.replace(path)
     except OSError:
         with contextlib.suppress(OSError):  # the first error says more
             temporary.unlink(missing_ok=True)
         raise
+
+
+def _sync(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    except OSError as error:
+        if error.errno != errno.EINVAL:  # that is said by what is on no disk
+            raise
+    finally:
+        os.close(descriptor)
 
 
 @contextlib.contextmanager
@@ -71,3 +86,41 @@ def read_small(path: Path, most: int = _SMALL_BYTES) -> bytes:
     if len(found) > most:
         raise OSError(f"{path} has more than {most} bytes")
     return found
+
+
+class SavedState(NamedTuple):
+    """What has to outlast a process, such as who holds a robot, as it was saved last."""
+
+    text: bytes | None
+    """None if nothing was ever saved."""
+    outdated: bool
+    """True if something newer was to be saved, and could not be."""
+
+
+def save_state(path: Path, text: str) -> None:
+    """Put a text in a file's place. Raises ``OSError``; then what was saved before is kept, as out of date."""
+    try:
+        replace_text(path, text)
+    except OSError:
+        with contextlib.suppress(OSError):  # the first error says more
+            _outdate(path)
+        raise
+    with contextlib.suppress(OSError):  # the newer file counts
+        path.with_suffix(_OUTDATED).unlink(missing_ok=True)
+
+
+def load_state(path: Path) -> SavedState:
+    """Return what was saved. Raises ``OSError`` if it can't be read."""
+    for name, outdated in ((path, False), (path.with_suffix(_OUTDATED), True)):
+        with contextlib.suppress(FileNotFoundError):
+            text = read_small(name)
+            return SavedState(None if outdated and not text else text, outdated)
+    return SavedState(None, outdated=False)
+
+
+def _outdate(path: Path) -> None:
+    outdated = path.with_suffix(_OUTDATED)
+    try:
+        path.rename(outdated)
+    except FileNotFoundError:
+        outdated.touch(mode=0o600)

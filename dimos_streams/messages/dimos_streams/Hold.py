@@ -45,8 +45,8 @@ class Hold(Message):
 
         self.valid_s = 0.0
         """
-        How long a hold counts from its arrival without being repeated, s; more than 0, and for more than 60 it counts for
-        60. In a release it says nothing.
+        How long a hold counts from its arrival without being repeated, s; more than 0. For less than 0.5 it counts for 0.5,
+        for more than 60 it counts for 60. In a release it says nothing.
         LCM Type: double
         """
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import logging
 from collections.abc import Sequence
 from pathlib import Path
@@ -12,7 +11,7 @@ from pydantic import Field, ValidationError
 
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.process.disk import replace_text
+from dimos_streams.common.process.disk import load_state, save_state
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.holding import MAX_SOURCES, MAX_VALID_S
@@ -46,25 +45,28 @@ class HoldFile:
         self.path = run_dir / f"{gate.replace('/', '.')}.holds.json"
         self.trouble = ""
         """The reason why the file can't be read or written, for operators; empty if it can."""
+        self.complete = True
+        """False if others may have held as well than those that ``load`` has returned."""
         self._written: _Asked | None = frozenset()
         self._next_at = 0.0
         self._busy = False
 
-    def load(self, now: float) -> tuple[Hold, ...] | None:
-        """Return the newest messages of those that held when the gate before ended, or None if that can't be known. A
-        file that can't be read stays for ``MAX_VALID_S``, so that a gate that is killed before that does not take it
-        for nobody's hold."""
+    def load(self, now: float) -> tuple[Hold, ...]:
+        """Return the newest messages of those that held when the gate before ended, as far as that can be known. If
+        it can't be, the file stays for ``MAX_VALID_S``, so that a gate that is killed before that does not take it
+        for all that was asked."""
         try:
-            record = _HoldRecord.model_validate_json(self.path.read_bytes())
-        except FileNotFoundError:
-            return ()
+            saved = load_state(self.path)
+            record = _HoldRecord(holds=()) if saved.text is None else _HoldRecord.model_validate_json(saved.text)
         except (OSError, ValueError) as error:
             why = first_problem(error, "it") if isinstance(error, ValidationError) else str(error)
-            self._written, self._next_at = None, now + MAX_VALID_S
-            self._fail(f"nothing moves the base for {MAX_VALID_S:g} s: {self.path} can't be read ({why})")
-            return None
+            self._doubt(f"{self.path} can't be read ({why})", now)
+            return ()
         holds = tuple(Hold(hold=True, **held.model_dump()) for held in record.holds)
-        self._written = _asked(holds)
+        if saved.outdated:
+            self._doubt(f"who held last could not be written to {self.path}", now)
+        else:
+            self._written = _asked(holds)
         return holds
 
     def is_due(self, holds: Sequence[Hold], now: float) -> bool:
@@ -76,26 +78,23 @@ class HoldFile:
         self._busy = True
 
     def save(self, holds: Sequence[Hold], now: float) -> None:
-        """Write the file, atomically. Waits for the disk; ``trouble`` says if that was not possible."""
+        """Write the file, atomically. Waits for the disk; ``trouble`` says if that was not possible, and what was
+        written before is out of date then."""
         held = [
             _HeldSource(source=h.source, utime=h.utime, seq=h.seq, valid_s=min(h.valid_s, MAX_VALID_S)) for h in holds
         ]
         try:
-            replace_text(self.path, _HoldRecord(holds=tuple(held)).model_dump_json())
+            save_state(self.path, _HoldRecord(holds=tuple(held)).model_dump_json())
             self._written, self.trouble = _asked(holds), ""
         except OSError as error:
             self._written, self._next_at = None, now + _AGAIN_S
-            self._empty()
             self._fail(f"who holds can't be written to {self.path}: {error.strerror or error}")
         finally:
             self._busy = False
 
-    def _empty(self) -> None:
-        """Leave a file that says that nobody knows who holds, rather than one that is out of date: that needs no room
-        on a full disk."""
-        with contextlib.suppress(OSError):  # the first error says more
-            self.path.touch(mode=0o600)
-            self.path.write_bytes(b"")
+    def _doubt(self, why: str, now: float) -> None:
+        self.complete, self._written, self._next_at = False, None, now + MAX_VALID_S
+        self._fail(f"nothing moves the base for {MAX_VALID_S:g} s: {why}")
 
     def _fail(self, trouble: str) -> None:
         self.trouble = trouble

@@ -16,7 +16,7 @@ from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
-from dimos_streams.messages.velocities import PARTING_ZEROS
+from dimos_streams.messages.velocities import PARTING_ZEROS, is_sound
 from dimos_streams.module import Module, ModuleConfig, OfRobot
 from dimos_streams.operator.holding import GATE, HOLDS_KNOWN_AFTER_S, MAX_VALID_S, VelocityGateState
 from dimos_streams.robot.velocity import STILL, Velocity
@@ -144,16 +144,16 @@ class VelocityGate(Module):
             self.logic.listen(now)
 
     async def _recall(self) -> None:
-        """Hold for those for whom the gate before held, or for all where that can't be known."""
+        """Hold for those for whom the gate before held, and let nothing move where others may have held as well."""
         run_dir = self.context.run_dir
         self._file = HoldFile(run_dir, self.name) if run_dir is not None and self.hold.wired else None
         if self._file is None:
             return
         holds = await in_own_thread(self._file.load, clock.monotonic())
         now = clock.monotonic()
-        if holds is None:
+        if not self._file.complete:
             self.logic.listen(now, MAX_VALID_S)
-        for hold in holds or ():
+        for hold in holds:
             self.logic.holds.update(hold, now)
 
     def _write_down(self, now: float) -> None:
@@ -167,15 +167,17 @@ class VelocityGate(Module):
         await in_own_thread(file.save, holds, clock.monotonic())
 
     def _take(self, source: Source, twist: Twist) -> None:
-        velocity = Velocity(twist.linear.x, twist.linear.y, twist.angular.z)
-        self.logic.command(source, velocity, clock.monotonic())
-        self._note_absurd(source, velocity)
+        velocity, sound = Velocity(twist.linear.x, twist.linear.y, twist.angular.z), is_sound(twist)
+        self.logic.command(source, velocity if sound else STILL, clock.monotonic())
+        self._note_absurd(source, velocity, sound=sound)
 
-    def _note_absurd(self, source: Source, velocity: Velocity) -> None:
+    def _note_absurd(self, source: Source, velocity: Velocity, *, sound: bool) -> None:
         speed, turn = math.hypot(velocity.vx, velocity.vy), abs(velocity.wz)
         what = "velocity gate %r: %s wants %g m/s and %g rad/s"
-        if not math.isfinite(speed + turn):
-            _log.warning(f"{what}: that counts as a command to stand", self.name, source, speed, velocity.wz)
+        if not sound or not math.isfinite(speed):  # of finite parts: their hypotenuse overflows
+            elsewhere = ", and what is not finite on another axis" if math.isfinite(speed + turn) else ""
+            stands = f"{what}{elsewhere}: that counts as a command to stand"
+            _log.warning(stands, self.name, source, speed, velocity.wz)
             return
         limits = self.logic.limits
         if speed > _ABSURD * max(limits.max_speed, _SLOW) or turn > _ABSURD * max(limits.max_turn, _SLOW):

@@ -7,7 +7,7 @@ import itertools
 import json
 import math
 import random
-from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -140,6 +140,10 @@ class FakeBridge:
             call.reason = reason
             call.task.cancel()
 
+    async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
+        for call_id in call_ids:
+            await self.cancel(call_id, reason)
+
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         return [
             CallView(
@@ -208,6 +212,10 @@ class Line:
     async def cancel(self, call_id: str, reason: str) -> None:
         await self._pass()
         await self.bridge.cancel(call_id, reason)
+
+    async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
+        await self._pass()
+        await self.bridge.cancel_calls(call_ids, reason)
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         await self._pass()

@@ -47,6 +47,8 @@ from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.overtaken import OrderKind
 
 _MAX_ROBOTS = 200
+_AT_ONCE = 50
+"""Number of calls that are asked to end before others have their turn on the loop."""
 
 
 class RobotStops:
@@ -64,18 +66,21 @@ class RobotStops:
         self._bus = bus
         self._beat = HoldBeat(STOP_ROBOT, reason=STOPPED)
         self._gates = GateWatch(directory, lambda namespace: self._state.covering(namespace))
-        self._task: asyncio.Task[None] | None = None
+        self._tasks: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         """Take up the orders of an earlier life of the bridge, and hold at once what is stopped."""
         self._state = self._file.load()
-        self._task = asyncio.get_running_loop().create_task(self._beat.run(self._hold), name="stopped robots")
+        loop = asyncio.get_running_loop()
+        self._tasks = [
+            loop.create_task(self._beat.run(self._hold), name="stopped robots"),
+            loop.create_task(self._file.probe(), name="disk of the stops"),
+        ]
 
     async def stop(self) -> None:
         """Send nothing more; gates go on for ``MAX_VALID_S``. Twice is fine."""
-        task, self._task = self._task, None
-        if task is not None:
-            await end_tasks(task)
+        tasks, self._tasks = self._tasks, []
+        await end_tasks(*tasks)
         await self._file.close()
 
     def check(self, call: CallState, module: ModuleView, skill: SkillInfo) -> None:
@@ -125,13 +130,14 @@ class RobotStops:
         still_stopped, unsaved = await asyncio.gather(self._gates.held_by_others(robot), self._keep())
         return ReleaseReport(robot=robot, changed=changed, unsaved=unsaved, still_stopped=still_stopped)
 
-    async def cancel_all(self, robot: str, reason: str) -> CancelReport:
+    async def cancel_all(self, robot: str, reason: str, *, within_s: float = CANCEL_OVERDUE_S) -> CancelReport:
         """Ask every call to end, or those of one robot's modules, missions among them. This holds no robot: whoever
         may begin calls may begin others. Raises ``UnknownRobotError``."""
         self._check_known(robot)
         self._overrule("cancel", robot)
         calls = [call for call in self._ledger.calls.open if call.journalled and stop_state.is_of(call.module, robot)]
-        return await self.cancel([call.call_id for call in calls], reason or "an operator ends all calls")
+        reason = reason or "an operator ends all calls"
+        return await self.cancel([call.call_id for call in calls], reason, within_s=within_s)
 
     async def cancel_for_model(self, call_ids: Iterable[str], reason: str, caller: str) -> CancelReport:
         """The same for calls that a model may end, those that it waits for, and motions that others wait for."""
@@ -140,12 +146,16 @@ class RobotStops:
                 overrule(call, "cancel" if call.caller == caller else "motion", "")
         return await self.cancel(call_ids, reason)
 
-    async def cancel(self, call_ids: Iterable[str], reason: str) -> CancelReport:
-        """Ask calls to end, and give them ``CANCEL_OVERDUE_S``; those that are not known any more have ended."""
+    async def cancel(
+        self, call_ids: Iterable[str], reason: str, *, within_s: float = CANCEL_OVERDUE_S
+    ) -> CancelReport:
+        """Ask calls to end, and give them ``within_s``; those that are not known any more have ended."""
         calls = [call for call_id in call_ids if (call := self._ledger.calls.get(call_id)) is not None]
-        for call in calls:
+        for number, call in enumerate(calls, 1):
             self._sender.cancel(call, reason)
-        return await self._ended(calls)
+            if number % _AT_ONCE == 0:
+                await asyncio.sleep(0)  # holds and heartbeats do not wait for a crowd
+        return await self._ended(calls, within_s)
 
     def stopped(self) -> StoppedRobots:
         """The robots that are stopped now, with what their gates say."""
@@ -158,6 +168,10 @@ class RobotStops:
             held=view.held,
             not_held=view.not_held,
         )
+
+    def lost(self) -> list[str]:
+        """The orders that are lost, or may be, because they can't be written down."""
+        return self._file.lost()
 
     def lingering(self) -> list[GoingOn]:
         """Calls that were asked to end and go on all the same, for longer than ``CANCEL_OVERDUE_S``."""
@@ -193,11 +207,11 @@ class RobotStops:
         for call in motions:
             self._sender.cancel(call, f"{STOPPED}{f': {reason}' if reason else ''}", stops_robot=True)
 
-    async def _ended(self, calls: list[CallState]) -> CancelReport:
+    async def _ended(self, calls: list[CallState], within_s: float = CANCEL_OVERDUE_S) -> CancelReport:
         """Give calls that were asked to end their time, and report which of them have ended."""
         if calls:
             with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(CANCEL_OVERDUE_S):
+                async with asyncio.timeout(within_s):
                     for call in calls:
                         await call.closed.wait()
         return CancelReport(

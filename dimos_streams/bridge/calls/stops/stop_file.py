@@ -7,6 +7,7 @@ from pathlib import Path
 
 from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.stop_state import StopState
+from dimos_streams.common.process.disk import trouble_with
 from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.tasks import end_tasks, report_defect
 
@@ -21,12 +22,25 @@ class StopFile:
         self._asked = self._written = 0
         """The numbers of the newest state, and of the newest one that was written, or could not be."""
         self._problem = ""
+        self._doubt = ""
         self._progress = asyncio.Event()
         self._writing: asyncio.Task[None] | None = None
 
     def load(self) -> StopState:
         """Return what an earlier life of the bridge has written."""
         return StopState() if self._path is None else stop_state.load(self._path)
+
+    async def probe(self) -> None:
+        """Find out whether a stop may have been lost: where nothing can be written when the bridge begins, its
+        predecessor may not even have been able to leave a sign of an order."""
+        if self._path is not None and (trouble := await in_own_thread(trouble_with, self._path.parent)):
+            self._doubt = trouble
+
+    def lost(self) -> list[str]:
+        """What is lost, or may have been, for operators."""
+        unwritten = [f"orders to stop and release, at the bridge's end: {self._problem}"] if self._problem else []
+        doubt = "perhaps stops from before the bridge began: nothing could be written then"
+        return [*unwritten, *([f"{doubt} ({self._doubt})"] if self._doubt else [])]
 
     async def keep(self, state: StopState, within_s: float) -> str:
         """Have a state written; return why it is not, empty if it is.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -11,7 +12,7 @@ from pydantic import ValidationError
 from dimos_streams import clock
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.names import namespace_of
-from dimos_streams.common.process.disk import replace_text
+from dimos_streams.common.process.disk import load_state, save_state
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.tool_stream.event import MAX_REASON
@@ -78,16 +79,16 @@ def is_of(module: str, robot: str) -> bool:
 
 
 def load(path: Path) -> StopState:
-    """Read what a bridge of the run has written. An unreadable file stops every robot: it exists for a reason."""
+    """Read what a bridge of the run has written. A file that is unreadable or out of date stops every robot: it
+    exists for a reason."""
     try:
-        record = _StopRecord.model_validate_json(path.read_bytes())
-    except FileNotFoundError:
-        return StopState()
+        saved = load_state(path)
+        record = _StopRecord() if saved.text is None else _StopRecord.model_validate_json(saved.text)
     except (OSError, ValueError) as error:
         why = first_problem(error, "it") if isinstance(error, ValidationError) else str(error)
-        reason = f"{path} can't be read ({why}), so it is not known which robots were stopped"
-        _logger.error("every robot is stopped: %s", reason)
-        return StopState({"": Stop(robot="", utime=clock.utime(), reason=reason[:MAX_REASON])})
+        return _all_stopped(f"{path} can't be read ({why})", ())
+    if saved.outdated:
+        return _all_stopped(f"the last order could not be written to {path}", record.stops)
     return StopState({stop.robot: stop for stop in record.stops}, frozenset(record.released))
 
 
@@ -95,8 +96,15 @@ def save(path: Path, state: StopState) -> str:
     """Write the orders atomically; return why that was not possible, empty if it was. Waits for the disk."""
     record = _StopRecord(stops=tuple(state.stops.values()), released=tuple(sorted(state.released)))
     try:
-        replace_text(path, record.model_dump_json())
+        save_state(path, record.model_dump_json())
     except OSError as error:
         _logger.error("which robots are stopped can't be written to %s: %s", path, error)
         return f"{path} can't be written: {error.strerror or error}"
     return ""
+
+
+def _all_stopped(why: str, known: Iterable[Stop]) -> StopState:
+    reason = f"{why}, so it is not known which robots were stopped"
+    _logger.error("every robot is stopped: %s", reason)
+    everything = Stop(robot="", utime=clock.utime(), reason=reason[:MAX_REASON])
+    return StopState({"": everything, **{stop.robot: stop for stop in known}})

@@ -1,0 +1,69 @@
+"""An order to stop outlasts a full disk: what was saved before stays, and who begins on that disk knows that more was
+asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.bridge.calls.stops import stop_state
+from dimos_streams.bridge.calls.stops.stop_file import StopFile
+from dimos_streams.bridge.calls.stops.stop_state import StopState
+from dimos_streams.operator.messages.stop import Stop
+from tests.bridge.serving import served
+
+pytestmark = pytest.mark.feature("K5")
+FIRST, SECOND = Stop(robot="robot1", utime=1, reason="wet floor"), Stop(robot="robot2", utime=2)
+
+
+def full(path: Path, content: object) -> int:
+    """Write nothing, as on a full disk."""
+    raise OSError(28, "No space left on device")
+
+
+@pytest.mark.parametrize("before", [StopState(), StopState().stop(FIRST)])
+def test_an_order_that_could_not_be_written_holds_every_robot(
+    before: StopState, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.stops.json"
+    assert stop_state.load(path) == StopState(), "there is none yet"
+    if before.stops:
+        assert stop_state.save(path, before) == ""
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", full)
+        assert "No space left on device" in stop_state.save(path, before.stop(SECOND))
+        loaded = stop_state.load(path)
+        assert "could not be written" in loaded.stops[""].reason
+        assert loaded.stops.keys() - {""} == before.stops.keys(), "what was saved before is still known"
+        covering = loaded.covering("robot2")
+        assert covering is not None
+        assert covering == loaded.stops[""]
+    assert stop_state.save(path, StopState()) == ""
+    assert stop_state.load(path) == StopState()
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.virtual_time
+async def test_a_bridge_that_begins_on_a_full_disk_says_that_a_stop_may_be_lost(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = StopFile(tmp_path / "journal.stops.json")
+    await file.probe()
+    assert file.lost() == []
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_bytes", full)
+        await file.probe()
+    (lost,) = file.lost()
+    assert lost.startswith("perhaps stops from before the bridge began")
+
+
+def test_health_says_that_an_order_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with served(journal=tmp_path / "journal.db") as bridge:
+        with monkeypatch.context() as disk:
+            disk.setattr(Path, "write_text", full)
+            unsaved = bridge.post("/robots/stop").json()["unsaved"]
+            (lost,) = bridge.get("/healthz").json()["lost"]
+            assert lost == f"orders to stop and release, at the bridge's end: {unsaved}"
+        assert bridge.post("/robots/release").json()["unsaved"] == ""
+        assert bridge.get("/healthz").json()["status"] == "ok"

@@ -1,0 +1,50 @@
+"""State that was saved outlasts a disk that takes no more, wherever it refuses."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+
+from dimos_streams.common.process.disk import SavedState, load_state, save_state
+
+
+def full(*args: Any) -> NoReturn:
+    raise OSError(28, "No space left on device")
+
+
+def cut(path: Path, text: str) -> int:
+    """Write the beginning, as a disk does that becomes full meanwhile."""
+    path.write_bytes(text[:1].encode())
+    full()
+
+
+@pytest.mark.parametrize(
+    ("owner", "name", "fault"), [(Path, "write_text", cut), (Path, "replace", full), (os, "fsync", full)]
+)
+def test_what_was_saved_is_there_until_something_newer_is(
+    owner: object, name: str, fault: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "gate.holds.json"
+    assert load_state(path) == SavedState(None, outdated=False)
+    with monkeypatch.context() as disk:
+        disk.setattr(owner, name, fault)
+        with pytest.raises(OSError, match="No space left"):
+            save_state(path, "first")
+    assert load_state(path) == SavedState(None, outdated=True)
+    save_state(path, "second")
+    assert load_state(path) == SavedState(b"second", outdated=False)
+    with monkeypatch.context() as disk:
+        disk.setattr(owner, name, fault)
+        for _ in range(2):
+            with pytest.raises(OSError, match="No space left"):
+                save_state(path, "third")
+    assert load_state(path) == SavedState(b"second", outdated=True)
+    assert [stat.S_IMODE(left.stat().st_mode) for left in tmp_path.iterdir()] == [0o600]
+    save_state(path, "third")
+    assert load_state(path) == SavedState(b"third", outdated=False)
+    assert list(tmp_path.iterdir()) == [path]
