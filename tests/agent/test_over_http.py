@@ -94,8 +94,8 @@ def test_one_request_asks_many_calls_to_end_and_no_other_ones() -> None:
             for call_id in ids[:4]:
                 assert await broker.wait(call_id, "close", 10.0)
             assert [call.call_id for call in await broker.calls(open_only=True)] == ids[4:]
+            both = await over_http._requests.post("/calls/cancel", {"calls": ids, "robot": "robot1"})
             with pytest.raises(SkillError, match="calls or a robot, not both"):
-                both = await over_http._requests.post("/calls/cancel", {"calls": ids, "robot": "robot1"})
                 over_http._requests.content(both)
 
     asyncio.run(main())
