@@ -89,8 +89,8 @@ def test_a_gap_of_a_call_as_its_bridge_has_journalled_it_is_an_event_like_others
 def test_an_event_in_a_name_that_nobody_can_have_is_left_out_and_holds_nothing_up(changed: dict[str, str]) -> None:
     fields = parse_json(json.dumps({**json.loads(event(2)), **changed}))
     sound = [ShippedEvent(offset=n, event=json.loads(event(n))) for n in (1, 3)]
-    entries = [sound[0], ShippedEvent(offset=2, event=fields), sound[1]]
-    batch = Batch(version="", sent_utime=0, journal="journal-1", entries=entries)
+    odd = ShippedEvent(offset=2, event=fields)
+    batch = Batch(version="", sent_utime=0, journal="journal-1", entries=[sound[0], odd, sound[1]])
     first, left_out, last = robot_batch("r1", batch).entries
     assert [first.body, last.body] == [json_text(each.event) for each in sound]
     assert (left_out.first, left_out.last, left_out.type) == (2, 2, "gap")
