@@ -241,7 +241,7 @@ def _sender(bus: Bus, load: Load) -> Callable[[], Coroutine[Any, Any, None]]:
 async def _beat(bus: Bus, publisher: ToolStreamPublisher) -> None:
     """Say how far the calls are, as the host of a module does, for as long as somebody may have missed something."""
     while True:
-        live = publisher.live("m")
+        live = publisher.heartbeat_calls("m")
         calls, seqs = [call_id for call_id, _ in live], [seq for _, seq in live]
         bus.publish(STATUS, encode(ModuleStatus(utime=_now_us(), module="m", call_ids=calls, last_seqs=seqs)))
         await asyncio.sleep(HEARTBEAT_S)

@@ -15,7 +15,7 @@ from pydantic_core import from_json
 
 from benchmarks.result import Arrivals, Result
 from benchmarks.system import SEND_TIMEOUT_S, System
-from dimos_streams.client.sse import SseEvent, SseParser
+from dimos_streams.client.event_stream.sse_parser import SseEvent, SseParser
 
 _CONTEXT = multiprocessing.get_context("spawn")
 _SMALL_BUFFER = 4096

@@ -24,14 +24,14 @@ from pathlib import Path
 
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.connection import HubConnection
-from dimos_streams.bridge.fleet.outflow import LiveJournal
+from dimos_streams.bridge.fleet.outflow import CurrentJournal
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
-from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.common.process.live_loop import new_live_loop
 from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.journal.broadcast import BroadcastLimits, JournalBroadcast
+from dimos_streams.journal.journal import Journal, JournalLimits
 from dimos_streams.tool_stream.event import ToolEvent
 
 _THREADS = 32
@@ -61,7 +61,7 @@ class FleetRobot:
         connection = HubConnection(settings, rng=rng, threads=threads)
         troubles = Troubles(logging.getLogger("fleet"), url)
         return cls(
-            name, journal, broadcast, Shipper(LiveJournal(broadcast), connection, troubles, rng=rng, age_s=age_s)
+            name, journal, broadcast, Shipper(CurrentJournal(broadcast), connection, troubles, rng=rng, age_s=age_s)
         )
 
     def happen(self, count: int) -> None:

@@ -110,7 +110,7 @@ def _serve_stream(pipe: Connection, bus_url: str, count: int, rate_hz: float) ->
 def _read_stream(pipe: Connection, bus_url: str, count: int, rate_hz: float) -> Arrivals:
     import requests
 
-    from dimos_streams.client.sse import SseParser
+    from dimos_streams.client.event_stream.sse_parser import SseParser
 
     parser, taken = SseParser(), _Taken()
     with requests.get(f"http://127.0.0.1:{pipe.recv()}/", stream=True, timeout=10) as response:

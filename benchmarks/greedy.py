@@ -22,8 +22,8 @@ from pathlib import Path
 
 from benchmarks.result import Arrivals
 from benchmarks.system import System, running
-from dimos_streams.bridge.calls.call_state import CallState
-from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.journal.journal import Journal
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 _CONTEXT = multiprocessing.get_context("spawn")

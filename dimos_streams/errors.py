@@ -81,6 +81,17 @@ class UnknownSkillError(SkillError):
         super().__init__(f"no skill is called {skill!r}{near} ({offered}){missing}")
 
 
+class BadRequestError(UserError, SkillError):
+    """Raised for a request that a bridge can't read: a name or a text that is none, or a field that it does not take.
+
+    ``problems`` maps the path of each such part to what is wrong with it.
+    """
+
+    def __init__(self, problems: Mapping[str, str]) -> None:
+        self.problems = dict(problems)
+        super().__init__("; ".join(f"{path}: {problem}" for path, problem in problems.items()))
+
+
 class UnknownAgentError(UserError, SkillError):
     """Raised for a name that no agent has, or more than one."""
 

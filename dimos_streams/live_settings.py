@@ -91,7 +91,8 @@ def with_assignments(config: C, assignments: Mapping[str, str]) -> C:
         know_settings(text, telling_name(path.split(".")))
         value = _parsed(text)
         if value != text and _misfits(kind, _with(data, path, value), path):
-            value = value if _misfits(kind, _with(data, path, text), path) else text
+            # The null that an empty text means as YAML is not what was given.
+            value = value if text.strip() and _misfits(kind, _with(data, path, text), path) else text
         data = _with(data, path, value)
     try:
         changed = kind.model_validate(data)

@@ -175,6 +175,7 @@ def _found_from(folder: Path, reference: str) -> str:
     """The reference to a blueprint as the working directory has it, from a test's folder. Raises ``UserError`` for a
     file that is in neither."""
     from dimos_streams.blueprint.load import is_path
+    from dimos_streams.common.real_path import real_path
     from dimos_streams.documents.document import display_path, documents_beside
     from dimos_streams.errors import UserError, suggest
 
@@ -182,7 +183,7 @@ def _found_from(folder: Path, reference: str) -> str:
     if beside.is_file():
         return str(beside)
     if is_path(reference) and not path.exists():
-        places = dict.fromkeys(display_path(place.resolve()) for place in (beside, path))
+        places = dict.fromkeys(display_path(real_path(place)) for place in (beside, path))
         names = documents_beside(beside) + documents_beside(path)
         near = suggest(path.name, names, before=reference.removesuffix(path.name))
         raise UserError(f"there is no blueprint file {' or '.join(map(repr, places))}{near}")

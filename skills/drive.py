@@ -19,11 +19,12 @@ from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.odometry import OdometryFromPoses, pose_fault
 from dimos_streams.messages.sensor_msgs import LaserScan
-from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.module import Module
 from dimos_streams.operator.holding import HoldInput
 from dimos_streams.operator.messages.scene import scene_state
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive_run import Motion
+from dimos_streams.skills.moving.hull import HullConfig
 from dimos_streams.skills.moving.planar import STOP, Pose, wrapped
 from dimos_streams.skills.moving.scene import way
 from dimos_streams.skills.moving.speed_limits import check_against_gate
@@ -38,7 +39,7 @@ Coordinate = Annotated[float, Field(ge=-_FAR_M, le=_FAR_M)]
 """A coordinate in metres; a point that is farther away is a mistake, and no arithmetic of paths holds there."""
 
 
-class DriveConfig(ModuleConfig):
+class DriveConfig(HullConfig):
     """Settings for driving. Metres, seconds, radians."""
 
     max_speed: Annotated[float, Live] = Field(0.6, gt=0.0)

@@ -192,7 +192,7 @@ class Motion:
         if abs(bearing) > FACE_FIRST and abs(seen) > LOOK_AHEAD:
             self._command(0j, TURN_GAIN * bearing)
             return
-        around = surroundings_of(self._module.scan)
+        around = surroundings_of(self._module.scan, self._config.half_width)
         direction = self._detour.direction(around, bearing, min(LOOK_AHEAD, abs(seen)))
         speed = clamped(SPEED_GAIN * abs(seen), self._config.max_speed)
         # Near the point its direction changes fast and no longer matters.
@@ -200,7 +200,7 @@ class Motion:
 
     async def _sidestep(self) -> None:
         """Go aside for a short while, to the freer side, or to the other one than the last time."""
-        around = surroundings_of(self._module.scan)
+        around = surroundings_of(self._module.scan, self._config.half_width)
         left, right = around.free_distance(math.pi / 2), around.free_distance(-math.pi / 2)
         self._side = -self._side if left == right else math.copysign(1.0, left - right)
         speed = min(SIDESTEP_SPEED, self._config.max_speed)

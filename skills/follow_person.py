@@ -16,11 +16,12 @@ from dimos_streams.messages.odometry import OdometryFromPoses, pose_fault
 from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.vision_msgs import Detection2DArray
-from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.module import Module
 from dimos_streams.operator.holding import HoldInput
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.follow_report import FollowReport
 from dimos_streams.skills.follow_run import Following
+from dimos_streams.skills.moving.hull import HullConfig
 from dimos_streams.skills.moving.planar import STOP, PoseHistory
 from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.moving.steering import SCAN_AGE_S
@@ -31,7 +32,7 @@ from dimos_streams.skills.seeing.wanted import wanting
 from dimos_streams.streams import In, Out
 
 
-class FollowPersonConfig(ModuleConfig):
+class FollowPersonConfig(HullConfig):
     """Settings for following and for giving up. Metres, seconds, radians."""
 
     distance_m: Annotated[float, Live] = Field(1.8, ge=0.5, le=6.0, description="to keep from the person")

@@ -229,7 +229,7 @@ class Following:
         speed, wanted = cmath.polar(velocity)
         if speed < 0.05:
             return velocity
-        around = surroundings_of(self._module.scan)
+        around = surroundings_of(self._module.scan, self._config.half_width)
         return cmath.rect(speed, self._detour.direction(around, wanted, LOOK_AHEAD))
 
     def _knows_place(self) -> bool:

@@ -46,7 +46,7 @@ ORDERED = {"list", "tuple", "enumerate", "iter", "next", "dict.fromkeys", "map",
 
 ALLOWED: dict[tuple[str, str], str] = {
     (
-        "dimos_streams/bridge/journal/tables.py",
+        "dimos_streams/journal/tables.py",
         "secrets.token_hex",
     ): "the name of a journal must be another one in each run; nothing in a run reads it",
     ("dimos_streams/clock.py", "time.monotonic"): "it is the clock: outside of virtual time the system's",
@@ -117,7 +117,7 @@ ALLOWED: dict[tuple[str, str], str] = {
         "dimos_streams/bridge/mcp/sessions.py",
         "secrets.token_urlsafe",
     ): "nobody may guess a client's session; HTTP only",
-    ("dimos_streams/bridge/http/problems.py", "secrets.token_hex"): "the id of an internal error, over HTTP only",
+    ("dimos_streams/serving/problems.py", "secrets.token_hex"): "the id of an internal error, over HTTP only",
     (
         "dimos_streams/ros2/actions/goal.py",
         "uuid.uuid4",
@@ -159,7 +159,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/testing/model_server.py", "set of tasks"): "a real HTTP server for tests",
     ("dimos_streams/testing/model_server.py", "threading.Thread"): "a real HTTP server for tests",
     (
-        "dimos_streams/client/http_gateway.py",
+        "dimos_streams/client/bridge_requests.py",
         "order of a set",
     ): "closes connections to a real bridge; in virtual time there is no HTTP",
     ("dimos_streams/common/secrets.py", "order of a set"): "the places that are found are sorted",

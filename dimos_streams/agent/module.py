@@ -25,6 +25,7 @@ from dimos_streams.agent.skill_watch import too_many, unmatched
 from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
+from dimos_streams.documents.problem import problems_of
 from dimos_streams.errors import UserError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.nav_msgs import Odometry
@@ -82,7 +83,7 @@ class Agent(OperatorSkills):
             try:
                 load(name)
             except UserError as error:
-                yield ConfigFault(path, str(error))
+                yield from (ConfigFault(path, str(problem)) for problem in problems_of(error, ""))
 
     @classmethod
     def skill_warnings(
@@ -104,6 +105,7 @@ class Agent(OperatorSkills):
 
     async def start(self) -> None:
         """See ``Module``. Raises ``UserError`` for a model or a gate that does not exist."""
+        await self._load_for(self.config.model, *(agent.model for agent in self.config.agents.values()))
         run_dir = self.context.run_dir
         record_dir = run_dir / FOLDER if run_dir else None
         self._gateway = self._choose_gateway()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import importlib
 from collections import deque
 from typing import Annotated, Any, Literal
 
@@ -14,13 +15,14 @@ from dimos_streams.agent.control.commands import AbortReport
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.control.undo import UndoReport
 from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.models import late_imports
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.standing_events import MODE, Setting
 from dimos_streams.errors import SkillError, UserError, suggest
 from dimos_streams.module import Module
 from dimos_streams.operator.messages.agent import AgentEvent, ApprovalView
 from dimos_streams.operator.messages.hold import PauseReport
-from dimos_streams.operator.messages.kept import UnkeptOrder
+from dimos_streams.operator.messages.kept_report import UnkeptOrder
 from dimos_streams.operator.reporting import MAX_REPORT, approvals_within, event_data, snapshot_data, within
 from dimos_streams.skill import Call, skill
 
@@ -241,12 +243,19 @@ class OperatorSkills(Module):
             model: As in the agent's config, ``"openai:MODEL"``.
         """
         core = self._core()
+        await self._load_for(model)
         try:
             core.model_switch.use(model)
         except UserError as error:
             raise SkillError(str(error)) from error
         await core.model_switch.close_replaced()
         return self._set((EventKind.MODEL_SWITCH,), f"asks {model} from now on")
+
+    async def _load_for(self, *models: str) -> None:
+        """Import what models need beside the loop, which all other modules of the process may share."""
+        for name in dict.fromkeys(name for model in models for name in late_imports(model)):
+            with contextlib.suppress(ImportError):  # who makes the model says what is missing
+                await self.run_blocking(importlib.import_module, name)
 
     def _set(self, setting: Setting, text: str) -> str | UnkeptOrder:
         """The result of an order that has set something, or has found it set."""

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from dimos_streams.blueprint.checks.delivery_check import idle_deliveries, late_deliveries
 from dimos_streams.blueprint.checks.message_check import message_problems
+from dimos_streams.blueprint.checks.name_check import long_names
+from dimos_streams.blueprint.checks.robot_check import contradictions
 from dimos_streams.blueprint.checks.skill_check import (
     colliding_skills,
     misdescribed_parameters,
@@ -23,7 +25,7 @@ from dimos_streams.blueprint.checks.wiring_check import (
 )
 from dimos_streams.blueprint.classes import (
     config_problems,
-    hook_problems,
+    config_warnings,
     missing_packages,
     module_class,
     module_config,
@@ -70,6 +72,7 @@ def check_draft(draft: Draft) -> list[Problem]:
         problems += _module_problems(spec, classes[name])
     problems += _external_problems(blueprint)
     problems += machine_problems(blueprint)
+    problems += long_names(blueprint)
     known = blueprint.model_copy(update={"modules": {name: blueprint.modules[name] for name in classes}})
     problems += _joint_problems(known, classes, whole=draft.whole and len(known.modules) == len(blueprint.modules))
     return list(dict.fromkeys(problems))
@@ -98,6 +101,7 @@ def _joint_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]], *
     yield from undescribed_skills(blueprint, classes)
     yield from misdescribed_parameters(blueprint, classes)
     yield from message_problems(blueprint, ports)
+    yield from contradictions(blueprint, classes)
     unfed = unfed_inputs(blueprint, placed, classes)
     if not whole:
         yield from _doubts(unfed)
@@ -142,7 +146,7 @@ def _module_problems(spec: ModuleSpec, cls: type[Module]) -> Iterator[Problem]:
         yield from error.problems
     else:
         yield from config_problems(spec, cls, config)
-        yield from hook_problems(spec, cls, config)
+        yield from config_warnings(spec, cls, config)
     for missing in missing_packages(cls):
         yield Problem(f"module {spec.name!r}: {missing}", spec.where("type"))
     yield from _remap_problems(spec, cls)

@@ -5,18 +5,18 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from pydantic import PydanticUserError, ValidationError
 from pydantic_core import ErrorDetails
 
 from dimos_streams.blueprint.model import ModuleSpec
-from dimos_streams.common.importing import how_to_get, import_attribute
+from dimos_streams.common.importing import how_to_get, import_attribute, kind_of
 from dimos_streams.common.invalid import what_is_wrong
 from dimos_streams.common.process.own_code import raised_at, show_if_debugging
 from dimos_streams.common.secrets import know_settings
 from dimos_streams.documents.fields import fields_at, takes_null
-from dimos_streams.documents.problem import BlueprintError, Problem, fault, placed
+from dimos_streams.documents.problem import BlueprintError, Problem, either, fault, placed
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
 from dimos_streams.skill import SkillSpec, skills_of
@@ -53,7 +53,8 @@ def module_config(spec: ModuleSpec, cls: type[Module]) -> ModuleConfig:
 def config_problems(
     spec: ModuleSpec, cls: type[Module], config: ModuleConfig, *, names_paths: bool = False
 ) -> list[Problem]:
-    """What a module itself finds wrong with its config; a problem, too, if that fails: it is its author's code.
+    """What a module itself finds wrong with its config; a problem, too, for each of its answers to it that fails: it
+    is its author's code.
 
     ``names_paths`` is for who sees no lines of files beside the texts.
     """
@@ -61,29 +62,59 @@ def config_problems(
         faults = [ConfigFault(tuple(map(str, path)), str(text)) for path, text in cls.problems(config)]
     except Exception as error:
         return [failing_hook(spec, "problems", error, "pairs of a path and a text")]
-    return [
+    problems = [
         Problem(
             f"module {spec.name!r}: {'.'.join(path) + ': ' if names_paths else ''}{text}",
-            spec.where("config", *path),
+            _judged_at(spec, *path),
         )
         for path, text in faults
     ]
+    return [*problems, *_hook_problems(spec, cls, config, unfit=bool(faults))]
 
 
-def hook_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -> Iterator[Problem]:
-    """Yield a problem for each of a class's other answers to a config that fails."""
+def config_warnings(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -> Iterator[Problem]:
+    """Yield a warning for each thing that a module says may be wrong with its config."""
     try:
-        frozenset(map(str, cls.needed_inputs(config)))
+        faults = [ConfigFault(tuple(map(str, path)), str(text)) for path, text in cls.possible_faults(config)]
     except Exception as error:
-        yield failing_hook(spec, "needed_inputs", error, "names of inputs")
-    try:
-        dict(cls.longest_gaps(config))
-    except Exception as error:
-        yield failing_hook(spec, "longest_gaps", error, "seconds by input")
-    try:
-        served_address(cls, config)
-    except Exception as error:
-        yield failing_hook(spec, "listens_at", error, "a host and a port, or None")
+        yield failing_hook(spec, "possible_faults", error, "pairs of a path and a text")
+        return
+    for path, text in faults:
+        yield Problem(f"module {spec.name!r}: {text}", _judged_at(spec, *path), "warning")
+
+
+def _hook_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig, *, unfit: bool) -> Iterator[Problem]:
+    """Yield a problem for each of a class's other answers to a config that fails. That of one that is ``unfit`` may
+    refuse it with a ``UserError``."""
+    answers: list[tuple[str, Callable[[], object], str]] = [
+        ("needed_inputs", lambda: frozenset(map(str, cls.needed_inputs(config))), "names of inputs"),
+        ("longest_gaps", lambda: dict(cls.longest_gaps(config)), "seconds by input"),
+        ("listens_at", lambda: served_address(cls, config), "a host and a port, or None"),
+    ]
+    for hook, answer, gives in answers:
+        try:
+            answer()
+        except Exception as error:
+            if not (unfit and isinstance(error, UserError)):
+                yield failing_hook(spec, hook, error, gives)
+
+
+def _judged_at(spec: ModuleSpec, *path: str) -> str:
+    """The places of a part of the config that is judged with all that is inside of it: what was set there on top of
+    its file, by a command line for instance, and the line of the part."""
+    base, inside = spec.where("config", *path), list[str]()
+    for length in range(len(path), -1, -1):
+        key = ".".join(("config", *path[:length]))
+        inside = [source for at, source in spec.sources.items() if at.startswith(f"{key}.")]
+        if inside or key in spec.sources:
+            break
+    on_top = " and ".join(dict.fromkeys(source for source in inside if _file(source) != _file(base)))
+    return f"{on_top} (on top of {base})" if on_top and base else on_top or base
+
+
+def _file(source: str) -> str:
+    """The file of a line; what is none, as a command line, as it is."""
+    return source.rpartition(":")[0] or source
 
 
 def served_address(cls: type[Module], config: ModuleConfig) -> tuple[str, int] | None:
@@ -107,7 +138,7 @@ def required_inputs(spec: ModuleSpec, cls: type[Module]) -> frozenset[str]:
     declared = frozenset(stream.name for stream in inputs if stream.required)
     try:
         return declared.union(cls.needed_inputs(module_config(spec, cls)))
-    except Exception:  # ``hook_problems`` names it
+    except Exception:  # ``config_problems`` names it
         return declared
 
 
@@ -145,7 +176,7 @@ def import_module_class(reference: str, beside: str = "") -> type[Module]:
     """The class that ``"package.module:Class"`` names. Raises ``UserError``; see ``import_attribute``."""
     found = import_attribute(reference, beside)
     if not (isinstance(found, type) and issubclass(found, Module)):
-        raise UserError(f"{reference!r} is not a Module class but {found!r}")
+        raise UserError(f"{reference!r} is not a Module class but {kind_of(found)}")
     try:
         inspect.signature(found).bind({}, name="", context=None)
     except TypeError as error:
@@ -162,14 +193,12 @@ def _unfit_values(spec: ModuleSpec, expected: type[ModuleConfig], error: Validat
     for detail in error.errors():
         values.setdefault(placed(detail, spec.config)["loc"], []).append(detail)
     for loc, details in values.items():
+        path = [str(part) for part in loc]
         wanted = [what_is_wrong(detail) for detail in details]
-        alike = all(each.startswith(_MUST_BE) for each in wanted)
-        if len(wanted) == 1 or not loc or not alike or any(detail["type"] in _NO_LIST for detail in details):
+        text = either([*wanted, *["it must be null"] * (len(wanted) > 1 and takes_null(expected, path))])
+        if not text or not loc or any(detail["type"] in _NO_LIST for detail in details):
             yield from (_config_problem(spec, expected, detail) for detail in details)
             continue
-        path = [str(part) for part in loc]
-        kinds = [each.removeprefix(_MUST_BE) for each in wanted] + ["null"] * takes_null(expected, path)
-        text = f"{_MUST_BE}{', '.join(kinds[:-1])} or {kinds[-1]}"
         yield Problem(f"module {spec.name!r}: {fault({**details[0], 'loc': loc}, text)}", spec.where("config", *path))
 
 
@@ -179,7 +208,7 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
     if stated and not detail["loc"]:
         return Problem(f"module {spec.name!r}: the default of {stated}: {fault(detail)}", spec.where("type"))
     path = [str(part) for part in detail["loc"]]
-    where = spec.where("config", *path)
+    where = _judged_at(spec, *path)
     if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         names = fields_at(expected, path[:-1])
         near = suggest(path[-1], names) or f" (valid: {', '.join(names) or 'none: it has no settings'})"
@@ -194,5 +223,4 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
     return Problem(f"module {spec.name!r}: {fault(detail)}", where)
 
 
-_MUST_BE = "it must be "
 _NO_LIST = ("list_type", "tuple_type")

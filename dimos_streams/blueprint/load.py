@@ -11,9 +11,10 @@ from dimos_streams.blueprint.files.reading import draft_of
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
-from dimos_streams.common.importing import import_attribute
+from dimos_streams.common.importing import import_attribute, kind_of
 from dimos_streams.common.process.nearby import command_with
-from dimos_streams.documents.document import display_path, read_document
+from dimos_streams.common.real_path import real_path
+from dimos_streams.documents.document import display_path, read_document, refuse_broken_link
 from dimos_streams.errors import UserError
 from dimos_streams.module import Module
 
@@ -87,12 +88,13 @@ class _Loader:
             holds = f"modules: {{{found.__name__.lower()}: {{type: {target!r}}}}}"
             raise UserError(f"{target!r} is a Module class and no blueprint, which would hold it: `{holds}`")
         if not isinstance(found, Blueprint):
-            raise UserError(f"{target!r} is neither a Blueprint nor the Path of a file but {type(found).__name__}")
+            raise UserError(f"{target!r} is neither a Blueprint nor the Path of a file but {kind_of(found)}")
         return Draft(found)
 
     def load(self, path: Path) -> Draft:
         """The draft of a file. Raises ``UserError``."""
-        path = path.resolve()
+        refuse_broken_link(path)
+        path = real_path(path)
         if path in self._reading:
             circle = (*self._reading[self._reading.index(path) :], path)
             way = " -> ".join(map(display_path, circle))

@@ -20,6 +20,12 @@ def inside(channel: str, namespace: str) -> str:
     return channel if channel.startswith("/") else f"{namespace}/{channel}"
 
 
+def run_name(blueprint: str, machine: str = "") -> str:
+    """The name of the runs of a blueprint, or of a machine's part of it: as a directory may be called anywhere."""
+    called = f"{blueprint}@{machine}" if machine else blueprint
+    return re.sub(r"[^\w.@-]", "_", called) or "run"
+
+
 def checked_name(name: str) -> str:
     """The name of a module or process. Raises ``UserError`` unless it has only a-z, 0-9 and single underscores."""
     if not MODULE_NAME.fullmatch(name):

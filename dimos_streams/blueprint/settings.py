@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from dimos_streams.blueprint.classes import module_class, module_config
 from dimos_streams.blueprint.draft import Draft, Findings
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, UnknownModuleError
+from dimos_streams.common.nested import with_sorted_sets
 from dimos_streams.common.secrets import know_settings, masked, redacted, telling_name
 from dimos_streams.documents.document import parse_document
 from dimos_streams.documents.fields import spelled
@@ -21,6 +22,9 @@ from dimos_streams.live_settings import live_settings
 
 PREFIX = "DIMOS_STREAMS__"
 """The prefix of environment variables that are settings: ``DIMOS_STREAMS__FOLLOW__DISTANCE_M=1.2``."""
+
+DEFAULT = "default"
+"""The source of a value that nobody has given: it is its class's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +37,7 @@ class SettingRow:
     value: Any
     """Plain data, as JSON has it; ``[redacted]`` if it is secret."""
     source: str
-    """``"file:line"``, ``"environment VARIABLE"``, ``"command line"`` or ``"default"``."""
+    """``"file:line"``, ``"environment VARIABLE"``, ``"command line"`` or ``DEFAULT``."""
     live: bool = False
     """True if it may be changed while the module runs."""
 
@@ -85,8 +89,17 @@ def settings_of(spec: ModuleSpec) -> list[SettingRow]:
     """Return every value that a module will run with, and where it comes from. Raises ``UserError``."""
     config = module_config(spec, module_class(spec))
     live = frozenset(live_settings(type(config)))
-    rows = _rows(spec, config.model_dump(mode="json"), ())
-    return [dataclasses.replace(row, live=row.field in live) for row in rows]
+    values = with_sorted_sets(config.model_dump(mode="json"), config.model_dump())
+    return [dataclasses.replace(row, live=row.field in live) for row in _rows(spec, values, ())]
+
+
+def defaults_of(blueprint: Blueprint) -> dict[str, dict[str, Any]]:
+    """Return the values that the blueprint leaves to the modules' classes, by module and path. Raises
+    ``UserError``."""
+    return {
+        name: {row.field: row.value for row in settings_of(spec) if row.source == DEFAULT}
+        for name, spec in blueprint.modules.items()
+    }
 
 
 def _addresses(
@@ -126,7 +139,10 @@ def _set(spec: ModuleSpec, path: list[str], text: str, source: str) -> ModuleSpe
     know_settings(text, telling_name(field))  # before something is said of it
     changed = spec.configured(field, _parsed(text), source)
     plain = spec.configured(field, text, source)
-    return plain if _misfits(changed, field) and not _misfits(plain, field) else changed
+    if not _misfits(changed, field):
+        return changed
+    # The null that an empty text means as YAML is not what was given.
+    return changed if text.strip() and _misfits(plain, field) else plain
 
 
 def _parsed(text: str) -> Any:
@@ -160,6 +176,6 @@ def _source(spec: ModuleSpec, field: tuple[str, ...]) -> str:
     node: Any = spec.config
     for name in field:
         if not isinstance(node, Mapping) or name not in node:
-            return "default"
+            return DEFAULT
         node = node[name]
     return spec.where("config", *field)

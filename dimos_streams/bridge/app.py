@@ -14,20 +14,13 @@ from starlette.types import ASGIApp
 
 from dimos_streams import __version__
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.call_routes import mount_calls
-from dimos_streams.bridge.http.described import describe, refusals
-from dimos_streams.bridge.http.events.options import StreamOptions
-from dimos_streams.bridge.http.events.routes import mount_events
+from dimos_streams.bridge.http.event_routes import mount_events
 from dimos_streams.bridge.http.health import health_of
 from dimos_streams.bridge.http.metrics import registry_of
 from dimos_streams.bridge.http.pictures import mount_pictures
 from dimos_streams.bridge.http.robots import mount_robots
-from dimos_streams.bridge.http.route import BridgeRoute, answer_head
-from dimos_streams.bridge.http.serving.request_guard import Guard
-from dimos_streams.bridge.http.serving.request_order import RequestOrder
 from dimos_streams.bridge.http.settings import mount_settings
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.bridge.live.routes import mount_live
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.mcp.calls import BrokerCalls
@@ -36,6 +29,14 @@ from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.routes import mount_monitor
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.serving import problems
+from dimos_streams.serving.openapi import describe, refusals
+from dimos_streams.serving.route import StrictRoute, answer_head
+from dimos_streams.serving.server.request_guard import Guard
+from dimos_streams.serving.server.request_order import RequestOrder
+from dimos_streams.serving.server.slow_clients import SlowClients
+from dimos_streams.serving.server.timing import PING_S
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
@@ -46,34 +47,34 @@ def create_app(
     *,
     monitor: Monitor | None = None,
     live: LiveTopics | None = None,
-    streams: StreamOptions | None = None,
-    abort: Callable[[object], None] | None = None,
+    ping_s: float = PING_S,
+    slow_clients: SlowClients | None = None,
     run_dir: Path | None = None,
     disk: Callable[[], str] = lambda: "",
     fleet_hub: Callable[[], dict[str, Any] | None] = lambda: None,
 ) -> FastAPI:
-    """Create the app, without its guard. ``abort`` ends the connection of a client address at once; ``run_dir`` is
-    the folder with the run's files, None if there is none; ``disk`` returns the reason why they can't be written,
-    empty if they can; ``fleet_hub`` returns the state of the link to a hub, None if there is no link."""
-    options = streams or StreamOptions()
-    abort = abort or (lambda client: None)
+    """Create the app, without its guard. ``ping_s`` is the time without events, in seconds, after which an event
+    stream sends a comment; ``run_dir`` is the folder with the run's files, None if there is none; ``disk`` returns
+    the reason why they can't be written, empty if they can; ``fleet_hub`` returns the state of the link to a hub,
+    None if there is no link."""
+    slow_clients = slow_clients or SlowClients()
     app = FastAPI(
         title="dimos-streams bridge", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
-    app.router.route_class = BridgeRoute
+    app.router.route_class = StrictRoute
     problems.install(app)
     describe(app)
 
     _mount_views(app, broker, broadcast, disk, fleet_hub)
     mount_calls(app, broker)
-    mount_events(app, broker, broadcast, options, abort)
+    mount_events(app, broker, broadcast, ping_s=ping_s, slow_clients=slow_clients)
     mount_robots(app, broker)
     mount_settings(app, broker)
     mount_pictures(app, run_dir)
     if live is not None:
-        mount_live(app, live, send_timeout_s=options.send_timeout_s, abort=abort)
+        mount_live(app, live, slow_clients)
     if monitor is not None:
-        mount_monitor(app, monitor, broker, send_timeout_s=options.send_timeout_s, abort=abort)
+        mount_monitor(app, monitor, broker, slow_clients)
         mount_dashboard(app)
     mount_mcp(app, McpServer(BrokerCalls(broker), broadcast))
     answer_head(app)

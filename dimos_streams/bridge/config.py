@@ -8,14 +8,14 @@ from pydantic import Field, SecretStr, field_validator
 
 from dimos_streams.bridge.calls.authority import McpApproval
 from dimos_streams.bridge.fleet.settings import HubAddress
-from dimos_streams.bridge.http.events.options import StreamOptions
-from dimos_streams.bridge.journal.journal import JournalLimits
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.common.secrets import checked
 from dimos_streams.errors import UserError
+from dimos_streams.journal.journal import JournalLimits
 from dimos_streams.module import ModuleConfig
+from dimos_streams.serving.server.timing import PING_S, SEND_TIMEOUT_S
 
-_STREAMS, _LIMITS = StreamOptions(), JournalLimits()
+_LIMITS = JournalLimits()
 
 
 class BridgeConfig(ModuleConfig):
@@ -31,9 +31,9 @@ class BridgeConfig(ModuleConfig):
     """Further names under which clients may reach the server."""
     token: SecretStr | None = None
     """The token that every request must carry; by default the run's token, if it has one."""
-    ping_s: float = Field(default=_STREAMS.ping_s, gt=0)
+    ping_s: float = Field(default=PING_S, gt=0)
     """Time without events, in seconds, after which an event stream sends a comment."""
-    send_timeout_s: float = Field(default=_STREAMS.send_timeout_s, gt=0)
+    send_timeout_s: float = Field(default=SEND_TIMEOUT_S, gt=0)
     """Time, in seconds, after which a client that takes nothing is cut off."""
     mcp_approval: McpApproval = "refuse"
     """The treatment of MCP clients' calls of skills with ``approval="ask"``: ``refuse``, since nobody asks an

@@ -6,23 +6,23 @@ import asyncio
 import contextlib
 import importlib
 import random
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.config import BridgeConfig
-from dimos_streams.bridge.http.events.options import StreamOptions
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.journal import JOURNAL_FILE, Journal
 from dimos_streams.bridge.live.kinds import topic_infos
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bus import Bus
 from dimos_streams.common.process.disk import trouble_with
 from dimos_streams.errors import DimosStreamsError, UserError
-from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.journal import JOURNAL_FILE, Journal
+from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
+from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
     from dimos_streams.bridge.fleet.link import HubLink
     from dimos_streams.bridge.fleet.settings import HubLinkSettings
-    from dimos_streams.bridge.http.serving.server import HttpServer
+    from dimos_streams.serving.server.server import HttpServer
 
 S = TypeVar("S")
 
@@ -49,7 +49,7 @@ class Bridge(Module):
 
     late_imports = (
         *("jsonschema", "dimos_streams.tool_stream.arguments.bounded_validator"),
-        *("dimos_streams.bridge.app", "dimos_streams.bridge.http.serving.server"),
+        *("dimos_streams.bridge.app", "dimos_streams.serving.server.server"),
         # Uvicorn, with its start, and Starlette, with the first request.
         *("uvicorn.lifespan.off", "anyio._backends._asyncio"),
     )
@@ -81,6 +81,12 @@ class Bridge(Module):
     def listens_at(cls, config: BridgeConfig) -> tuple[str, int] | None:
         """See ``Module``."""
         return None if config.http is False or not config.port else (config.host, config.port)
+
+    @classmethod
+    def possible_faults(cls, config: BridgeConfig) -> Iterator[ConfigFault]:
+        """See ``Module``: files without which nothing is shipped to the fleet hub; they may be written later."""
+        if config.hub is not None:
+            yield from (ConfigFault(("hub", name), text) for name, text in config.hub.missing_files().items())
 
     @property
     def url(self) -> str:
@@ -149,6 +155,7 @@ class Bridge(Module):
         while True:
             await asyncio.sleep(_MAINTENANCE_S)
             self.journal.trim()
+            self.journal.look_for_file()
             await self.journal.checkpoint(self.run_blocking)
             await self._look_at_disk()
             self._report_health()
@@ -179,9 +186,9 @@ class Bridge(Module):
             await self._to_undo.aclose()
 
     def _bind(self) -> None:
-        from dimos_streams.bridge.http.serving import protocol as http_protocol
-        from dimos_streams.bridge.http.serving.server import HttpServer
         from dimos_streams.common.process.loopback import is_loopback
+        from dimos_streams.serving.server import protocol as http_protocol
+        from dimos_streams.serving.server.server import HttpServer
 
         if self._token() is None and not is_loopback(self.config.host):
             raise UserError(
@@ -206,8 +213,8 @@ class Bridge(Module):
             self.broadcast,
             monitor=self.monitor,
             live=self.live,
-            streams=StreamOptions(ping_s=self.config.ping_s, send_timeout_s=self.config.send_timeout_s),
-            abort=None if server is None else server.abort,
+            ping_s=self.config.ping_s,
+            slow_clients=SlowClients(self.config.send_timeout_s, None if server is None else server.abort),
             run_dir=self.context.run_dir,
             disk=lambda: self._disk,
             fleet_hub=lambda: None if self._link is None else self._link.view(),
@@ -248,11 +255,11 @@ class Bridge(Module):
     async def _serve_watchers(self, server: HttpServer) -> None:
         """Serve what can be read, without any effect on the run: no virtual time passes, nothing gets on the bus."""
         from dimos_streams.bridge.app import create_app, guarded
-        from dimos_streams.bridge.http.serving.watch_only import WatchOnly
         from dimos_streams.bridge.live.routes import PATH
+        from dimos_streams.serving.server.watch_only import WatchOnly
 
-        options = StreamOptions(ping_s=_LONG_S, send_timeout_s=_LONG_S)
-        app = create_app(self.broker, self.broadcast, live=self.live, streams=options, abort=server.abort)
+        slow_clients = SlowClients(_LONG_S, server.abort)
+        app = create_app(self.broker, self.broadcast, live=self.live, ping_s=_LONG_S, slow_clients=slow_clients)
         hosts = self.config.allowed_hosts
         shown = guarded(WatchOnly(app, [PATH]), host=self.config.host, token=self._token(), allowed_hosts=hosts)
         self._to_undo.push_async_callback(server.cut)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import contextlib
 from collections.abc import Sequence
 from functools import partial
 
@@ -55,8 +56,7 @@ class TransportBus(Bus):
         if channel not in by_channel:
             self._listen(channel, capacity_bytes)
         by_channel.setdefault(channel, []).append(subscription)
-        self._on_changed()
-        return subscription
+        return self._announced(subscription)
 
     def subscribe_all(
         self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None
@@ -65,11 +65,20 @@ class TransportBus(Bus):
         if not self._subscribers.of_all:
             self._listen(None, CAPACITY_BYTES)
         self._subscribers.of_all[subscription] = wants
-        self._on_changed()
-        return subscription
+        return self._announced(subscription)
 
     def subscriptions(self) -> list[Subscription]:
         return self._subscribers.all()
+
+    def _announced(self, subscription: Subscription) -> Subscription:
+        """A new subscription once the transport knows of it. If that fails it is ended: its owner never gets it."""
+        try:
+            self._on_changed()
+        except BaseException:
+            with contextlib.suppress(Exception):  # the transport has just said why
+                subscription.close()
+            raise
+        return subscription
 
     def _close_subscriptions(self) -> None:
         for subscription in self.subscriptions():

@@ -17,7 +17,9 @@ VARIABLES = ("DIMOS_STREAMS_BUS", "LCM_DEFAULT_URL")
 def bus_url(given: str | None = None) -> str:
     """Return the URL that was given, else ``DIMOS_STREAMS_BUS``, else ``LCM_DEFAULT_URL``, else multicast that stays
     on this machine."""
-    return given or next(filter(None, map(os.environ.get, VARIABLES)), DEFAULT_URL)
+    if given is not None:
+        return given
+    return next(filter(None, map(os.environ.get, VARIABLES)), DEFAULT_URL)
 
 
 def transport_of(url: str) -> str:

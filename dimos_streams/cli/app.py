@@ -13,6 +13,7 @@ import typer
 
 from dimos_streams.cli import exit_codes
 from dimos_streams.cli.option_groups.ungrouped import ungrouped
+from dimos_streams.cli.system.whole_texts import with_whole_texts
 from dimos_streams.common.process.own_code import DEBUG
 
 _DEBUG = "--debug"
@@ -98,7 +99,18 @@ def create_app(arguments: Sequence[str] = ()) -> typer.Typer:
     first = next((argument for argument in arguments if argument != _DEBUG), None)
     for command in [command for command in _COMMANDS if command.name == first] or _COMMANDS:
         command.add_to(app)
+    _refuse_bytes_in(app)
     return app
+
+
+def _refuse_bytes_in(app: typer.Typer) -> None:
+    """Have all commands refuse texts that are not UTF-8."""
+    for command in app.registered_commands:
+        if command.callback is not None:
+            command.callback = with_whole_texts(command.callback)
+    for group in app.registered_groups:
+        if group.typer_instance is not None:
+            _refuse_bytes_in(group.typer_instance)
 
 
 def _show_version(wanted: bool) -> None:

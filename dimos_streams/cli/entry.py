@@ -16,7 +16,7 @@ from dimos_streams.common.importing import find_named_first_in
 from dimos_streams.common.printable import printable, show_tracebacks
 from dimos_streams.common.process.own_code import DEBUG
 from dimos_streams.common.secrets import know_environment
-from dimos_streams.errors import DimosStreamsError
+from dimos_streams.errors import BadRequestError, DimosStreamsError
 
 _ClickException = typer.BadParameter.__mro__[2]  # newer typers have a click of their own
 _REASON = "--reason"
@@ -40,7 +40,7 @@ def run_command(arguments: list[str]) -> int:
     except DimosStreamsError as error:
         if os.environ.get(DEBUG):
             raise
-        _say(str(error))
+        _say(_text_of(error))
         return code_of_error(error)
     except FileNotFoundError:
         if _working_directory() is not None or os.environ.get(DEBUG):
@@ -51,6 +51,14 @@ def run_command(arguments: list[str]) -> int:
         if not isinstance(error, _ClickException):
             raise
         return _usage_error(error, arguments)
+
+
+def _text_of(error: DimosStreamsError) -> str:
+    if not isinstance(error, BadRequestError) or not error.problems:
+        return str(error)
+    from dimos_streams.cli.terminal.typed_names import typed
+
+    return typed(error.problems)
 
 
 def _working_directory() -> str | None:

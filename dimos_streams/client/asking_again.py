@@ -22,12 +22,12 @@ _ASK_AGAIN_S = (0.2, 0.5, 1.0, 2.0, 4.0)
 _GIVE_UP_S = 60.0
 """Time, in seconds, after which no request is made again: one that nobody answers takes as long as its timeout."""
 _NOT_YET = (SkillUnavailableError, UnknownAgentError, UnknownSkillError)
-"""What a bridge says that is back and has not heard all modules."""
+"""The refusals of a bridge that is back and has not heard all modules."""
 
 
 UNKNOWN = "nobody knows whether it was carried out"
 IN_DOUBT = f"{UNKNOWN}: `dimos-streams calls` shows what became of it"
-"""What a person hears who has asked for something."""
+"""The notes for a person who has asked for something."""
 
 
 async def ask_until_answered(ask: Callable[[], Awaitable[T]], in_doubt: str, *, arrived: bool = False) -> T:

@@ -6,22 +6,19 @@ import contextlib
 import logging
 import random
 import secrets
-import threading
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar, Unpack
+from collections.abc import AsyncGenerator, Callable, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, Unpack
 from urllib.parse import parse_qs, quote, urlencode, urlsplit
 
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from dimos_streams import clock
 from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
+from dimos_streams.client.bridge_requests import BridgeRequests
 from dimos_streams.client.call_body import call_body
+from dimos_streams.client.event_stream.sse_parser import SseEvent
 from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order, OrderReport
-from dimos_streams.client.problems import problem_error
-from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient
-from dimos_streams.common.http.bearer import bearer_headers
-from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.schemas.http_url import bridge_url
@@ -34,9 +31,7 @@ from dimos_streams.tool_stream.gateway import CallTerms, CallView, JournalEntry,
 if TYPE_CHECKING:
     import requests
 
-    from dimos_streams.client.http_session import CuttableSession, Tls
-
-T = TypeVar("T")
+    from dimos_streams.client.http_session import Tls
 
 
 class Begun(NamedTuple):
@@ -88,19 +83,15 @@ class HttpGateway:
         if token is not None:
             know(checked(token, "the token for the bridge"))
         self.malformed = 0
+        self._requests = BridgeRequests(self.url, token=token, timeout_s=timeout_s, tls=tls)
         self._random = rng
-        self._headers = bearer_headers(token)
-        self._timeout_s = timeout_s
         self._ping_s = ping_s
         self._tls = tls
         self._gone = gone
-        self._guard = threading.Lock()
-        self._sessions: set[CuttableSession] = set()
-        self._closed = False
 
     async def skills(self) -> list[OfferedSkill]:
         """See ``SkillGateway``."""
-        return self._validated(_SKILLS, await self._request("GET", "/skills"))
+        return self._requests.validated(_SKILLS, await self._requests.get("/skills"))
 
     async def call(self, skill: str, arguments: Mapping[str, Any], *, caller: str, **terms: Unpack[CallTerms]) -> str:
         """See ``SkillGateway``. If the answer is lost, whoever has given a key may ask again; without one it is asked
@@ -109,8 +100,8 @@ class HttpGateway:
         if terms.get("idempotency_key") is None:
             response = await self._begun_once(body)
         else:
-            response = await in_own_thread(self.send, "POST", "/calls", body)
-        return str(self._field(self._content(response), "call_id", str))
+            response = await self._requests.post("/calls", body)
+        return self._requests.field(self._requests.content(response), "call_id", str)
 
     async def begin(
         self,
@@ -134,7 +125,7 @@ class HttpGateway:
         more = {"agent": agent, "lease_wait_s": lease_wait_s or None, "robot": robot}
         body = call_body(skill, arguments, caller=caller, **terms, **more)
         response = await self._begun_once(body, lease_wait_s)
-        call_id = str(self._field(self._content(response), "call_id", str))
+        call_id = self._requests.field(self._requests.content(response), "call_id", str)
         query = parse_qs(urlsplit(response.links.get("events", {}).get("url", "")).query)
         try:
             return Begun(call_id, int(query["from"][0]) - 1)
@@ -155,12 +146,12 @@ class HttpGateway:
         async def ask() -> Any:
             within_s = max(0.0, deadline - clock.monotonic())
             path = f"/calls?{urlencode({'wait': 'close', 'timeout_s': within_s})}"
-            return self._content(await in_own_thread(self.send, "POST", path, body, self._timeout_s + within_s))
+            return self._requests.content(await self._requests.post(path, body, self._requests.timeout_s + within_s))
 
         content = await ask_until_answered(ask, IN_DOUBT)
         if isinstance(content, dict):
             content.pop("waited", None)
-        return self._validated(_CALL, content)
+        return self._requests.validated(_CALL, content)
 
     async def order(self, order: Order, robot: str = "", reason: str = "") -> OrderReport:
         """Give an operator's order to a robot, by its namespace, or to every one; return what came of it.
@@ -170,17 +161,18 @@ class HttpGateway:
         """
         body = {"robot": robot, "reason": reason}
         try:
-            response = await in_own_thread(self.send, "POST", order, body, ANSWER_S)
+            response = await self._requests.post(order, body, ANSWER_S)
         except NoAnswerError as error:
             if not error.may_have_arrived:
                 raise
             raise CallInDoubtError(f"{error}; {ORDER_IN_DOUBT[order]}") from error
-        return self._validated(_REPORT, self._content(response))
+        return self._requests.validated(_REPORT, self._requests.content(response))
 
     async def cancel(self, call_id: str, reason: str, *, robot: str | None = None) -> None:
         """See ``SkillGateway``. At a hub several robots may have chosen one id; ``robot`` says whose it is."""
         query = f"?{urlencode({'robot': robot})}" if robot else ""
-        await self._request("POST", f"/calls/{quote(call_id, safe='')}/cancel{query}", {"reason": reason})
+        path = f"/calls/{quote(call_id, safe='')}/cancel{query}"
+        self._requests.content(await self._requests.post(path, {"reason": reason}))
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""
@@ -188,7 +180,7 @@ class HttpGateway:
 
     async def offset(self) -> int:
         """See ``SkillGateway``."""
-        return int(self._field(await self._request("GET", "/healthz"), "offset", int))
+        return self._requests.field(await self._requests.get("/healthz"), "offset", int)
 
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
@@ -207,7 +199,7 @@ class HttpGateway:
         client = SseClient(
             f"{self.url}/tool_streams{query}",
             rng=self._random,
-            headers=self._headers,
+            headers=self._requests.headers,
             last_event_id=str(after),
             ping_s=self._ping_s,
             tls=self._tls,
@@ -221,41 +213,9 @@ class HttpGateway:
         if errors:
             raise errors[0]
 
-    def send(
-        self, method: str, path: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None
-    ) -> requests.Response:
-        """Return the answer to one request, whatever its status; from any thread, which waits for it. Raises
-        ``NoAnswerError``."""
-        import requests
-
-        from dimos_streams.client.http_session import check_arrived, why
-
-        session: CuttableSession | None = None
-        try:
-            with self._session() as session:
-                response = session.request(
-                    method,
-                    self.url + path,
-                    json=body,
-                    headers=self._headers,
-                    timeout=self._timeout_s if timeout_s is None else timeout_s,
-                    allow_redirects=False,
-                )
-                check_arrived(response)
-        except (requests.RequestException, OSError, UnicodeError) as error:
-            if session is None or not session.has_connected:
-                text = f"the bridge at {self.url} can't be reached: {why(error)}"
-                raise NoAnswerError(text, may_have_arrived=False) from error
-            text = f"no answer came from the bridge at {self.url} ({why(error)})"
-            raise NoAnswerError(text, may_have_arrived=True) from error
-        return response
-
     def close(self) -> None:
         """Cut what is under way and refuse new requests. Twice is fine."""
-        with self._guard:
-            self._closed = True
-            for session in self._sessions:
-                session.cut()
+        self._requests.close()
 
     def _entry(self, event: SseEvent) -> JournalEntry | None:
         if event.type != _EVENT_TYPE:
@@ -278,66 +238,20 @@ class HttpGateway:
         keyed = {"idempotency_key": secrets.token_hex(8), **body}
 
         async def ask() -> requests.Response:
-            response = await in_own_thread(self.send, "POST", "/calls", keyed, self._timeout_s + wait_s)
-            self._content(response)
+            response = await self._requests.post("/calls", keyed, self._requests.timeout_s + wait_s)
+            self._requests.content(response)
             return response
 
         return await ask_until_answered(ask, IN_DOUBT)
-
-    async def _request(self, method: str, path: str, body: Mapping[str, Any] | None = None) -> Any:
-        return await in_own_thread(self._request_blocking, method, path, body)
-
-    def _request_blocking(self, method: str, path: str, body: Mapping[str, Any] | None) -> Any:
-        return self._content(self.send(method, path, body))
 
     def _all_calls(self, query: str) -> list[CallView]:
         """Follow the pages, which lead from the newest calls to the oldest."""
         pages: list[list[CallView]] = []
         while len(pages) < _MAX_PAGES:
-            response = self.send("GET", f"/calls{query}")
-            pages.append(self._validated(_CALLS, self._content(response)))
+            response = self._requests.send("GET", f"/calls{query}")
+            pages.append(self._requests.validated(_CALLS, self._requests.content(response)))
             older = urlsplit(response.links.get("next", {}).get("url", "")).query
             if not older:
                 break
             query = f"?{older}"
         return [view for page in reversed(pages) for view in page]
-
-    @contextlib.contextmanager
-    def _session(self) -> Iterator[CuttableSession]:
-        from dimos_streams.client.http_session import CuttableSession
-
-        # One for each request: nothing is shared between threads, and no connection is found dead when it is used.
-        with CuttableSession(self._tls) as session:
-            with self._guard:
-                if self._closed:
-                    raise ConnectionAbortedError("the gateway is closed")
-                self._sessions.add(session)
-            try:
-                yield session
-            finally:
-                with self._guard:
-                    self._sessions.discard(session)
-
-    def _content(self, response: Any) -> Any:
-        try:
-            content = parse_json(response.content)
-        except ValueError:
-            content = None
-        if 200 <= response.status_code < 300 and content is not None:
-            return content
-        if isinstance(content, dict) and isinstance(content.get("detail"), str):
-            raise problem_error(content)
-        raise SkillError(f"{self.url} is not a bridge: HTTP {response.status_code} {response.reason}")
-
-    def _field(self, content: Any, name: str, kind: type) -> Any:
-        value = content.get(name) if isinstance(content, dict) else None
-        if not isinstance(value, kind):
-            raise SkillError(f"{self.url} is not a bridge that I know: its answer has no {name!r}")
-        return value
-
-    def _validated(self, adapter: TypeAdapter[T], content: Any) -> T:
-        try:
-            return adapter.validate_python(content)
-        except ValidationError as error:
-            problem = first_problem(error, "its answer")
-            raise SkillError(f"{self.url} is not a bridge that I know: {problem}") from error

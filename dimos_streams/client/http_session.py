@@ -30,7 +30,7 @@ _PIECE = 2**16
 WHOLE_S = 20.0
 """Time, in seconds, that an answer that is no stream may take beyond the one in which its next part has to come."""
 _LOST = frozenset({502, 504})
-"""What a proxy answers that has passed a request on and gets no answer."""
+"""The answers of a proxy that has passed a request on and gets no answer."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple
 
 from dimos_streams.common.printable import printable
 from dimos_streams.errors import (
+    BadRequestError,
     CallRejectedError,
     ConflictError,
     KeyUsedError,
@@ -44,6 +45,7 @@ _FORMS: Final[Mapping[type[SkillError], _ProblemForm]] = {
     SkillArgumentError: _ProblemForm(
         "bad-arguments", lambda detail, problem: SkillArgumentError(_text(problem, "skill"), _errors(problem))
     ),
+    BadRequestError: _ProblemForm("bad-request", lambda detail, problem: BadRequestError(_errors(problem))),
     SettingsError: _ProblemForm("bad-settings", lambda detail, problem: SettingsError(_errors(problem))),
     CallRejectedError: _ProblemForm(
         "call-rejected",
@@ -75,9 +77,9 @@ def problem_name(of: type[SkillError]) -> str:
 
 
 def problem_fields(error: SkillError) -> dict[str, Any]:
-    """What the problem of an error says to programs, besides its type."""
+    """The fields by which the problem of an error speaks to programs, besides its type."""
     fields: dict[str, Any] = {}
-    if isinstance(error, SkillArgumentError | SettingsError):
+    if isinstance(error, BadRequestError | SkillArgumentError | SettingsError):
         fields["errors"] = error.problems
     if isinstance(error, UnknownSkillError | SkillArgumentError | KeyUsedError):
         fields["skill"] = error.skill

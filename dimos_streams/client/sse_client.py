@@ -11,14 +11,21 @@ import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
 from functools import partial
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
 from dimos_streams.client.backoff import Backoff
-from dimos_streams.client.chunked import ChunkedDecoder, content_size
-from dimos_streams.client.handoff import Handoff
-from dimos_streams.client.loop_reader import LoopReader
-from dimos_streams.client.sse import SseEvent, SseParser
-from dimos_streams.client.sse_http import MAX_WAIT_S, PassingError, SseError, check_answer, request_headers
+from dimos_streams.client.event_stream.chunked import ChunkedDecoder, content_size
+from dimos_streams.client.event_stream.handoff import Handoff
+from dimos_streams.client.event_stream.loop_reader import LoopReader
+from dimos_streams.client.event_stream.sse_http import (
+    MAX_WAIT_S,
+    PassingError,
+    SseError,
+    check_answer,
+    request_headers,
+)
+from dimos_streams.client.event_stream.sse_parser import SseEvent, SseParser
+from dimos_streams.client.event_stream.sse_statistics import SseStatistics
 from dimos_streams.common.limited_log import LimitedLog
 
 if TYPE_CHECKING:
@@ -35,21 +42,6 @@ _END_BOUND_S = 1.0
 OnEvent = Callable[[SseEvent], None]
 OnEnd = Callable[[Exception | None], None]
 _Deliver = Callable[[list[SseEvent]], None]
-
-
-class SseStatistics(NamedTuple):
-    """Counts since ``start``."""
-
-    connections: int
-    """Number of answers that were event streams."""
-    failures: int
-    """Number of attempts and connections that ended for reasons other than ``stop``."""
-    events: int
-    bytes: int
-    """Size of all content, without chunked-encoding overhead."""
-    malformed: int
-    """Number of events that were skipped because they were too large."""
-    last_failure: str
 
 
 class SseClient:

@@ -49,6 +49,12 @@ def is_reference(text: str) -> bool:
     return bool(colon) and all(part.isidentifier() for part in [*module.split("."), *attribute.split(".")])
 
 
+def kind_of(found: object) -> str:
+    """Return what was found under a reference that is not what it has to be, for people: ``function``, or the name of
+    a class. An object's own words for itself may have its address."""
+    return f"the class {found.__name__}" if isinstance(found, type) else type(found).__name__
+
+
 def import_attribute(reference: str, beside: str = "") -> Any:
     """The object that ``"package.module:attribute"`` names. Raises ``UserError`` that names the nearest, or what is
     missing. A module that is not found may lie nearby, for instance in or around the folder ``beside``."""

@@ -18,11 +18,12 @@ _NO_FIELDS = ("model_type", "model_attributes_type", "dataclass_type")
 """Faults whose text names one of our classes, which says nothing to the sender of the value."""
 _MAX_PATH = 200
 """Maximum length of a path, in characters: names of fields come from outside, too."""
-_NO_SUCH_NAME = "there is nothing of this name"
+NO_SUCH_NAME = "there is nothing of this name"
+"""The beginning of what is said of a field that nobody takes."""
 _OBJECT = "it must be an object, names with their values"
 _WORDS = (
     (r"Field required|Missing required .*", "it is missing"),
-    (r"Extra inputs are not permitted|Unexpected keyword argument", _NO_SUCH_NAME),
+    (r"Extra inputs are not permitted|Unexpected keyword argument", NO_SUCH_NAME),
     (r"Input should be a valid (dictionary|mapping)\b.*", _OBJECT),
     (r"Input should be a valid integer\b.*", "it must be a whole number"),
     (r"Unable to parse input string as an integer\b.*", "it must be a whole number, and a smaller one"),
@@ -78,7 +79,7 @@ def with_values(details: Iterable[Mapping[str, Any]], whole: str, valid: NamesAt
         path = where_it_is(detail, whole)
         given = "" if detail["type"] == "missing" else f" (given: {_short(detail['input'])})"
         wrong = what_is_wrong(detail)
-        if valid is not None and wrong == _NO_SUCH_NAME and (names := list(valid(detail["loc"][:-1]))):
+        if valid is not None and wrong == NO_SUCH_NAME and (names := list(valid(detail["loc"][:-1]))):
             listed = f"valid: {', '.join(names)}"
             near = suggest(str(detail["loc"][-1]), names)
             wrong += f"{near} ({listed})" if near else f"; {listed}"

@@ -1,4 +1,5 @@
-"""Nested data, as JSON has it: with one value replaced, and as a text that is one for equal data."""
+"""Nested data, as JSON has it: with one value replaced, with sets in order, and as a text that is one for equal
+data."""
 
 from __future__ import annotations
 
@@ -19,6 +20,18 @@ def with_value(data: Mapping[str, Any], path: Sequence[str], value: Any) -> dict
         else:
             value = with_value(inner if isinstance(inner, Mapping) else {}, rest, value)
     return {**data, first: value}
+
+
+def with_sorted_sets(data: Any, origin: Any) -> Any:
+    """Return data in which lists that were made of sets are sorted, so that equal sets are equal lists; ``origin`` is
+    what the data were made of."""
+    if isinstance(data, dict) and isinstance(origin, dict) and len(data) == len(origin):
+        return {key: with_sorted_sets(data[key], part) for key, part in zip(data, origin.values(), strict=True)}
+    if isinstance(data, list) and isinstance(origin, set | frozenset):
+        return sorted(data, key=canonical_json)
+    if isinstance(data, list) and isinstance(origin, list | tuple) and len(data) == len(origin):
+        return [with_sorted_sets(item, part) for item, part in zip(data, origin, strict=True)]
+    return data
 
 
 def canonical_json(value: Any, text: Callable[[str], str] = str) -> str:

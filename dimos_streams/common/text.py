@@ -6,9 +6,11 @@ neither encoded nor sent, and one of them in a conversation would be refused by 
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 import unicodedata
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, Literal
 
@@ -22,6 +24,8 @@ _UNSEEN = frozenset({"Cf", "Cc"})
 _MOST_MARKS = 30
 _GRAPHEME_JOINER = "\u034f"
 _LARGEST = sys.float_info.max
+_BEHIND_NAMES = ('":', '" ', '"\t', '"\n', '"\r')
+_MAX_NAMED = 80
 
 
 def well_formed(text: str) -> str:
@@ -59,13 +63,33 @@ def parse_json(data: str | bytes) -> Any:
 
     That includes NaN, Infinity, numbers that only infinity could stand for (``1e999``), and bytes that are not UTF-8.
     """
-    text = data if isinstance(data, str) else data.decode("utf-8", "surrogatepass")
-    if not text.isascii() or "\\" in text:  # halves are no ASCII, unless they are escaped
-        text = well_formed_json(text)
-    value = from_json(text, allow_inf_nan=False)
-    if not is_finite(value):
-        raise ValueError("a number is too large")
+    value = from_json(_well_formed(data), allow_inf_nan=False)
+    _names_in(value)
     return value
+
+
+def parse_command(data: str | bytes) -> Any:
+    """The value of a JSON text that asks for something. Raises ``ValueError`` as ``parse_json`` does, and for objects
+    with several members of one name: who looked at the text before, to allow it, may have seen another one."""
+    text = _well_formed(data)
+    value = from_json(text, allow_inf_nan=False)
+    names = _names_in(value)
+    # Most texts are not read twice: they have no more of what stands behind names than names.
+    if names < text.count(":") and names < sum(map(text.count, _BEHIND_NAMES)):
+        json.loads(text, object_pairs_hook=_refuse_doubles)
+    return value
+
+
+def _well_formed(data: str | bytes) -> str:
+    text = data if isinstance(data, str) else data.decode("utf-8", "surrogatepass")
+    # Halves are no ASCII, unless they are escaped.
+    return text if text.isascii() and "\\" not in text else well_formed_json(text)
+
+
+def _refuse_doubles(members: list[tuple[str, Any]]) -> None:
+    if len(dict(members)) < len(members):
+        double = Counter(name for name, _ in members).most_common(1)[0][0]
+        raise ValueError(f"an object has several members of the name {double[:_MAX_NAMED]!r}")
 
 
 def plain(text: str) -> str:
@@ -138,13 +162,25 @@ class TextJoiner:
 def is_finite(value: Any) -> bool:
     """Return whether all numbers of a JSON value are finite: no infinity, no NaN, and no whole number that is larger
     than any float. Other programs take such a number for infinity, and arithmetic with it fails here."""
-    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list) else (value,)
+    try:
+        _names_in(value)
+    except ValueError:
+        return False
+    return True
+
+
+def _names_in(value: Any) -> int:
+    """Return the number of names in all objects of a JSON value, in one walk with the search for a number that is not
+    finite, because every event is looked at. Raises ``ValueError`` for such a number."""
+    names, parts = (len(value), value.values()) if isinstance(value, dict) else (0, value)
+    if not isinstance(value, dict | list):
+        parts = (value,)
     for part in parts:
-        if type(part) is str:  # most are, and every event is looked at
+        if type(part) is str:  # most are
             continue
         if isinstance(part, int | float):
             if not -_LARGEST <= part <= _LARGEST:
-                return False
-        elif isinstance(part, dict | list) and not is_finite(part):
-            return False
-    return True
+                raise ValueError("a number is too large")
+        elif isinstance(part, dict | list) and part:
+            names += _names_in(part)
+    return names

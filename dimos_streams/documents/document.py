@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path as FilePath
@@ -13,6 +14,7 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from dimos_streams.common.process.disk import why_endless
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.common.real_path import real_path
 from dimos_streams.common.text import well_formed
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.errors import UserError, suggest
@@ -78,12 +80,27 @@ def read_document(path: FilePath, kind: str = "blueprint") -> Document:
         if size > MAX_BYTES:
             raise UserError(f"{kind} file {origin!r} has {size} bytes, {MAX_BYTES} are possible")
         text = path.read_text(encoding="utf-8")
-    except FileNotFoundError as error:
-        near = suggest(path.name, documents_beside(path), before=origin.removesuffix(path.name))
-        raise UserError(f"there is no {kind} file {origin!r}{near}") from error
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserError(f"{kind} file {origin!r} can't be read: {error}") from error
+    except (OSError, ValueError) as error:
+        refuse_broken_link(path, kind)
+        raise UserError(_why_unread(path, kind, error)) from error
     return parse_document(text, origin)
+
+
+def _why_unread(path: FilePath, kind: str, error: OSError | ValueError) -> str:
+    origin = display_path(path)
+    if isinstance(error, FileNotFoundError):
+        near = suggest(path.name, documents_beside(path), before=origin.removesuffix(path.name))
+        return f"there is no {kind} file {origin!r}{near}"
+    return f"{kind} file {origin!r} can't be read: {getattr(error, 'strerror', None) or error}"
+
+
+def refuse_broken_link(path: FilePath, kind: str = "blueprint") -> None:
+    """Raise ``UserError`` for a link that leads to no file. Its own name is what was typed."""
+    if not os.path.islink(path) or os.path.exists(path):
+        return
+    end = real_path(path)
+    leads = "in a circle" if os.path.islink(end) else f"to {display_path(end)!r}, which is not there"
+    raise UserError(f"{kind} file {display_path(path)!r} is a link that leads {leads}")
 
 
 def documents_beside(path: FilePath) -> list[str]:

@@ -13,6 +13,8 @@ from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import masked, telling_name
 from dimos_streams.errors import UserError
 
+_MUST_BE = "it must be "
+
 
 @dataclass(frozen=True, slots=True)
 class Problem:
@@ -66,6 +68,14 @@ def placed(detail: ErrorDetails, data: Any) -> ErrorDetails:
             continue
         path.append(part)
     return {**detail, "loc": tuple(path)}
+
+
+def either(wanted: Sequence[str]) -> str:
+    """What a value must be of which several kinds are possible, in one text; empty if these are no texts of kinds."""
+    if len(wanted) < 2 or not all(each.startswith(_MUST_BE) for each in wanted):
+        return ""
+    *others, last = dict.fromkeys(each.removeprefix(_MUST_BE) for each in wanted)
+    return f"{_MUST_BE}{', '.join(others)} or {last}" if others else wanted[0]
 
 
 def fault(detail: ErrorDetails, wrong: str = "") -> str:

@@ -2,36 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
 
+from dimos_streams.common.invalid import what_is_wrong
 from dimos_streams.documents.document import Document
 from dimos_streams.documents.fields import fields_at
-from dimos_streams.documents.problem import BlueprintError, Problem, fault, placed
+from dimos_streams.documents.problem import BlueprintError, Problem, either, fault, placed
 from dimos_streams.errors import suggest
 
 M = TypeVar("M", bound=BaseModel)
 Naming = Callable[[Sequence[str | int]], str]
 """A function that says in words what a path leads to."""
+Path = Sequence[str | int]
 
 
-def validated(document: Document, model: type[M], called: Naming, at: Sequence[str | int] = ()) -> M:
+def validated(
+    document: Document, model: type[M], called: Naming, at: Path = (), *, shown: Callable[[Path], Path] = tuple
+) -> M:
     """The document as a model, or what is ``at`` a path of it; an empty one counts as an empty mapping. Raises
-    ``BlueprintError`` with a line for each fault."""
+    ``BlueprintError`` with a line for each fault, which names its path as it is to be ``shown``."""
     data = _part(document, at)
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        problems = [_problem(document, model, called, placed(detail, data), at) for detail in error.errors()]
-        raise BlueprintError(problems) from error
+        details = [placed(detail, data) for detail in error.errors()]
+        raise BlueprintError(_problems(document, model, called, details, at, shown)) from error
 
 
-def usable(
-    document: Document, model: type[M], called: Naming, at: Sequence[str | int] = ()
-) -> tuple[M, dict[str, list[Problem]]]:
+def usable(document: Document, model: type[M], called: Naming, at: Path = ()) -> tuple[M, dict[str, list[Problem]]]:
     """The document as a model, or what is ``at`` a path of it, without the keys that are wrong, and what is wrong
     with these. Raises ``BlueprintError`` for what has no keys, and where one that is wrong can't be left out."""
     data = _part(document, at)
@@ -40,10 +42,10 @@ def usable(
     try:
         return model.model_validate(data), {}
     except ValidationError as error:
-        faults: dict[str, list[Problem]] = {}
+        by_key: dict[str, list[ErrorDetails]] = {}
         for detail in error.errors():
-            problem = _problem(document, model, called, placed(detail, data), at)
-            faults.setdefault(str(detail["loc"][0]), []).append(problem)
+            by_key.setdefault(str(detail["loc"][0]), []).append(placed(detail, data))
+        faults = {key: list(_problems(document, model, called, details, at)) for key, details in by_key.items()}
     try:
         return model.model_validate({key: value for key, value in data.items() if key not in faults}), faults
     except ValidationError as error:
@@ -57,14 +59,36 @@ def _part(document: Document, at: Sequence[str | int]) -> Any:
     return {} if data is None and not at else data
 
 
+def _problems(
+    document: Document,
+    model: type[BaseModel],
+    called: Naming,
+    details: Iterable[ErrorDetails],
+    at: Path,
+    shown: Callable[[Path], Path] = tuple,
+) -> Iterator[Problem]:
+    """Yield a problem for each thing that is wrong; what a value might be instead is one, not one for each kind."""
+    by_place: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
+    for detail in details:
+        by_place.setdefault(detail["loc"], []).append(detail)
+    for found in by_place.values():
+        if wrong := either([what_is_wrong(detail) for detail in found]):
+            yield _problem(document, model, called, found[0], at, shown, wrong)
+        else:
+            yield from (_problem(document, model, called, detail, at, shown) for detail in found)
+
+
 def _problem(
     document: Document,
     model: type[BaseModel],
     called: Naming,
     detail: ErrorDetails,
-    at: Sequence[str | int] = (),
+    at: Path,
+    shown: Callable[[Path], Path],
+    wrong: str = "",
 ) -> Problem:
-    """The line for a fault, whose place is one inside of what is ``at`` a path."""
+    """The line for a fault, whose place is one inside of what is ``at`` a path; in the words of ``wrong`` if there
+    are any."""
     *inside, last = [part for part in detail["loc"] if part != "[key]"] or [""]
     around = (*at, *inside)
     where = document.where((*around, last))
@@ -73,4 +97,4 @@ def _problem(
         return Problem(f"unknown key {last!r} in {called(around)}{near}", where)
     if detail["type"] == "missing":
         return Problem(f"{called(around)} needs the key {last!r}", where)
-    return Problem(fault({**detail, "loc": (*at, *detail["loc"])}), where)
+    return Problem(fault({**detail, "loc": tuple(shown((*at, *detail["loc"])))}, wrong), where)

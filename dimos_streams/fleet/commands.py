@@ -87,7 +87,7 @@ class Answer(FleetMessage):
 
 
 def two_robots(name: str) -> str:
-    """What is wrong where two processes take turns as one robot."""
+    """The trouble of two processes that take turns as one robot, in words."""
     return f"two robots call themselves {name!r}: give each a name and token of its own"
 
 

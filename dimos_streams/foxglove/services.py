@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.text import parse_command
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.foxglove.orders import ORDERS, Operator, OrderAnswer, ViewerOrder
 
@@ -36,7 +36,7 @@ class OrderService:
     def __call__(self, request: ServiceRequest) -> bytes:
         """The answer's JSON. Raises ``Refused``, whatever the request is."""
         try:
-            asked = self._order.request.model_validate(parse_json(request.payload or b"{}"))
+            asked = self._order.request.model_validate(parse_command(request.payload or b"{}"))
         except ValidationError as error:
             valid = ", ".join(self._order.request.model_fields)
             errors = problems_with_values(error, "request")

@@ -6,15 +6,11 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from dimos_streams import __version__
-from dimos_streams.bridge.http import problems
-from dimos_streams.bridge.http.described import describe
-from dimos_streams.bridge.http.route import BridgeRoute, answer_head
-from dimos_streams.bridge.http.serving.request_guard import Guard
-from dimos_streams.bridge.http.serving.request_order import RequestOrder
 from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.hub.dashboard.routes import PATHS, mount_dashboard
 from dimos_streams.hub.http.call_routes import mount_calls
+from dimos_streams.hub.http.elsewhere import mount_elsewhere
 from dimos_streams.hub.http.event_routes import mount_events
 from dimos_streams.hub.http.hub_kinds import KINDS
 from dimos_streams.hub.http.robot_routes import mount_robot_side
@@ -23,6 +19,11 @@ from dimos_streams.hub.http.robots import mount_robots
 from dimos_streams.hub.http.views import mount_views
 from dimos_streams.hub.mcp_calls import FleetCalls
 from dimos_streams.hub.parts import HubParts
+from dimos_streams.serving import problems
+from dimos_streams.serving.openapi import describe
+from dimos_streams.serving.route import StrictRoute, answer_head
+from dimos_streams.serving.server.request_guard import Guard
+from dimos_streams.serving.server.request_order import RequestOrder
 
 
 def create_app(parts: HubParts) -> ASGIApp:
@@ -54,6 +55,7 @@ def _operators_side(parts: HubParts) -> FastAPI:
     mount_events(app, parts)
     mount_robots(app, parts)
     mount_calls(app, parts)
+    mount_elsewhere(app)
     mount_dashboard(app)
     mount_mcp(app, McpServer(FleetCalls(parts), parts.feed.broadcast))
     answer_head(app)
@@ -64,7 +66,7 @@ def _new_app() -> FastAPI:
     app = FastAPI(
         title="dimos-streams hub", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
-    app.router.route_class = BridgeRoute
+    app.router.route_class = StrictRoute
     problems.install(app)
     describe(app, KINDS, of_hub=True)
     return app

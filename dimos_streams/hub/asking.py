@@ -76,11 +76,11 @@ class BridgeRequest:
     timeout_s: float | None = None
     """Maximum time, in seconds, that the bridge is to wait before it answers; None if it was not told."""
     asked_at: float = field(default_factory=clock.steady)
-    """When it was asked for, on ``clock.steady``: whatever holds it up from then on counts."""
+    """The time at which it was asked for, on ``clock.steady``: whatever holds it up from then on counts."""
 
     @property
     def within_s(self) -> float:
-        """How long, in seconds, the caller waits for the answer altogether."""
+        """The time, in seconds, that the caller waits for the answer altogether."""
         if self.timeout_s is None:
             return _EXPIRES_IN_S + self.lease_wait_s + _ANSWER_S
         return self.lease_wait_s + self.timeout_s + _MARGIN_S
@@ -149,21 +149,7 @@ class Asker:
         state = await self._outcome(id, request.within_s)
         if state is None:
             state = (await in_thread(self._executor, self._storage.commands.states, [id])).get(id)
-        if state is None or (state.outcome is None and (state.sent or state.left_s > 0)):
-            raise RobotSilentError(
-                f"the command was sent to robot {request.robot!r}, and it has not answered: nobody knows whether it"
-                " was carried out; the same request with the same idempotency key asks again"
-            )
-        if state.outcome is None:
-            raise RobotUnreachableError(
-                f"robot {request.robot!r} did not take the command within {request.expires_in_s:g} s: it was not"
-                " carried out, and will not be"
-            )
-        if state.outcome == "expired":
-            raise RobotUnreachableError(
-                f"the command reached robot {request.robot!r} too late: it was not carried out, and will not be"
-            )
-        return BridgeReply(state.status, parse_json(state.body), parse_json(state.headers), state.doubled)
+        return _reply(request, state)
 
     async def run(self) -> None:
         """Look for answers, until cancelled."""
@@ -217,3 +203,22 @@ async def within(seconds: float) -> AsyncGenerator[None]:
             yield
     except TimeoutError as error:
         raise StorageUnavailableError(f"the hub's database has not answered for {seconds:.1f} s") from error
+
+
+def _reply(request: BridgeRequest, state: CommandState | None) -> BridgeReply:
+    """The reply to a request, from the state of its command; None if that is forgotten. Raises as ``ask`` does."""
+    if state is None or (state.outcome is None and (state.sent or state.left_s > 0)):
+        raise RobotSilentError(
+            f"the command was sent to robot {request.robot!r}, and it has not answered: nobody knows whether it"
+            " was carried out; the same request with the same idempotency key asks again"
+        )
+    if state.outcome is None:
+        raise RobotUnreachableError(
+            f"robot {request.robot!r} did not take the command within {request.expires_in_s:g} s: it was not"
+            " carried out, and will not be"
+        )
+    if state.outcome == "expired":
+        raise RobotUnreachableError(
+            f"the command reached robot {request.robot!r} too late: it was not carried out, and will not be"
+        )
+    return BridgeReply(state.status, parse_json(state.body), parse_json(state.headers), state.doubled)

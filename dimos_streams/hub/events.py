@@ -10,16 +10,16 @@ from concurrent.futures import Executor
 from typing import TypeVar
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.broadcast import Broadcast
-from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
-from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
-from dimos_streams.bridge.journal.query import Query, QueryBack, Read, ReadBack
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.hub.storage.rows import KeptRange, RobotBatch, StorageUnavailableError, TakeAnswer
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import HubThreads, in_thread
 from dimos_streams.hub.woken import Woken
+from dimos_streams.journal.broadcast import Broadcast
+from dimos_streams.journal.catch_up import PAGE, PAGE_BYTES
+from dimos_streams.journal.entry import EncodedEntry, gap_entry
+from dimos_streams.journal.query import Query, QueryBack, Read, ReadBack
 
 T = TypeVar("T")
 

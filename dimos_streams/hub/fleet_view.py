@@ -105,8 +105,10 @@ class FleetRobot:
             return "unreachable"
         return "degraded" if self.row.doubled else self.report.status
 
-    def view(self, now_utime: int) -> ListedRobot:
-        """The view of it at a time."""
+    @property
+    def _notes(self) -> list[str]:
+        """The texts for people about what is not as it should be: the hub's about two robots, its own, other ones of
+        the hub."""
         report = self.report
         notes = list(report.notes) if report else []
         if self.row.doubled:
@@ -124,13 +126,17 @@ class FleetRobot:
                 f"its skills {shortened(unnamed, _MAX_LISTED)} are called by `robot` and `skill` only: with its"
                 " name before them, they are another robot's names"
             )
-        heard = self.row.heard
+        return notes
+
+    def view(self, now_utime: int) -> ListedRobot:
+        """The view of it at a time."""
+        report, heard = self.report, self.row.heard
         return ListedRobot(
             name=self.name,
             connected=self.row.connected,
             heard_s=None if heard is None else max(0.0, round((now_utime - heard) / 1e6, 1)),
             status=self._status,
-            notes=tuple(notes),
+            notes=tuple(self._notes),
             stopped=report.stopped if report else False,
             open_calls=self.open_calls,
             modules=report.modules if report else 0,

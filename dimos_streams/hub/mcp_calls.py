@@ -10,18 +10,18 @@ from urllib.parse import quote
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
-from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.client.problems import problem_error
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
-from dimos_streams.hub.http.call_routes import FleetCallBody, ask_for, begin, find
 from dimos_streams.hub.http.refusing import asked, refused
+from dimos_streams.hub.http.robot_calls import FleetCallBody, ask_for, begin, find
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.threads import in_thread
 from dimos_streams.operator.messages.stop import CancelReport, GoingOn
+from dimos_streams.serving.problems import ProblemError
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.tool_stream.gateway import CallFacts, CallView
 
 _CALLS = 500
 """Maximum number of calls that clients may list, the newest ones."""
@@ -55,7 +55,7 @@ class FleetCalls:
                     raise
                 return CallView.model_validate(_content(await ask_for(self._parts, call_id)))
 
-    async def calls(self, *, open_only: bool = False) -> list[CallView]:
+    async def calls(self, wanted: Callable[[CallFacts], bool], *, open_only: bool = False) -> Iterator[CallView]:
         """See ``McpCalls``."""
         table = self._parts.storage.calls
         with _as_skill_errors(), refused():
@@ -63,7 +63,7 @@ class FleetCalls:
                 self._parts.threads.pages,
                 lambda: table.newest(_CALLS, robot=None, state="open" if open_only else None, before=None),
             )
-        return [_view(row.record) for row in reversed(rows)]
+        return (view for view in map(_view, (row.record for row in rows)) if wanted(view))
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``McpCalls``."""
@@ -98,20 +98,20 @@ class FleetCalls:
         """See ``McpCalls``."""
         return lambda: call.state == "closed"
 
-    async def shown(self) -> Callable[[CallView], bool]:
+    async def shown(self) -> Callable[[CallFacts], bool]:
         """See ``McpCalls``: of each that they could have begun, and of their own while its skill is gone."""
         robots = await self._parts.robots.all()
         audiences = {
             (name, skill.name): skill.audience for name, robot in robots.items() for skill in robot.skills.values()
         }
 
-        def is_shown(call: CallView) -> bool:
+        def is_shown(call: CallFacts) -> bool:
             unknown = "everyone" if call.caller.startswith(MCP) else "operator"
             return audiences.get((call.robot or "", call.skill), unknown) == "everyone"
 
         return is_shown
 
-    async def may_move(self) -> Callable[[CallView], bool]:
+    async def may_move(self) -> Callable[[CallFacts], bool]:
         """See ``McpCalls``."""
         robots = await self._parts.robots.all()
         still = {

@@ -14,6 +14,7 @@ from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.streams import CommandStreams
 from dimos_streams.hub.threads import HubThreads, in_thread
+from dimos_streams.serving.server.slow_clients import SlowClients
 
 _REMEMBERED = 10_000
 _SILENT_S = 12.0
@@ -34,8 +35,7 @@ class HubParts:
     streams: CommandStreams
     asker: Asker
     robots: FleetView
-    abort: Callable[[object], None]
-    """Ends the connection of a client's address."""
+    slow_clients: SlowClients
     others: Callable[[], list[tuple[str, str, str]]]
     """Returns the other hubs on the database: name, version and URL."""
     database_bytes: Callable[[], int]

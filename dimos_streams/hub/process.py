@@ -11,7 +11,6 @@ import socket
 from collections.abc import Awaitable, Callable
 
 from dimos_streams import __version__
-from dimos_streams.bridge.http.serving.server import HttpServer
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.common.tasks import end_tasks_silently
@@ -25,7 +24,9 @@ from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
 from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.hub.streams import CommandStreams
-from dimos_streams.hub.threads import HubThreads, in_thread
+from dimos_streams.hub.threads import CONNECTIONS, HubThreads, in_thread
+from dimos_streams.serving.server.server import HttpServer
+from dimos_streams.serving.server.slow_clients import SlowClients
 
 _OTHERS_S = 5.0
 _TRIM_S = 60.0
@@ -88,12 +89,16 @@ class FleetHub:
         threads = HubThreads()
         self._to_undo.push_async_callback(threads.close)
         await in_thread(threads.others, storage.open)
+        await in_thread(threads.others, engine.check_connections, CONNECTIONS)
         bounds = await in_thread(threads.others, storage.bounds)
         feed = EventFeed(storage, threads, bounds)
         self._to_undo.callback(feed.broadcast.close)
-        parts = HubParts(
+        await self._begin(self._parts(storage, threads, feed))
+
+    def _parts(self, storage: HubStorage, threads: HubThreads, feed: EventFeed) -> HubParts:
+        return HubParts(
             name=self.name,
-            settings=settings,
+            settings=self.settings,
             storage=storage,
             threads=threads,
             intake=BatchIntake(storage, threads.others, feed.wake),
@@ -101,11 +106,10 @@ class FleetHub:
             streams=CommandStreams(storage, threads.orders, self.name),
             asker=Asker(storage, threads.orders),
             robots=FleetView(storage, threads.orders),
-            abort=self._server.abort,
+            slow_clients=SlowClients(self.settings.send_timeout_s, self._server.abort),
             others=lambda: self._others,
             database_bytes=lambda: self._bytes,
         )
-        await self._begin(parts)
 
     async def _begin(self, parts: HubParts) -> None:
         loop = asyncio.get_running_loop()
@@ -117,7 +121,7 @@ class FleetHub:
                     loop.call_soon_threadsafe(each)
 
         parts.storage.engine.listen(wake)
-        parts.storage.commands.given = lambda: wake(COMMANDS)
+        parts.storage.commands.listen(lambda: wake(COMMANDS))
         await self._look_around(parts)
         works = (
             parts.intake.run(),

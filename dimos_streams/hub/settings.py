@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from dimos_streams.hub.storage.rows import Retention
+from dimos_streams.serving.server.timing import PING_S, SEND_TIMEOUT_S
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,5 +23,5 @@ class HubSettings:
     connections: int = 768
     """Maximum number of connections at a time; each robot has three."""
     retention: Retention = field(default_factory=Retention)
-    ping_s: float = 10.0
-    send_timeout_s: float = 20.0
+    ping_s: float = PING_S
+    send_timeout_s: float = SEND_TIMEOUT_S

@@ -11,6 +11,8 @@ T = TypeVar("T")
 
 ORDERS, PAGES, OTHERS = 2, 3, 4
 """Numbers of threads; each has a connection to the database."""
+CONNECTIONS = ORDERS + PAGES + OTHERS + 1
+"""Maximum number of connections of one process; one is for notices."""
 
 
 class HubThreads:
@@ -22,7 +24,7 @@ class HubThreads:
         self.pages = ThreadPoolExecutor(PAGES, thread_name_prefix="hub pages")
         """Threads for pages of calls and events, however many clients ask for: only so many are in hand at once."""
         self.others = ThreadPoolExecutor(OTHERS, thread_name_prefix="hub")
-        """Threads for what robots ship and report, the live feed, and housekeeping."""
+        """Threads for what robots ship and report, the feed of their events, and housekeeping."""
 
     async def close(self) -> None:
         """Wait until all is done that was begun. Twice is fine."""

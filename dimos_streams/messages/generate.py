@@ -16,6 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from dimos_streams.common.real_path import real_path
 from dimos_streams.errors import UserError
 from dimos_streams.messages import registry
 from dimos_streams.messages.base import Message
@@ -110,7 +111,7 @@ def generate_own(folder: Path, package: str = "") -> dict[Path, str]:
 
 def python_name(folder: Path) -> str:
     """The name under which Python imports a folder, from the topmost ``__init__.py`` on. Raises ``UserError``."""
-    folder = folder.resolve()
+    folder = real_path(folder)
     parts = [folder.name]
     while (folder := folder.parent).joinpath("__init__.py").exists():
         parts.insert(0, folder.name)

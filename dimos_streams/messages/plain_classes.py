@@ -11,6 +11,7 @@ import functools
 import importlib
 from typing import TYPE_CHECKING, Any, TypeGuard, cast
 
+from dimos_streams.common.importing import kind_of
 from dimos_streams.messages.base import Field, Message, field_from_lcm, fields_of, wire_name
 
 if TYPE_CHECKING:
@@ -103,7 +104,7 @@ def _class_at(path: str) -> type[Message]:
 def _lcm_class_at(path: str) -> type:
     found: Any = getattr(importlib.import_module(path), path.rpartition(".")[2])
     if not is_message_class(found):
-        raise TypeError(f"{path} is no class that lcm-gen has written but {found!r}")
+        raise TypeError(f"{path} is no class that lcm-gen has written but {kind_of(found)}")
     return found
 
 

@@ -75,7 +75,7 @@ class Timeline:
                 self._ignore(mark, self._newest)
                 return None
             self._shift += self._newest.at(now) - stamp
-            _log.warning("%s: the clock was set by %.1f s", self._name, (stamp - self._newest.at(now)) / 1e6)
+            self._report_jump((stamp - self._newest.at(now)) / 1e6)
         self._newest = mark
         self._doubted.clear()
         return stamp + self._shift
@@ -101,6 +101,12 @@ class Timeline:
             self._doubted.clear()
         self._doubted.append(mark)
         return len(self._doubted) >= CONFIRMING
+
+    def _report_jump(self, by_s: float) -> None:
+        """Log that the source's time goes on elsewhere; what is heard here does not tell which of two reasons it
+        has."""
+        text = "%s: from now on its stamps are taken as %.1f s off: its clock was set, or messages came late"
+        _log.warning(text, self._name, by_s)
 
     def _ignore(self, mark: _Mark, newest: _Mark) -> None:
         self.ignored += 1

@@ -1,6 +1,6 @@
 """Modules: nodes with typed streams, a config and skills."""
 
-from dimos_streams.module.config import ConfigFault, ModuleConfig
+from dimos_streams.module.config import ConfigFault, ModuleConfig, OfRobot
 from dimos_streams.module.module import MAX_STATE, WARNINGS, Module
 from dimos_streams.module.run_context import LOSS_BOUND_S, RunContext
 from dimos_streams.module.services import Clocks, Services
@@ -13,6 +13,7 @@ __all__ = [
     "ConfigFault",
     "Module",
     "ModuleConfig",
+    "OfRobot",
     "RunContext",
     "Services",
 ]

@@ -33,6 +33,14 @@ class ModuleConfig(BaseModel):
         return self
 
 
+class OfRobot:
+    """Marks a setting that says what the robot is like: ``robot_radius: Annotated[float, OfRobot] = 0.22``.
+
+    Modules of one robot that have such a setting under one name mean the same by it; ``check`` warns where they
+    differ.
+    """
+
+
 class ConfigFault(NamedTuple):
     """A fault of a config, and the path to the setting."""
 

@@ -122,6 +122,12 @@ class Module:
         return ()
 
     @classmethod
+    def possible_faults(cls, config: Any) -> Iterable[ConfigFault]:
+        """What may be wrong with a config, or only not be there yet, such as a file that somebody writes later.
+        ``check`` warns of it, and so does a run at its start."""
+        return ()
+
+    @classmethod
     def listens_at(cls, config: Any) -> tuple[str, int] | None:
         """The host and the TCP port that a module of this config serves at; None if it serves nowhere, or at any free
         port. A live run keeps the port for it, also while it is restarted (``RunContext.port_is_kept``)."""

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from dimos_streams.common.names import MAX_NAME, prefix_of
 from dimos_streams.errors import UnknownAgentError, suggest
+from dimos_streams.operator.known_names import APPROVALS, MONITOR, REPORT, SAY
 from dimos_streams.operator.messages.commands import AgentCommand
-from dimos_streams.operator.reporting import APPROVALS, MONITOR, REPORT, SAY
 from dimos_streams.skill.names import public_prefix
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.review import REVIEW

@@ -1,4 +1,4 @@
-"""Whether an operator's order to an agent has come true in full, whichever way it was given."""
+"""Decides whether an operator's order to an agent has come true in full, whichever way it was given."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dimos_streams.operator.agents import public_name
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.messages.hold import HoldView, PauseReport
-from dimos_streams.operator.messages.kept import UnkeptOrder, unkept_of
+from dimos_streams.operator.messages.kept_report import UnkeptOrder, unkept_of
 
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.event import ToolEvent
@@ -18,13 +18,13 @@ T = TypeVar("T", bound=BaseModel)
 
 
 class _Hold(HoldView):
-    """What counts of the report of an order by which an agent holds its robot."""
+    """The part that counts of the report of an order by which an agent holds its robot."""
 
     model_config = ConfigDict(extra="ignore")
 
 
 class _Abort(_Hold):
-    """What is in the report of an abort and in no other."""
+    """The part of the report of an abort that no other report has."""
 
     reason: str
     missions: tuple[str, ...]
@@ -35,7 +35,7 @@ class _Undone(BaseModel):
 
 
 class _UndoResult(BaseModel):
-    """What counts of the report of an undo."""
+    """The part that counts of the report of an undo."""
 
     asked: int
     undone: tuple[_Undone, ...]

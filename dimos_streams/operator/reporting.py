@@ -1,15 +1,9 @@
-"""The form of agents' events and snapshots in the tool stream of a ``report`` call, and the names of operator skills.
-
-The skills that operators' tools call are those of ``agent/operator_skills.py``, all with
-``audience="operator"``; of a namespaced agent they are called ``robot1_pause`` and so on. Where a successor of the
-agent would not know of an order, its result has ``unkept``, the reason. What can't be done fails with a
-``SkillError`` that says why.
-"""
+"""The form of agents' events and snapshots in the tool stream of a ``report`` call."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, TypeVar
+from typing import Any, TypeVar
 
 from pydantic import ValidationError
 
@@ -17,17 +11,6 @@ from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot, ApprovalView, WaitingCall
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, json_text
-
-REPORT: Final = "report"
-SAY: Final = "say"
-APPROVALS: Final = "approvals"
-DECISION: Final = "an operator's decision"
-"""The words with which notes of a conversation name an operator's decision that it waits for."""
-MONITOR: Final = "monitor"
-"""Caller of the monitor's ``report`` calls, which tools do not show among calls."""
-OPERATOR, CLI, HTTP = "operator", "cli", "http"
-"""The callers of what the monitor's clients order, of the command line's calls, and of requests that name nobody."""
-OWN_CALLERS = frozenset({MONITOR, OPERATOR, CLI, HTTP})
 
 MAX_REPORT = MAX_PAYLOAD - 4_000
 """Maximum bytes of an event's or a snapshot's JSON; the rest is for the update's text."""

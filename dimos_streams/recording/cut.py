@@ -15,7 +15,7 @@ from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress, events_of_logs
 from dimos_streams.recording.selection import Selection
-from dimos_streams.recording.timeline import going_on
+from dimos_streams.recording.steady_times import going_on
 from dimos_streams.recording.writer import LogWriter
 from dimos_streams.tool_stream.event import EVENTS, STATUS
 from dimos_streams.tool_stream.liveness.skill_fragments import fragment_number

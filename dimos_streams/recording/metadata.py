@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.common.secrets import is_secret, know_settings, redacted, without_user
+from dimos_streams.common.secrets import is_secret, know_settings, redacted, telling_name, without_user
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message, fields_of
 from dimos_streams.messages.codec import channel_name, decode, encode, type_named
@@ -45,6 +45,9 @@ class Metadata(BaseModel):
     """The version of this package."""
     blueprint: dict[str, Any] | None = None
     """The blueprint as plain data, with the settings of the run; secrets are left out."""
+    defaults: dict[str, dict[str, Any]] | None = None
+    """The values of the settings that the blueprint leaves to the modules' classes, by module and path; secrets are
+    left out. None if nobody noted them."""
     seed: int = 0
     mode: str = ""
     """``live``, ``in-process`` or ``virtual``."""
@@ -90,6 +93,7 @@ class Metadata(BaseModel):
 def describe(
     *,
     blueprint: Mapping[str, Any] | None = None,
+    defaults: Mapping[str, Mapping[str, Any]] | None = None,
     seed: int = 0,
     mode: str = "",
     said: Iterable[str] = (),
@@ -99,7 +103,8 @@ def describe(
 ) -> Metadata:
     """The metadata of a recording that is made by this process; ``environment`` is what its bytes depend on.
 
-    ``types`` are those of the run's streams; all of this package are described in any case.
+    ``defaults`` are values of settings that the blueprint does not have, by module and path. ``types`` are those of
+    the run's streams; all of this package are described in any case.
     """
     from dimos_streams import __version__
 
@@ -107,6 +112,7 @@ def describe(
     return Metadata(
         version=__version__,
         blueprint=None if blueprint is None else without_secrets(blueprint),
+        defaults=None if defaults is None else {name: _told(values) for name, values in defaults.items()},
         seed=seed,
         mode=mode,
         said=tuple(map(redacted, said)),
@@ -122,6 +128,15 @@ def definition(cls: type[Message]) -> dict[str, Any]:
     """A message type: its fingerprint and its fields in the order of the wire."""
     fields = [[field.name, field.type, field.size] for field in fields_of(cls)]
     return {"fingerprint": cls._get_packed_fingerprint().hex(), "fields": fields}
+
+
+def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values by the paths of their settings, without those of secrets."""
+    return {
+        path: without_secrets(value)
+        for path, value in settings.items()
+        if not is_secret(telling_name(path.split(".")))
+    }
 
 
 def _with_parts(types: Iterable[type[Message]]) -> dict[str, type[Message]]:

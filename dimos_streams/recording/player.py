@@ -14,7 +14,7 @@ from dimos_streams.messages.codec import split_channel
 from dimos_streams.recording.cut import LogPart, events_of
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.recorder import LCM_SELF_TEST
-from dimos_streams.recording.timeline import steady
+from dimos_streams.recording.steady_times import steady
 
 _TURN = 64
 """The largest number of messages that are published in one go."""

@@ -13,7 +13,7 @@ from dimos_streams.messages.codec import split_channel, type_named
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress, events_of_logs
-from dimos_streams.recording.timeline import SetBack, going_on
+from dimos_streams.recording.steady_times import SetBack, going_on
 
 GAP_S = 1.0
 """A channel that is silent for longer, and for longer than usual, has a gap."""

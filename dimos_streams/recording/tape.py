@@ -10,7 +10,7 @@ from typing import NamedTuple
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.reader import LogReader
-from dimos_streams.recording.timeline import SetBack, Steadiness, steady
+from dimos_streams.recording.steady_times import SetBack, Steadiness, steady
 
 _SHOWN = 3
 

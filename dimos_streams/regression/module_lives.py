@@ -12,9 +12,11 @@ from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.module import RunContext
 from dimos_streams.recording.format import LogEvent
+from dimos_streams.regression.settings.begun_settings import Assignments
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.plan import ModulePlan
 from dimos_streams.tool_stream.event import STATUS
+from dimos_streams.tool_stream.hosting.settings_change import kept_assignments, restore_settings
 from dimos_streams.tool_stream.liveness.heartbeat import ENDED, head_of, stop_reason
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 
@@ -32,15 +34,23 @@ class ModuleLives:
     first heartbeat of another instance. Of a process that was killed nothing is announced: its module goes on.
 
     As in a live run, only the instance that has the module's name speaks for it; others are heard when it has stopped
-    or was silent for ``ALIVE_S``.
+    or was silent for ``ALIVE_S``. A life begins with the settings that its heartbeat says were changed in an earlier
+    one.
     """
 
     def __init__(
-        self, host: ModuleHost, plans: Sequence[ModulePlan], context: RunContext, ended: Collection[str]
+        self,
+        host: ModuleHost,
+        plans: Sequence[ModulePlan],
+        context: RunContext,
+        ended: Collection[str],
+        settings: Mapping[str, Assignments],
     ) -> None:
         """``ended`` are the calls that have ended in the log, as far as it was read: those of them that go on where
-        a life ends do not end for its reason."""
+        a life ends do not end for its reason. ``settings`` are those that had been changed when the log begins, by
+        module."""
         self._host = host
+        self._settings = settings
         self._ended = ended
         self._late: dict[str, Mapping[str, str]] = {}
         """The reasons for calls that had ended when an instance stopped in the log, by instance."""
@@ -98,7 +108,7 @@ class ModuleLives:
     async def start(self) -> None:
         """Start all modules. Raises what ``ModuleHost.start`` raises."""
         for name in self._plans:
-            await self._start(name)
+            await self._start(name, self._settings.get(name, {}))
 
     async def run(self) -> None:
         """Begin and end lives until cancelled. Raises ``ModuleFailedError`` when a module fails."""
@@ -118,12 +128,14 @@ class ModuleLives:
     async def _apply(self, status: ModuleStatus) -> None:
         reason = stop_reason(status.health)
         if reason is None:
-            await self._start(status.module)
+            await self._start(status.module, kept_assignments(status.state_json))
             return
         for module in self._host.modules:
             if module.name == status.module:
                 await self._host.stop_module(module, reason, self._late.pop(status.instance, None))
 
-    async def _start(self, name: str) -> None:
+    async def _start(self, name: str, settings: Assignments) -> None:
         plan = self._plans[name]
-        await self._host.start(instantiate(plan.spec, self._context), plan.topics)
+        module = instantiate(plan.spec, self._context)
+        restore_settings(module, settings)
+        await self._host.start(module, plan.topics)

@@ -17,9 +17,8 @@ from dimos_streams.common.invalid import first_problem
 from dimos_streams.errors import UserError
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress
+from dimos_streams.recording.steady_times import steady
 from dimos_streams.recording.summary import first_metadata
-from dimos_streams.recording.timeline import steady
-from dimos_streams.regression.changed_settings import changed_settings
 from dimos_streams.regression.earlier_calls import earlier_calls
 from dimos_streams.regression.feed import run_with_feed
 from dimos_streams.regression.named_fields import check_fields
@@ -27,6 +26,7 @@ from dimos_streams.regression.replay_run import ReplayRun
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, scope_of
+from dimos_streams.regression.settings.changed_settings import changed_settings
 from dimos_streams.regression.tolerances import EXACT, LIVE, Tolerances
 from dimos_streams.tool_stream.event import REQUESTS
 

@@ -17,7 +17,7 @@ from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.recorder import LCM_SELF_TEST
-from dimos_streams.recording.timeline import Steadiness, steady
+from dimos_streams.recording.steady_times import Steadiness, steady
 from dimos_streams.regression.comparison import Comparison
 from dimos_streams.regression.earlier_calls import EarlierCalls
 from dimos_streams.regression.feed import Feed, ReplayLoop
@@ -26,6 +26,7 @@ from dimos_streams.regression.module_lives import ENDS_HERE, ModuleLives
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of
+from dimos_streams.regression.settings.begun_settings import begun_settings
 from dimos_streams.regression.tolerances import Tolerances
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, ToolEvent
@@ -86,7 +87,8 @@ class ReplayRun:
         # Where nobody's acknowledgements were recorded their absence says nothing.
         bound_s = LOSS_BOUND_S if self._acknowledged else math.inf
         context = RunContext(seed=self._seed, loss_bound_s=bound_s, services=Services())
-        lives = self._lives = ModuleLives(host, self._scope.plans, context, self._ended)
+        settings = begun_settings(steady(self._log.events()), self._scope.names)
+        lives = self._lives = ModuleLives(host, self._scope.plans, context, self._ended, settings)
         feed = self._feed = loop.feed = Feed(steady(self._log.events(), self._times), self._judge, self._publish)
         try:
             await lives.start()

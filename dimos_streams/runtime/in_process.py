@@ -14,12 +14,11 @@ from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import deliveries
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.bus.url import leaves_process
 from dimos_streams.errors import ModuleFailedError, UserError, suggest
 from dimos_streams.module import Module, Services
 from dimos_streams.runtime.events import OnRunEvent, ProcessState, ProcessView, RunEvent, RunEventKind
 from dimos_streams.runtime.module_host import ModuleHost
-from dimos_streams.runtime.neighbours import Neighbours
+from dimos_streams.runtime.neighbours import refuse_neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import context_for, plan_run
 from dimos_streams.tool_stream.gateway import SkillGateway
@@ -73,7 +72,7 @@ class InProcessRun:
 
         Raises ``UserError`` or ``ModuleFailedError``; what had started is stopped then.
         """
-        await self._refuse_neighbours()
+        await refuse_neighbours(self._options.bus_url, [plan.spec.name for plan in self._plans])
         self._state = "starting"
         try:
             for bus in dict.fromkeys((self._real_bus, self.bus)):
@@ -118,17 +117,6 @@ class InProcessRun:
         names = tuple(module.name for module in self._host.modules)
         state: ProcessState = "ready" if self._state == "ready" else "stopped"
         return [ProcessView(label=_PROCESS, modules=names, pid=os.getpid(), state=state, restarts=0)]
-
-    async def _refuse_neighbours(self) -> None:
-        """Raise ``UserError`` if a module of this run runs already on a bus that leaves the process."""
-        if not leaves_process(self._options.bus_url):
-            return
-        neighbours = Neighbours(create_bus(self._options.bus_url), [plan.spec.name for plan in self._plans])
-        try:
-            await neighbours.open()
-            await neighbours.refuse()
-        finally:
-            await neighbours.close()
 
     async def _until_listed(self) -> None:
         """Wait until the bridge knows all skills, so that they can be called at once."""

@@ -9,7 +9,8 @@ import os
 from collections.abc import Callable, Collection, Iterable
 
 from dimos_streams import clock
-from dimos_streams.bus import Bus
+from dimos_streams.bus import Bus, create_bus
+from dimos_streams.bus.url import leaves_process
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.instances import Instance
@@ -35,6 +36,18 @@ async def modules_on(bus: Bus) -> list[ModuleView]:
         return [view for view in directory.modules() if view.alive]
     finally:
         directory.stop()
+
+
+async def refuse_neighbours(bus_url: str, names: Collection[str]) -> None:
+    """Raise ``UserError`` if a module of one of these names runs already on a bus that leaves the process."""
+    if not leaves_process(bus_url):
+        return
+    neighbours = Neighbours(create_bus(bus_url), names)
+    try:
+        await neighbours.open()
+        await neighbours.refuse()
+    finally:
+        await neighbours.close()
 
 
 class Neighbours:

@@ -142,17 +142,19 @@ def run_dirs() -> list[Path]:
 
 
 def _all_runs() -> list[Path]:
-    """Return what is in the directory of all runs, newest first. Raises ``UserError`` if this user may not look."""
+    """Return what is in the directory of all runs, newest first. Raises ``UserError`` if this user may not look,
+    or there is no such directory but a file."""
     directory = state_dir() / "runs"
     try:
         return sorted(directory.iterdir(), reverse=True)
-    except (FileNotFoundError, NotADirectoryError):
+    except FileNotFoundError:
         return []
     except OSError as error:
         why = error.strerror or str(error)
+        mended = "" if isinstance(error, NotADirectoryError) else f"let user {os.geteuid()} read it, or "
         raise UserError(
-            f"the runs in {directory} can't be looked for: {why}; let user {os.geteuid()} read it,"
-            " or name another state directory with DIMOS_STREAMS_STATE_DIR"
+            f"the runs in {directory} can't be looked for: {why}; {mended}name another state directory with"
+            " DIMOS_STREAMS_STATE_DIR"
         ) from error
 
 

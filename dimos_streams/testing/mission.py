@@ -21,6 +21,7 @@ from typing import Any, NoReturn
 from dimos_streams import clock
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.settings import defaults_of
 from dimos_streams.blueprint.wiring import message_types
 from dimos_streams.bus import Bus
 from dimos_streams.common.tasks import end_tasks_silently
@@ -82,6 +83,7 @@ class MissionRun:
         self._without_bridge = 0
         metadata = describe(
             blueprint=self.blueprint.model_dump(mode="json"),
+            defaults=defaults_of(self.blueprint),
             seed=seed,
             mode="virtual",
             selection=self._selection,

@@ -11,7 +11,7 @@ from pydantic_core import from_json
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.module import Bridge
-from dimos_streams.client.sse import SseParser
+from dimos_streams.client.event_stream.sse_parser import SseParser
 from dimos_streams.errors import NoAnswerError
 from dimos_streams.testing.part import CrashablePart, PartDownError
 from dimos_streams.tool_stream.event import ToolEvent
@@ -94,7 +94,8 @@ class PartGateway:
     def _serve(
         self, connection: _Connection, after: int, caller: str | None, call_id: str | None
     ) -> asyncio.Task[None]:
-        from dimos_streams.bridge.http.events.stream import EventStream
+        from dimos_streams.serving.events.stream import EventStream
+        from dimos_streams.serving.server.slow_clients import SlowClients
 
         async def respond() -> None:
             try:
@@ -105,8 +106,7 @@ class PartGateway:
                     caller=caller,
                     call_id=call_id,
                     ping_s=bridge.config.ping_s,
-                    send_timeout_s=bridge.config.send_timeout_s,
-                    abort=lambda client: None,
+                    slow_clients=SlowClients(bridge.config.send_timeout_s),
                 )
                 await self._part.ask(stream({"type": "http", "method": "GET"}, connection.receive, connection.send))
             except PartDownError:

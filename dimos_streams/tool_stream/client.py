@@ -29,8 +29,8 @@ from dimos_streams.tool_stream.event import (
     MAX_ARGUMENTS,
     Outcome,
     ToolEvent,
+    arguments_object,
     is_call_id,
-    json_object,
     json_without_secrets,
 )
 from dimos_streams.tool_stream.family import child_id, continuation_id
@@ -233,7 +233,7 @@ class BusSkillClient:
                 f"one has {len(message.call_id)} characters, {MAX_NAME} are possible)"
             )
         try:
-            json_object(message.arguments_json, CALLS, message.msg_name)
+            arguments_object(message.arguments_json, CALLS, message.msg_name)
         except MessageError as error:
             raise CallRejectedError(f"arguments of {skill!r} can't be read: {error.why}") from error
         size = len(message.arguments_json.encode())

@@ -7,7 +7,7 @@ import functools
 import operator
 import re
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
@@ -15,7 +15,7 @@ from pydantic_core import PydanticSerializationError, from_json, to_json, to_jso
 
 from dimos_streams.common.names import MAX_NAME, fault_of_names
 from dimos_streams.common.secrets import has_secret, redacted_data
-from dimos_streams.common.text import parse_json, repaired
+from dimos_streams.common.text import parse_command, parse_json, repaired
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import channel_name
 from dimos_streams.messages.dimos_streams import (
@@ -253,12 +253,17 @@ def json_without_secrets(value: Any) -> bytes:
     return json_bytes(redacted_data(from_json(encoded))) if has_secret(encoded.decode()) else encoded
 
 
-def json_object(text: str, channel: str, type_name: str) -> dict[str, Any]:
+def arguments_object(text: str, channel: str, type_name: str) -> dict[str, Any]:
+    """Return the arguments in a message's field, as ``json_object`` does; each of them is there once."""
+    return json_object(text, channel, type_name, parse_command)
+
+
+def json_object(text: str, channel: str, type_name: str, parse: Callable[[str], Any] = parse_json) -> dict[str, Any]:
     """Return the JSON object in a message's field; empty text is an empty object. Raises ``MessageError``."""
     if not text:
         return {}
     try:
-        value = parse_json(text)
+        value = parse(text)
     except ValueError as error:
         raise MessageError(channel, type_name, f"bad JSON: {error}") from error
     if not isinstance(value, dict):

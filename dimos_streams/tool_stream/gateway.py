@@ -73,11 +73,26 @@ class CallView(FrozenModel):
     robot: str | None = Field(default=None, exclude_if=lambda robot: robot is None)
     """The robot whose call it is; only a hub tells it."""
     requested_utime: int = 0
-    """When it was requested, µs since the Unix epoch, by the bridge's clock. Of a call that is known from its events
+    """Time of the request, µs since the Unix epoch, by the bridge's clock. Of a call that is known from its events
     only, as at a hub, it is the time of the first one, by its module's clock. 0 if it is not known."""
     closed_utime: int | None = None
-    """When it was closed, µs since the Unix epoch, by the clock of who closed it: its module, or the bridge in its
+    """Time of its close, µs since the Unix epoch, by the clock of who closed it: its module, or the bridge in its
     stead. None as long as it is not closed."""
+
+
+class CallFacts(Protocol):
+    """The facts of a call by which it is chosen: of a ``CallView``, or of what a bridge remembers of a call."""
+
+    @property
+    def call_id(self) -> str: ...
+    @property
+    def skill(self) -> str: ...
+    @property
+    def caller(self) -> str: ...
+    @property
+    def state(self) -> CallPhase: ...
+    @property
+    def robot(self) -> str | None: ...
 
 
 class CallTerms(TypedDict, total=False):
@@ -89,7 +104,7 @@ class CallTerms(TypedDict, total=False):
     idempotency_key: str | None
     """The caller's name for the call: the same key gives the same call, and begins it once."""
     on_loss: OnLoss | None
-    """Whether it is to stop or to go on when a link is cut; without it the skill decides."""
+    """The policy for a cut link, to stop or to go on; without it the skill decides."""
 
 
 @runtime_checkable

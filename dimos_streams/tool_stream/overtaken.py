@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 OrderKind = Literal["stop", "cancel", "motion"]
-"""What an operator orders: that a robot stands still, or that all calls end; or a model, that all motions end."""
+"""An order of an operator: that a robot stands still, or that all calls end; or a model, that all motions end."""
 _SAID: dict[OrderKind, str] = {
     "stop": "an operator has stopped the robot since it was asked for",
     "cancel": "all calls were ended since it was asked for",

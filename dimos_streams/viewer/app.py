@@ -2,28 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, Response, WebSocket
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams import __version__
-from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.call_views import mount_call_views
-from dimos_streams.bridge.http.described import describe
-from dimos_streams.bridge.http.events import pages
-from dimos_streams.bridge.http.events.options import StreamOptions
-from dimos_streams.bridge.http.events.parameters import OfCall, OfCaller
-from dimos_streams.bridge.http.only_socket import mount_only_socket
-from dimos_streams.bridge.http.problem_kinds import WATCH_ONLY
-from dimos_streams.bridge.http.problems import problem
-from dimos_streams.bridge.http.query_names import check_query
-from dimos_streams.bridge.http.route import BridgeRoute, answer_head
-from dimos_streams.bridge.http.serving.request_guard import Guard
-from dimos_streams.bridge.http.serving.seats import Seats
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.bridge.live.routes import mount_live
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.monitor.lanes import Lanes
@@ -33,8 +18,22 @@ from dimos_streams.bridge.monitor.view import message
 from dimos_streams.common.text import parse_json
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
 from dimos_streams.errors import UnknownCallError
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.query import QueryBack
 from dimos_streams.operator.messages.commands import id_of
 from dimos_streams.operator.schema import schema
+from dimos_streams.serving import problems
+from dimos_streams.serving.events import pages
+from dimos_streams.serving.events.parameters import OfCall, OfCaller
+from dimos_streams.serving.only_socket import mount_only_socket
+from dimos_streams.serving.openapi import describe
+from dimos_streams.serving.problem_kinds import WATCH_ONLY
+from dimos_streams.serving.problems import problem
+from dimos_streams.serving.query_names import check_query
+from dimos_streams.serving.route import StrictRoute, answer_head
+from dimos_streams.serving.server.request_guard import Guard
+from dimos_streams.serving.server.seats import Seats
+from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.viewer.desk import Desk
 from dimos_streams.viewer.socket import serve as serve_transport
@@ -42,7 +41,6 @@ from dimos_streams.viewer.stage import Stage
 
 MAX_WATCHERS = 64
 """The largest number of clients at a time that watch the state; as many may set the clock."""
-_SEND_TIMEOUT_S = StreamOptions().send_timeout_s
 _READING = ("GET", "HEAD")
 REFUSAL = "a recording takes no orders: what is shown has happened"
 
@@ -77,18 +75,17 @@ def create_app(
     broadcast: JournalBroadcast,
     live: LiveTopics,
     about: dict[str, Any],
-    abort: Callable[[object], None],
+    slow_clients: SlowClients,
 ) -> FastAPI:
-    """The app, unguarded. ``about`` is the recording's description for pages; ``abort`` ends the connection of a
-    client's address at once."""
+    """The app, unguarded. ``about`` is the recording's description for pages."""
     app = FastAPI(title="dimos-streams recording", version=__version__, docs_url=None, redoc_url=None)
-    app.router.route_class = BridgeRoute
+    app.router.route_class = StrictRoute
     problems.install(app)
     describe(app)
     _mount_views(app, stage)
     _mount_calls(app, stage, broadcast)
-    _mount_sockets(app, stage, about, abort)
-    mount_live(app, live, send_timeout_s=_SEND_TIMEOUT_S, abort=abort)
+    _mount_sockets(app, stage, about, slow_clients)
+    mount_live(app, live, slow_clients)
     mount_dashboard(app, "recording")
     answer_head(app)
     return app
@@ -139,7 +136,7 @@ def _mount_calls(app: FastAPI, stage: Stage, broadcast: JournalBroadcast) -> Non
         return await pages.page_back(broadcast, query, limit)
 
 
-def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any], abort: Callable[[object], None]) -> None:
+def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any], slow_clients: SlowClients) -> None:
     watchers, clients = Seats(MAX_WATCHERS), Seats(MAX_WATCHERS)
     desk = Desk(stage)
     for path in ("/monitor", "/transport"):
@@ -150,10 +147,10 @@ def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any], abort: Cal
         check_query(socket, QUERY)  # which agents there are changes with the moment that is shown
         async with watchers.accepted(socket) as has_seat:
             if has_seat:
-                await serve_monitor(socket, stage, NoOrders(), send_timeout_s=_SEND_TIMEOUT_S, abort=abort)
+                await serve_monitor(socket, stage, NoOrders(), slow_clients)
 
     @app.websocket("/transport")
     async def transport(socket: WebSocket) -> None:
         async with clients.accepted(socket) as has_seat:
             if has_seat:
-                await serve_transport(socket, desk, about, send_timeout_s=_SEND_TIMEOUT_S, abort=abort)
+                await serve_transport(socket, desk, about, slow_clients)

@@ -10,11 +10,11 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.names import namespace_of
 from dimos_streams.errors import MessageError, UserError
-from dimos_streams.operator.reporting import MONITOR
+from dimos_streams.journal.journal import Journal
+from dimos_streams.operator.known_names import MONITOR
 from dimos_streams.recording.call_events import InOrder
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import Metadata

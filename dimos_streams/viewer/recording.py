@@ -9,15 +9,16 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from dimos_streams.bridge.http.serving.server import HttpServer
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.journal import Journal, JournalLimits
 from dimos_streams.bridge.live.kinds import topic_infos
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.journal import Journal, JournalLimits
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.summary import first_metadata
 from dimos_streams.recording.tape import Tape
+from dimos_streams.serving.server.server import HttpServer
+from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.viewer.about import about_recording
 from dimos_streams.viewer.app import create_app, guarded
 from dimos_streams.viewer.bus import ReplayBus
@@ -65,7 +66,8 @@ async def viewed(
         live = LiveTopics(bus, topic_infos(index.channels, index.namespaces), utime=stage.utime)
         broadcast = JournalBroadcast(index.journal)
         stack.push_async_callback(server.stop)
-        await server.serve(guarded(create_app(stage, broadcast, live, about, server.abort), HOST))
+        app = create_app(stage, broadcast, live, about, SlowClients(abort=server.abort))
+        await server.serve(guarded(app, HOST))
         stack.callback(broadcast.close)
         stack.callback(live.stop)
         stack.callback(stage.close)  # whoever waits for something new would hold the server up

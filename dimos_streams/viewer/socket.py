@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from pydantic_core import to_json
@@ -13,6 +13,7 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.viewer.desk import Desk
 from dimos_streams.viewer.stage import Stage
 from dimos_streams.viewer.transport_commands import parse_command
@@ -20,27 +21,17 @@ from dimos_streams.viewer.transport_commands import parse_command
 _log = LimitedLog(logging.getLogger(__name__))
 
 
-async def serve(
-    socket: WebSocket,
-    desk: Desk,
-    about: Mapping[str, Any],
-    *,
-    send_timeout_s: float,
-    abort: Callable[[object], None],
-) -> None:
+async def serve(socket: WebSocket, desk: Desk, about: Mapping[str, Any], slow_clients: SlowClients) -> None:
     """Serve a client, which is accepted, until either side ends the connection. ``about`` is what it is told of the
-    recording.
-
-    A client that takes nothing for ``send_timeout_s`` is cut off. ``abort`` ends a client's connection at once.
-    """
-    client = _Client(socket, send_timeout_s)
+    recording."""
+    client = _Client(socket, slow_clients)
     reading = asyncio.create_task(_read(client, desk), name="transport client")
     try:
         await client.send({"type": "recording", **about})
         await _send_changes(client, desk.stage, reading)
     except TimeoutError:
         _log.warning("client %s of the recording's clock reads nothing; it was cut off", socket.client)
-        abort(socket.scope.get("client"))
+        slow_clients.cut_off(socket.scope)
     except (WebSocketDisconnect, RuntimeError):
         pass  # it has left
     finally:
@@ -57,13 +48,13 @@ def transport_of(stage: Stage) -> dict[str, Any]:
 class _Client:
     """The two ends of one connection."""
 
-    def __init__(self, socket: WebSocket, send_timeout_s: float) -> None:
+    def __init__(self, socket: WebSocket, slow_clients: SlowClients) -> None:
         self.socket = socket
-        self._send_timeout_s = send_timeout_s
+        self._slow_clients = slow_clients
 
     async def send(self, fields: Mapping[str, Any]) -> None:
         """Send a message. Raises ``TimeoutError`` where the client takes nothing."""
-        async with asyncio.timeout(self._send_timeout_s):
+        async with self._slow_clients.timeout():
             await self.socket.send_text(to_json(fields).decode())
 
 

@@ -8,14 +8,14 @@ import logging
 from collections.abc import Iterator
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.query import Query
 from dimos_streams.bridge.monitor.collector import Collector
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.bridge.monitor.watchers import Watchers
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
-from dimos_streams.operator.reporting import MONITOR
+from dimos_streams.journal.query import Query
+from dimos_streams.operator.known_names import MONITOR
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.tape import Place
 from dimos_streams.tool_stream.event import EVENTS

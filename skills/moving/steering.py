@@ -8,10 +8,9 @@ from collections.abc import Sequence
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.scan import free_distance, hits, why_blind
 from dimos_streams.messages.sensor_msgs import LaserScan
+from dimos_streams.skills.moving.hull import HALF_WIDTH
 from dimos_streams.streams import In
 
-HALF_WIDTH = 0.33
-"""Half the width of the corridor that a direction needs, metres; a little more than the velocity gate's."""
 NEAR = 2.0
 SCAN_AGE_S = 0.5
 STEPS = tuple(math.radians(degrees) for degrees in (12, 24, 36, 48, 60, 75, 90))
@@ -20,21 +19,21 @@ STEPS = tuple(math.radians(degrees) for degrees in (12, 24, 36, 48, 60, 75, 90))
 class Surroundings:
     """The points of one scan that are near enough to matter."""
 
-    def __init__(self, points: Sequence[complex] = ()) -> None:
-        """``points`` are in base_link, metres."""
-        self._points = points
+    def __init__(self, points: Sequence[complex] = (), half_width: float = HALF_WIDTH) -> None:
+        """``points`` are in base_link, metres; ``half_width`` is half of what the robot needs, see ``HullConfig``."""
+        self._points, self._half_width = points, half_width
 
     def free_distance(self, direction: float) -> float:
         """Return the metres that the robot can go in a direction of base_link; infinite if nothing near is there."""
-        return free_distance(self._points, direction, HALF_WIDTH)
+        return free_distance(self._points, direction, self._half_width)
 
 
-def surroundings_of(scan: In[LaserScan]) -> Surroundings:
+def surroundings_of(scan: In[LaserScan], half_width: float = HALF_WIDTH) -> Surroundings:
     """The surroundings in the newest scan (of base_link); nothing if there is none, or only an old one."""
     message, age = scan.latest, scan.age()
     if message is None or age is None or age > SCAN_AGE_S or why_blind(message):
-        return Surroundings()
-    return Surroundings(hits(message, within=NEAR))
+        return Surroundings(half_width=half_width)
+    return Surroundings(hits(message, within=NEAR), half_width)
 
 
 def want_of_scan(scan: In[LaserScan]) -> str:

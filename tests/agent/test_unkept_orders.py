@@ -11,7 +11,7 @@ from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.record.mission_record import FOLDER
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.agent.resumption.state import Resumption
-from dimos_streams.operator.messages.kept import unkept_of
+from dimos_streams.operator.messages.kept_report import unkept_of
 from tests.agent.policies.parts import Brain, robot_stage
 from tests.agent.stage import Stage
 from tests.helpers import fill, until

@@ -7,12 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams.agent.module import Agent, AgentConfig
 from dimos_streams.blueprint import module
 from dimos_streams.blueprint.check import check
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import skill
 from tests.blueprint.checked import check_reference
+from tests.blueprint.conftest import Write
 
 
 @pytest.mark.parametrize(
@@ -158,3 +160,14 @@ def test_more_tools_than_a_model_server_takes_are_warned_of() -> None:
 
 def test_a_server_is_not_asked_for() -> None:
     assert check(resolve("agent-openai")) == []
+
+
+def test_each_fault_of_a_model_script_is_a_problem_of_its_own(write: Write) -> None:
+    """One text of several lines would be shown as one line."""
+    name = write("s.yaml", "turns:\n  - cals: []\n  - text: 3\nfoo: 1\n")
+    found = Agent.problems(AgentConfig(model=f"scripted:{name}"))
+    assert [(fault.path, fault.text) for fault in found] == [
+        (("model",), "s.yaml:2: unknown key 'cals' in turn 1; did you mean 'calls'?"),
+        (("model",), "s.yaml:3: turn 2.text: it must be a text or a list (given: 3)"),
+        (("model",), "s.yaml:4: unknown key 'foo' in the model script"),
+    ]

@@ -67,6 +67,16 @@ def test_a_class_that_is_no_module(write: Write) -> None:
 
 
 @pytest.mark.parametrize(
+    ("reference", "kind"),
+    [("json:loads", "function"), ("json:JSONDecoder", "the class JSONDecoder"), ("sys:path", "list")],
+)
+def test_what_is_no_module_is_named_by_its_kind(write: Write, reference: str, kind: str) -> None:
+    """Its own words for itself may have an address in them, or be very long."""
+    [line] = found_in(write, f"modules:\n  a: {{type: '{reference}'}}\n")
+    assert line.endswith(f"'{reference}' is not a Module class but {kind}")
+
+
+@pytest.mark.parametrize(
     ("package", "how"),
     [
         ("mujoco", "pip install 'dimos-streams[sim]'"),
@@ -197,6 +207,7 @@ def test_a_check_of_an_authors_own_that_fails(
         ("needed_inputs", "cls, config", "names of inputs"),
         ("longest_gaps", "cls, config", "seconds by input"),
         ("skill_warnings", "cls, config, name, skills", "pairs of a path and a text"),
+        ("possible_faults", "cls, config", "pairs of a path and a text"),
         ("configured_skills", "cls, config", "skills by name"),
     ],
 )
@@ -367,6 +378,29 @@ def test_python_blueprints_have_places_too() -> None:
     file, _, line = problem.where.partition(":")
     assert Path(file).resolve() == Path(__file__).resolve()
     assert "module(toy_modules.Walk)" in Path(__file__).read_text().splitlines()[int(line) - 1]
+
+
+@pytest.mark.parametrize(
+    ("name", "machine", "ok"),
+    [("n" * 200, None, True), ("é" * 101, None, False), ("n" * 99, "m" * 100, True), ("n" * 100, "m" * 100, False)],
+    ids=["as long as can be", "too many bytes", "with a machine", "too long with a machine"],
+)
+def test_runs_of_what_is_checked_can_have_its_name(name: str, machine: str | None, ok: bool) -> None:
+    camera = module(toy_modules.Camera)
+    whole = blueprint(name, camera if machine is None else camera.model_copy(update={"machine": machine}))
+    problems = [problem.text for problem in check(whole) if "too long" in problem.text]
+    assert [text.startswith("the name of its runs, '") for text in problems] == ([] if ok else [True])
+    assert all(len(text) < 200 for text in problems)
+
+
+def test_names_of_modules_and_processes_are_as_long_as_others_take_them() -> None:
+    long = module(toy_modules.Camera, process="p" * 190).namespaced("r" * 10)
+    [process] = [problem.text for problem in check(blueprint("x", long)) if "too long" in problem.text]
+    assert process.endswith("...', is too long: 200 characters are possible")
+    assert process.startswith("the name of a process, 'rrrrrrrrrr/ppp")
+    deep = module(toy_modules.Camera).namespaced("r" * 200)
+    [named] = [problem.text for problem in check(blueprint("x", deep)) if "too long" in problem.text]
+    assert named.startswith("the name of a module, 'rrr")
 
 
 def test_instantiate_gives_name_config_and_namespace() -> None:

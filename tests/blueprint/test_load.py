@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import pytest
@@ -12,6 +13,7 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.documents.document import parse_document
 from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError
+from dimos_streams.robot.simulation.scene_file import load_scene
 from tests.blueprint.conftest import Write
 
 FROM_PYTHON = Blueprint(name="from-python", description="written in Python")
@@ -262,6 +264,22 @@ def test_a_directory_and_odd_bytes_are_no_tracebacks(tmp_path: Path) -> None:
     for path in (tmp_path, tmp_path / "odd.yaml"):
         with pytest.raises(UserError, match="can't be read"):
             load(path)
+
+
+def test_links_that_lead_to_no_file_are_named_as_they_were_typed(tmp_path: Path) -> None:
+    (tmp_path / "a.yaml").symlink_to("b.yaml")
+    (tmp_path / "b.yaml").symlink_to("a.yaml")
+    (tmp_path / "gone.yaml").symlink_to("nowhere")
+    for name, how in (("a.yaml", "in a circle"), ("gone.yaml", f"to '{tmp_path}/nowhere', which is not there")):
+        leads = re.escape(f"file '{tmp_path / name}' is a link that leads {how}")
+        with pytest.raises(UserError, match=f"^blueprint {leads}$"):
+            resolve(str(tmp_path / name))
+        with pytest.raises(UserError, match=f"^scene {leads}$"):
+            load_scene(str(tmp_path / name))
+    with pytest.raises(UserError, match="can't be read: Too many levels of symbolic links"):
+        resolve(str(tmp_path / "a.yaml" / "x.yaml"))
+    with pytest.raises(UserError, match="can't be read: embedded null"):
+        resolve(str(tmp_path / "a\0.yaml"))
 
 
 def test_a_pipe_and_a_device_are_no_files(tmp_path: Path) -> None:

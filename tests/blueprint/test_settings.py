@@ -103,6 +103,12 @@ def test_values_are_yaml(text: str, value: Any) -> None:
         assert apply_settings(ROBOT, None, [f"camera.rate_hz={text}"]).modules["camera"].config["rate_hz"] == value
 
 
+def test_an_empty_text_that_does_not_fit_is_named_as_it_was_given() -> None:
+    for environment, assignments in (({"DIMOS_STREAMS__WALK__DISTANCE_M": ""}, []), ({}, ["walk.distance_m="])):
+        with pytest.raises(BlueprintError, match=r"distance_m: it must be a number \(given: ''\)"):
+            apply_settings(ROBOT, environment, assignments)
+
+
 def test_settings_that_only_fit_together_are_judged_together() -> None:
     found = apply_settings(ROBOT, None, ["walk.slow_m=2", "walk.fast_m=3"])
     assert found.modules["walk"].config["slow_m"] == 2
@@ -150,3 +156,17 @@ def test_explain_names_all_bad_configs() -> None:
     with pytest.raises(BlueprintError) as error:
         explain(blueprint("x", module(toy_modules.Camera, rate_hz=0), module(toy_modules.Keyless)))
     assert len(error.value.problems) == 2
+
+
+def test_what_is_judged_as_a_whole_names_what_was_set_on_top_of_the_file(write: Write) -> None:
+    """The file alone was right: nobody is to look for the mistake there only."""
+    text = "modules:\n  walk:\n    type: tests.blueprint.toy_modules:Walk\n    config:\n      slow_m: 0.1\n"
+    variable = {"DIMOS_STREAMS__WALK__SLOW_M": "0.9"}
+    blueprint = resolve(write("x.yaml", text))
+    for environment, assignments, place in (
+        ({}, ["walk.fast_m=0.05"], "command line (on top of x.yaml:4)"),
+        (variable, ["walk.fast_m=0.2"], f"environment {next(iter(variable))} and command line (on top of x.yaml:4)"),
+    ):
+        with pytest.raises(BlueprintError) as raised:
+            apply_settings(blueprint, environment, assignments)
+        assert [problem.where for problem in raised.value.problems] == [place]

@@ -37,6 +37,25 @@ NEEDS = {"dimos-robot": "cv2", "ros2-robot": "cyclonedds"}
 HEAVY = ("cyclonedds", "mujoco", "simplejpeg", "cv2", "openai", "fastapi", "uvicorn", "sse_starlette", "requests")
 
 
+def test_a_gate_of_another_size_than_the_skills_of_its_robot_is_named() -> None:
+    wide, patrol = {"gate.robot_radius": 0.4}, {"patrol.drive.side_margin": 0.1}
+    alone = include("patrol", namespace="b", set=patrol).without("b/bridge", "b/agent")
+    problems = check(blueprint("pair", include("follow-person", namespace="a", set=wide), alone))
+    assert [(problem.severity, problem.text) for problem in problems] == [
+        (
+            "warning",
+            "the modules of one robot differ in robot_radius: a/gate.robot_radius is 0.4, "
+            "a/follow.robot_radius is 0.22, a/drive.robot_radius is 0.22; set the same for all",
+        ),
+        (
+            "warning",
+            "the modules of one robot differ in side_margin: b/gate.side_margin is 0.08, "
+            "b/follow.side_margin is 0.08, b/drive.side_margin is 0.08, b/patrol.drive.side_margin is 0.1, "
+            "b/patrol.follow.side_margin is 0.08; set the same for all",
+        ),
+    ]
+
+
 @pytest.mark.slow
 def test_they_are_listed_with_their_descriptions() -> None:
     described = {summary.name: summary.description for summary in stock_summaries()}

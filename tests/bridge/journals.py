@@ -8,7 +8,7 @@ from typing import Protocol
 
 import pytest
 
-from dimos_streams.bridge.journal.journal import Journal, JournalLimits
+from dimos_streams.journal.journal import Journal, JournalLimits
 
 
 class OpenJournal(Protocol):

@@ -9,13 +9,13 @@ import pytest
 from starlette.types import ASGIApp
 
 from dimos_streams.bridge.fleet.link import HubLink
-from dimos_streams.bridge.http.serving.server import HttpServer
 from dimos_streams.bridge.live.viewer import Viewer
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.errors import ModuleFailedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import RunContext, Services
+from dimos_streams.serving.server.server import HttpServer
 from dimos_streams.tool_stream.event import CALLS
 from dimos_streams.tool_stream.gateway import SkillGateway
 from tests.bridge.monitor.parts import Console, ToyAgent

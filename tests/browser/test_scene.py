@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from dimos_streams.common.polygon import Point, crosses, inside
+from dimos_streams.messages import geometry_msgs
+from dimos_streams.messages.planar import planar_pose
 from tests.browser.script_modules import ScriptModules
 
 pytestmark = pytest.mark.feature("I1")
@@ -56,6 +58,22 @@ def test_the_map_says_of_zones_what_the_gates_say(script_modules: ScriptModules)
         cases,
     )
     assert judged == [[inside(polygon, start), crosses(polygon, start, end)] for polygon, start, end in cases]
+
+
+def test_an_orientation_that_is_none_has_no_heading(script_modules: ScriptModules) -> None:
+    """The same ones as for skills, which skip such odometry."""
+    orientations = [
+        {"x": 0.0, "y": 0.0, "z": z, "w": w} for z, w in ((0.0, 0.0), (0.0, 1e-4), (0.0, 2.0), (0.6, 0.8))
+    ]
+    at = geometry_msgs.Point(x=1.0, y=2.0)
+    poses = [
+        planar_pose(geometry_msgs.Pose(position=at, orientation=geometry_msgs.Quaternion(**each)))
+        for each in orientations
+    ]
+    expected = [None if pose is None else pytest.approx(pose._asdict()) for pose in poses]
+    planar = "(geometry, given) => given.map((each) => geometry.planar({ x: 1, y: 2 }, each))"
+    assert script_modules("map/geometry.js", planar, orientations) == expected
+    assert expected[:2] == [None, None]
 
 
 def _odometry(robot: str, x: float, stamp: int, yaw_z: float = 0.0) -> dict[str, Any]:

@@ -10,7 +10,7 @@ import pytest
 from playwright.sync_api import Page
 
 from dimos_streams.operator.agents import is_look
-from dimos_streams.operator.reporting import APPROVALS
+from dimos_streams.operator.known_names import APPROVALS
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.review import BEGUN, REVIEW
 from tests.bridge.parts import event

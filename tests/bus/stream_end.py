@@ -43,7 +43,7 @@ async def send(bus: Bus) -> None:
 async def beat(bus: Bus, publisher: ToolStreamPublisher) -> None:
     """Say how far the stream is, as the host of a skill does."""
     while True:
-        live = publisher.live("m")
+        live = publisher.heartbeat_calls("m")
         status = ModuleStatus(module="m", call_ids=[call for call, _ in live], last_seqs=[seq for _, seq in live])
         bus.publish(STATUS, encode(status))
         await asyncio.sleep(BEAT_S)

@@ -559,3 +559,36 @@ def test_what_is_no_url_of_a_bus(text: str) -> None:
         create_bus(text)
     with pytest.raises(BusError, match="a multicast group has no users"):
         create_bus("udpm://me@239.1.2.3:4567")
+
+
+class _Filtering(MemoryBus):
+    """A bus that renews a filter whenever what is listened to changes."""
+
+    fails = False
+
+    def _on_changed(self) -> None:
+        if self.fails:
+            raise OSError("the kernel refuses the filter")
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("of_all", [False, True])
+async def test_a_subscription_whose_filter_fails_is_not_left_behind(of_all: bool) -> None:
+    bus = _Filtering()
+    await bus.open()
+    got: list[bytes] = []
+
+    def handler(channel: str, data: bytes) -> None:
+        got.append(data)
+
+    bus.fails = True
+    with pytest.raises(OSError, match="refuses the filter"):
+        bus.subscribe_all(handler) if of_all else bus.subscribe(TOPIC, handler)
+    assert (bus.subscriptions(), bus.has_subscribers(TOPIC)) == ([], False)
+    bus.fails = False
+    bus.subscribe(TOPIC, handler)
+    bus.publish(TOPIC, b"once")
+    await until(lambda: got)
+    await asyncio.sleep(0)
+    assert got == [b"once"]
+    await bus.close()

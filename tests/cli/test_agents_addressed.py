@@ -123,6 +123,17 @@ async def test_who_is_meant_has_to_be_said_as_at_a_bridge(hub: bool) -> None:
     assert fleet.begun == []
 
 
+async def test_where_no_robot_of_a_hub_has_an_agent_no_run_is_spoken_of() -> None:
+    hub = Fleet([], ["robot2", "robot1"], hub=True)
+    none = r"^no agent is here: no robot has one \(robot1, robot2\)$"
+    for wanted in ("", "robot1"):
+        with pytest.raises(UnknownAgentError, match=none):
+            await begin_at_agent(hub, wanted, "say", hub.begin)
+    for asking in (pending(hub), find_say(hub)):
+        with pytest.raises(UnknownAgentError, match=none):
+            await asking
+
+
 @pytest.mark.parametrize(
     ("agents", "without", "hub", "text", "to", "told"),
     [

@@ -84,6 +84,13 @@ CLASHING = "tests.cli.blueprints:clashing"
         (["missions"], 1, "no runs yet"),
         (["topics", "list", "--bus", "udpm://10.0.0.1:7667"], 2, "no multicast address"),
         (["doctor", "--bus", "memq://"], 2, "no bus between processes"),
+        (["doctor", "--bus", ""], 2, "bad bus URL ''"),
+        (["topics", "echo", "", "--count", "1"], 2, "TOPIC '' names none"),
+        (["topics", "rate", " ", "--seconds", "1"], 2, "TOPIC ' ' names none"),
+        (["topics", "echo", "/a\udcff"], 2, r"'/a\xff' is not valid UTF-8"),
+        (["call", "move", "--arg", "note=\udcff\udcfe", "--port", "9"], 2, r"'note=\xff\xfe' is not valid UTF-8"),
+        (["recording", "info", "\udcff.lcmlog"], 2, "No such file"),
+        (["run", ROVER, "--record", ""], 2, "--record names no file: it is empty"),
     ],
 )
 def test_one_line(machine: Machine, arguments: list[str], code: int, words: str) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.cli.bridge_client.kept_calls import kept_calls, kept_events
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.tool_stream.event import EventType

@@ -18,7 +18,7 @@ from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnre
 from dimos_streams.cli.bridge_client.robot_orders import OrderResult, Receiver, give, receivers
 from dimos_streams.cli.commands.of_runs.say import say
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
-from dimos_streams.errors import UnknownRobotError, UserError
+from dimos_streams.errors import BadRequestError, UnknownRobotError, UserError
 from dimos_streams.runtime import registry
 from tests.client.event_server import EventServer, Peer, event_server
 from tests.helpers import shut, until
@@ -131,6 +131,27 @@ def test_of_several_runs_the_robots_of_all_are_named_where_none_has_the_one_that
             asyncio.run(give("/robots/stop", "robt1", "", to))
         to[1] = Receiver("run-1", BridgeAddress("http://127.0.0.1:9"))
         assert [result.done for result in asyncio.run(give("/robots/stop", "robt1", "", to))] == [False]
+
+
+def test_an_order_that_one_bridge_can_not_read_is_still_given_by_the_others() -> None:
+    problem = {"type": "urn:dimos-streams:problem:bad-request", "detail": "body.x: no", "errors": {"body.x": "no"}}
+    form = "Content-Type: application/problem+json\r\n"
+
+    def unread(peer: Peer) -> None:
+        peer.answer("422 Unprocessable Content", json.dumps(problem).encode(), form)
+
+    def done(peer: Peer) -> None:
+        peer.answer("200 OK", b'{"confirmed": true, "text": "all stand still"}')
+
+    heard: list[OrderResult] = []
+    with event_server(unread) as old, event_server(done) as new:
+        to = [Receiver(each.url, BridgeAddress(each.url.rstrip("/"))) for each in (old, new)]
+        results = asyncio.run(give("/robots/stop", "", "", to, heard.append))
+        with pytest.raises(BadRequestError, match=r"^body\.x: no$"):
+            asyncio.run(give("/robots/stop", "", "", to[:1]))
+    said = [(each.done, each.text) for each in results]
+    assert said == [(False, "NOT done: body.x: no"), (True, "all stand still")]
+    assert heard == results[::-1]
 
 
 def test_which_of_several_runs_is_meant_is_said_once(

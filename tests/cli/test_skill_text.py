@@ -45,7 +45,7 @@ def offered(**traits: Any) -> OfferedSkill:
 
 @pytest.mark.parametrize("trait", OfferedSkill.model_fields)
 def test_whatever_a_skill_states_is_told(trait: str) -> None:
-    base = {"motion": True} if trait == "frame" else {}
+    base = {"motion": True, "parameters": OTHERWISE["parameters"]} if trait == "frame" else {}
     assert skill_lines(offered(**base)) != skill_lines(offered(**base, **{trait: OTHERWISE[trait]}))
 
 
@@ -68,6 +68,13 @@ def test_arguments_are_told_with_their_parts_and_limits() -> None:
         'how "fast" | "slow" "slow"',
         "share number (more than 0) | string",
     ]
+
+
+@pytest.mark.parametrize(("names", "words"), [("xy", "x and y"), ("y", "y"), ("", None)])
+def test_a_frame_is_told_of_the_arguments_that_are_in_it(names: str, words: str | None) -> None:
+    parameters = {"properties": {name: {"type": "number"} for name in (*names, "angle_deg")}}
+    lines = [line.split(maxsplit=1) for line in skill_lines(offered(motion=True, parameters=parameters))]
+    assert [line[1] for line in lines if line[:1] == ["frame"]] == ([] if words is None else [f"odom, of {words}"])
 
 
 def test_a_skill_without_arguments_says_so() -> None:

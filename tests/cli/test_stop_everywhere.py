@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 import socket
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -10,6 +12,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
+from dimos_streams.cli.bridge_client.machine_parts import ask_part
 from dimos_streams.cli.commands.of_runs import logs, stop
 from dimos_streams.cli.commands.of_runs.skills import skills
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, SeldomBridge
@@ -47,6 +50,16 @@ def test_a_process_that_a_part_does_not_have_is_typed_wrong(
         logs.logs(machine="brain-side", process="brigde", bridge=logs.LogsBridge())
     logs.logs(machine="brain-side", process="robot1/skills", bridge=logs.LogsBridge())
     assert capsys.readouterr().out == "of robot1.skills\n", "as its file is called"
+
+
+def test_a_machine_that_nobody_knows_is_told_from_where_it_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def machines(address: BridgeAddress) -> dict[str, bool]:
+        return {"brain-side": True, "robot-side": True}
+
+    monkeypatch.setattr("dimos_streams.cli.bridge_client.machine_parts.machines_at", machines)
+    why = "no machine 'brain-sde' is known at http://x; did you mean 'brain-side'? (brain-side, robot-side)"
+    with pytest.raises(UserError, match=f"^{re.escape(why)}$"):
+        asyncio.run(ask_part(BridgeAddress("http://x"), "brain-sde", "stop_part", {}))
 
 
 def test_where_the_bridge_is_on_a_machine_that_is_not_there_it_is_said_which(monkeypatch: pytest.MonkeyPatch) -> None:

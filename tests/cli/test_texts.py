@@ -300,6 +300,15 @@ def test_broken_yaml_is_named_where_no_text_is_taken() -> None:
         assert parse_arguments(["bed={x: 1"], None, {"properties": {"bed": schema}}) == {"bed": "{x: 1"}
 
 
+def test_an_empty_argument_is_refused_where_neither_a_text_nor_null_is_taken() -> None:
+    number, null = {"type": "number"}, {"type": "null"}
+    for schema in (number, {"type": ["array", "object"]}, {"anyOf": [number, {"type": "boolean"}]}):
+        with pytest.raises(UserError, match=r"^--arg 'times= ': it is empty; "):
+            parse_arguments(["times= "], None, {"properties": {"times": schema}})
+    for schema in (null, {}, {"type": ["number", "null"]}, {"anyOf": [number, null]}):
+        assert parse_arguments(["times="], None, {"properties": {"times": schema}}) == {"times": None}
+
+
 def test_signatures() -> None:
     schema = {
         "properties": {

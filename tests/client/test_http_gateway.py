@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.client.bridge_requests import BridgeRequests
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.errors import NoAnswerError, SkillArgumentError, UserError
 
@@ -35,4 +36,4 @@ def test_a_url_that_no_server_has_is_named(url: str) -> None:
 
 def test_a_host_that_can_have_no_address_is_one_where_nobody_answers() -> None:
     with pytest.raises(NoAnswerError, match=r"the bridge at http://a\.\.b can't be reached: label empty or too long"):
-        HttpGateway("http://a..b", rng=random.Random(1)).send("GET", "/skills")
+        BridgeRequests("http://a..b", token=None, timeout_s=1.0, tls=None).send("GET", "/skills")

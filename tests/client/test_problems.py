@@ -11,9 +11,9 @@ import pytest
 from fastapi import FastAPI, Request, Response
 
 from dimos_streams.agent.operators.saying import MissionIncompleteError
-from dimos_streams.bridge.http import problem_kinds, problems
 from dimos_streams.client.problems import problem_error, problem_name
 from dimos_streams.errors import (
+    BadRequestError,
     CallInDoubtError,
     CallRejectedError,
     ConflictError,
@@ -27,6 +27,7 @@ from dimos_streams.errors import (
     UnknownRobotError,
     UnknownSkillError,
 )
+from dimos_streams.serving import problem_kinds, problems
 
 ERRORS = (
     SkillError("no"),
@@ -36,6 +37,7 @@ ERRORS = (
     UnknownCallError("c1"),
     SkillArgumentError("turn", {"angle_deg": "too much"}),
     SettingsError({"agent.model": "unknown"}),
+    BadRequestError({"body.skill": "it is missing"}),
     CallRejectedError("busy", holder="c1", resource="base"),
     KeyUsedError("the key is that of c1", call_id="c1", skill="turn", state="open"),
     ConflictError("amended meanwhile", result={"revision": 2}),

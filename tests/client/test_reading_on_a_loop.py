@@ -12,8 +12,8 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.client.chunked import ChunkedDecoder
-from dimos_streams.client.loop_reader import LoopReader
+from dimos_streams.client.event_stream.chunked import ChunkedDecoder
+from dimos_streams.client.event_stream.loop_reader import LoopReader
 from dimos_streams.client.sse_client import SseClient
 from tests.client.event_server import HEAD, Peer, event_server
 from tests.client.test_sse_client import client_of, numbered

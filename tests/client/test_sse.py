@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from dimos_streams.client.sse import MAX_RETRY_MS, SseEvent, SseParser
+from dimos_streams.client.event_stream.sse_parser import MAX_RETRY_MS, SseEvent, SseParser
 
 
 def parse(*pieces: bytes, max_event_bytes: int = 1 << 20) -> list[SseEvent]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.client.sse import SseEvent
+from dimos_streams.client.event_stream.sse_parser import SseEvent
 from dimos_streams.client.sse_client import SseClient, SseError
 from tests.client.event_server import HEAD, EventServer, Peer, event_server
 from tests.helpers import wait_for

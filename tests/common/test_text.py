@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from dimos_streams.common.text import (
     TextJoiner,
     normalized,
+    parse_command,
     parse_json,
     plain,
     repaired,
@@ -68,6 +69,42 @@ def test_json_of_any_text_is_read_as_its_repaired_form(value: Any) -> None:
 def test_what_is_no_json(text: str) -> None:
     with pytest.raises(ValueError, match=r"."):
         parse_json(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "name"),
+    [
+        ('{"a": 1, "a": 1}', "a"),
+        ('{"skill":"move","arguments":{"to":1,"to" :2},"caller":"me: I"}', "to"),
+        ('[{"":{"":1}},{"":1,"":2}]', ""),
+        (r'{"\u0061":":","a":{}}', "a"),
+        ('{"é"\n:1,"é"\t:"x:y"}', "é"),
+    ],
+)
+def test_in_a_command_names_are_there_once(text: str, name: str) -> None:
+    with pytest.raises(ValueError, match=f"several members of the name {name!r}"):
+        parse_command(text)
+    assert parse_json(text), "what is said is not lost for that"
+
+
+@pytest.mark.slow
+@given(st.recursive(ANY_TEXT, lambda inner: st.lists(st.tuples(st.sampled_from(["a", ": ", '":', "\\"]), inner))))
+def test_only_texts_with_a_name_twice_in_an_object_are_refused_for_it(members: Any) -> None:
+    doubles: list[str] = []
+
+    def text_of(value: Any) -> str:
+        if isinstance(value, str):
+            return json.dumps(value)
+        names = [name for name, _ in value]
+        doubles.extend(names if len(set(names)) < len(names) else [])
+        return "{" + " ,".join(f"{json.dumps(name)} : {text_of(inner)}" for name, inner in value) + "}"
+
+    text = text_of(members)
+    if doubles:
+        with pytest.raises(ValueError, match="several members"):
+            parse_command(text)
+    else:
+        assert parse_command(text) == json.loads(well_formed_json(text))
 
 
 def test_bytes() -> None:

@@ -115,6 +115,7 @@ def test_constraints_across_settings_hold_for_all_of_a_change_together() -> None
         ("arm", "{}", "it does not change while its module runs"),
         ("low", "-3", "it must be at least 0 (given: -3)"),
         ("low", "warm", "it must be a number (given: 'warm')"),
+        ("low", "", "it must be a number (given: '')"),
         ("arm.grip", "wild", "it must be 'soft' or 'firm' (given: 'wild')"),
     ],
 )

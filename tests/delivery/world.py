@@ -14,11 +14,11 @@ from pathlib import Path
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState
-from dimos_streams.bridge.journal.query import Query
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus
 from dimos_streams.errors import SkillError, SkillUnavailableError
+from dimos_streams.journal.query import Query
 from dimos_streams.testing import CrashablePart, Faults, PartGateway
 from dimos_streams.tool_stream.gateway import JournalEntry
 from tests.delivery.readers import KeepingReader, SimulatedAgent
@@ -246,7 +246,7 @@ class Simulation:
         for name in ("walker", "watcher"):
             life = self.parts[name]._life
             if life is not None:
-                found += life.host._skills.publisher.live(name)
+                found += life.host._skills.publisher.heartbeat_calls(name)
         return found
 
     def _bridge(self) -> Bridge:

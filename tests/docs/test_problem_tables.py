@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.hub.http import hub_kinds
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.problem_kinds import Kind
 
 DOCS = Path(__file__).parents[2] / "docs"
 _ROW = re.compile(r"^\| (any|\d+) \| (`[^|]+`) \| [^|]*\|$", re.MULTILINE)

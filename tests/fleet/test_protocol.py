@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 from pydantic import ValidationError
 
-from dimos_streams.bridge.journal.entry import encode_event
 from dimos_streams.fleet.batches import Batch, ShippedEvent, ShippedGap, encoded_batch, encoded_event, encoded_gap
 from dimos_streams.fleet.commands import Command
+from dimos_streams.journal.entry import encode_event
 from dimos_streams.tool_stream.event import ToolEvent
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 import requests
 
-from dimos_streams.bridge.http.serving.frames import AT_ONCE, PER_S
-from dimos_streams.bridge.http.serving.metered_h11 import MAX_PIECES
+from dimos_streams.serving.server.frames import AT_ONCE, PER_S
+from dimos_streams.serving.server.metered_h11 import MAX_PIECES
 from tests.bridge.serving import served
 from tests.hostile.frames import KINDS, PING, TEXT, frame, sending, upgrade
 from tests.recording.logs import some_events, write_log

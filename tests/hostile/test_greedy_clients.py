@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.journal.journal import Journal
 from dimos_streams.tool_stream.event import EventType, Outcome
 from tests.bridge.parts import event
 from tests.hostile.greedy import asked, connected

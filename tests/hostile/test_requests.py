@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
-from dimos_streams.bridge.http.serving import idle_connections as idle
+from dimos_streams.serving.server import idle_connections as idle
 from dimos_streams.tool_stream.event import Outcome
 from tests.bridge.serving import served
 from tests.hostile.requests import RequestFuzzer

@@ -7,10 +7,10 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
-from dimos_streams.bridge.journal.query import Query
 from dimos_streams.hub.storage.engine import Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, NewCommand, RobotBatch
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
+from dimos_streams.journal.query import Query
 from dimos_streams.tool_stream.event import EventType, ToolEvent, json_text
 
 PARTITION = 50

@@ -8,12 +8,12 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.hub.asking import BridgeReply
 from dimos_streams.hub.http.relaying import headers_below, relayed
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaError
+from dimos_streams.serving.problems import ProblemError
 from tests.hub.serving import Robot, added, event, served_hub
 from tests.hub.test_commands import answering
 from tests.hub.test_shipping import problem

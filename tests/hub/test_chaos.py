@@ -22,7 +22,7 @@ from pydantic_core import from_json
 
 from benchmarks.fleet import add_robots, start_hub, start_robots
 from benchmarks.postgres_cluster import PostgresCluster, is_installed, postgres_cluster
-from dimos_streams.client.sse import SseEvent
+from dimos_streams.client.event_stream.sse_parser import SseEvent
 from dimos_streams.client.sse_client import SseClient
 from tests.helpers import wait_for
 from tests.ports import free_port

@@ -500,6 +500,12 @@ def test_lists_of_calls_have_pages(tmp_path: Path) -> None:
         problem(hub.get("/calls/c9"), 404, "unknown-call")
 
 
+def test_who_asks_a_hub_for_what_only_bridges_have_is_led_on(tmp_path: Path) -> None:
+    with served_hub(f"sqlite:///{tmp_path}/hub.sqlite") as hub:
+        for path, instead in (("/modules", "GET /robots/ROBOT/modules"), ("/live", "own bridge")):
+            assert instead in problem(hub.get(path), 404, "not-found")["detail"]
+
+
 @pytest.mark.feature("H2")
 def test_who_asks_for_headers_of_a_robots_bridge_orders_nothing_there(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"

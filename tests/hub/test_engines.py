@@ -15,7 +15,6 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.bridge.journal.query import Query
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
@@ -26,6 +25,9 @@ from dimos_streams.hub.storage.rows import (
 from dimos_streams.hub.storage.schema import MIGRATIONS
 from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
+from dimos_streams.hub.threads import CONNECTIONS
+from dimos_streams.journal.query import Query
+from tests.hub.serving import served_hub
 from tests.hub.stored import ALL, PARTITION, batch, entry, numbered, opened
 
 
@@ -68,6 +70,44 @@ def test_a_database_that_lacks_characters_is_told_in_a_line(postgres_url: str) -
     with pytest.raises(UserError, match=r"/plain keeps texts in SQL_ASCII, .* make it with ENCODING 'UTF8'"):
         HubStorage(engine).open()
     engine.close()
+
+
+@pytest.mark.slow
+def test_a_hub_does_not_start_where_readers_could_take_all_connections(
+    postgres_url: str, postgres_server: str
+) -> None:
+    import psycopg
+
+    name = postgres_url.rpartition("/")[2]
+    with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as db:
+        db.execute("CREATE ROLE small LOGIN CONNECTION LIMIT 9")
+        try:
+            db.execute(f"GRANT ALL ON DATABASE {name} TO small")
+            engine = open_engine(postgres_url.replace("//hub@", "//small@"))
+            with pytest.raises(
+                UserError, match="role small may have 9 connections, and each process of a hub needs 10"
+            ):
+                engine.check_connections(CONNECTIONS)
+            db.execute("ALTER ROLE small CONNECTION LIMIT 10")
+            db.execute(f"ALTER DATABASE {name} CONNECTION LIMIT 3")
+            with pytest.raises(UserError, match=f"database {name} may have 3 connections"):
+                engine.check_connections(CONNECTIONS)
+            db.execute(f"ALTER DATABASE {name} CONNECTION LIMIT 20")
+            engine.check_connections(CONNECTIONS)
+            engine.close()
+        finally:
+            db.execute("DROP OWNED BY small")
+            db.execute(f"REVOKE ALL ON DATABASE {name} FROM small")
+            db.execute("DROP ROLE small")
+
+
+def test_a_hub_asks_whether_it_may_have_its_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(engine: SqliteEngine, needed: int) -> None:
+        raise UserError(f"fewer than {needed}")
+
+    monkeypatch.setattr(SqliteEngine, "check_connections", refuse)
+    with pytest.raises(UserError, match="fewer than 10"), served_hub(f"sqlite:///{tmp_path}/hub.sqlite"):
+        pass
 
 
 @pytest.mark.slow

@@ -15,7 +15,7 @@ from websockets.exceptions import InvalidStatus
 
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.connection import HubConnection
-from dimos_streams.bridge.fleet.hub_port import HubUnreachableError
+from dimos_streams.bridge.fleet.hub_requests import HubUnreachableError
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.cli.bridge_client.answers import HEALTH
 from dimos_streams.cli.bridge_client.certificates import own_context, own_tls

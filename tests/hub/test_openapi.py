@@ -11,13 +11,13 @@ import pytest
 import requests
 from jsonschema import Draft202012Validator
 
-from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.fleet.lanes import MOST_AT_ONCE
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.robots import RobotTable
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
+from dimos_streams.serving.server.request_guard import MAX_BODY
 from tests.bridge.fleet.test_with_hub import BOUND_S, link, robot_of
 from tests.bridge.http.test_openapi import EVERYWHERE, HARD_TO_BRING_ABOUT, HELLO, JSON, Document
 from tests.bridge.serving import Served

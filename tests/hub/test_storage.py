@@ -15,7 +15,6 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.query import Query, QueryBack
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.hub.fleet_view import FleetRobot
@@ -27,6 +26,7 @@ from dimos_streams.hub.storage.rows import (
     Taken,
 )
 from dimos_streams.hub.storage.storage import HubStorage
+from dimos_streams.journal.query import Query, QueryBack
 from dimos_streams.tool_stream.event import EventType
 from dimos_streams.tool_stream.gateway import CallView
 from tests.hub.stored import ALL, batch, clock_owner, command, entry, gap, numbered, opened, seqs

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from itertools import pairwise
 
 import pytest
@@ -139,3 +140,15 @@ def test_before_the_first_value_there_is_none() -> None:
     history.add(DAY + STEP, 0.1, 1)
     assert history.at(DAY - STEP // 2, 0.1) == 0, "as near as any is"
     assert history.at(DAY - 2 * STEP, 0.1) is None
+
+
+def test_whether_a_clock_was_set_or_messages_came_late_is_not_claimed(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A process that stood still for a while sees the same as one whose source's clock was set back."""
+    monkeypatch.setattr("dimos_streams.messages.timeline._log", logging.getLogger(__name__))
+    fed(Timeline("the odometer"), [number * STEP - DAY * (number >= 10) for number in range(20)])
+    said = (
+        "the odometer: from now on its stamps are taken as -86400.0 s off: its clock was set, or messages came late"
+    )
+    assert said in caplog.messages

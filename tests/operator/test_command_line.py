@@ -106,6 +106,19 @@ def test_pause_resume_step_and_abort(console: Console) -> None:
 
 
 @pytest.mark.slow
+def test_what_only_the_bridge_finds_wrong_is_typed_wrong_and_named_as_it_was_typed(console: Console) -> None:
+    skill = console("call", "sw🍎")
+    assert (skill[0], skill[2].startswith("error: SKILL: valid: 1 to 200 letters of ASCII")) == (2, True)
+    of_hub = "error: --robot: it is for a fleet's hub, and this is the bridge of one run: leave it out\n"
+    assert console("call", "say", "--robot", "r1") == (2, "", of_hub)
+    for assignment in ("", " = ", "=3"):
+        wrong = f"error: {assignment!r} is not of the form MODULE.SETTING=VALUE\n"
+        assert console("set", assignment) == (2, "", wrong)
+    long = console("cancel", "--all", "--reason", "x" * 5000)
+    assert (long[0], long[1], long[2].startswith("error: --reason: it must have at most")) == (2, "", True)
+
+
+@pytest.mark.slow
 def test_a_command_for_safety_is_one_request(console: Console, monkeypatch: pytest.MonkeyPatch) -> None:
     agent = console.add()
     asked: list[str] = []

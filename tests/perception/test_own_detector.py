@@ -218,6 +218,14 @@ def test_check_tells_what_is_wrong_with_a_backend(config: dict[str, object], exp
 
 
 @pytest.mark.feature("K3")
+def test_a_backend_that_there_is_not_is_one_error_and_does_not_blame_the_module() -> None:
+    """The inputs that it needs are not known then, which is no fault of their own."""
+    found = blueprint("x", include("base-robot", set={"detector.backend": f"{__name__}:RedThngs"}))
+    [problem] = check(found)
+    assert "has no 'RedThngs'" in problem.text
+
+
+@pytest.mark.feature("K3")
 def test_check_sees_that_a_backend_lacks_its_picture() -> None:
     found = blueprint("x", include("base-robot", set={"detector.backend": RED}))
     [problem] = check(found)

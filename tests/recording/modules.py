@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from dimos_streams.errors import SkillError
+from dimos_streams.live_settings import Live
+from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.follow_person import FollowPerson
 
@@ -38,3 +40,26 @@ class Raises(FollowPerson):
     ) -> str:
         """Follow."""
         raise SkillError("the legs are off")
+
+
+class PickerConfig(ModuleConfig):
+    gain: Annotated[float, Live] = 0.5
+    near: frozenset[str] = frozenset(map(str, range(20)))
+    token: str = "a-secret-of-the-class"
+
+
+class ChangedPickerConfig(PickerConfig):
+    """The same with another default."""
+
+    gain: Annotated[float, Live] = 0.6
+
+
+class Picker(Module):
+    """Has a setting that operators change."""
+
+    config: PickerConfig
+
+    @skill
+    async def pick(self, call: Call) -> float:
+        """Tell with which gain it picks."""
+        return self.config.gain

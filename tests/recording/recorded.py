@@ -9,6 +9,7 @@ from typing import Any
 
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.settings import defaults_of
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.clock import run_virtual
 from dimos_streams.recording.metadata import describe
@@ -45,7 +46,13 @@ def record_mission(
     ``settings`` change in the middle of following.
     """
     blueprint = robot_with_bridge()
-    metadata = describe(blueprint=blueprint.model_dump(mode="json"), seed=seed, mode="virtual", selection=selection)
+    metadata = describe(
+        blueprint=blueprint.model_dump(mode="json"),
+        defaults=defaults_of(blueprint),
+        seed=seed,
+        mode="virtual",
+        selection=selection,
+    )
     options = RecordingOptions(path=path, selection=selection, metadata=metadata)
 
     async def mission() -> None:

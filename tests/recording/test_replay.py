@@ -10,19 +10,22 @@ import numpy as np
 import pytest
 
 from dimos_streams.blueprint.load import resolve
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.settings import defaults_of
 from dimos_streams.errors import UserError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.time import header
-from dimos_streams.recording.metadata import CHANNEL, describe
+from dimos_streams.recording.metadata import CHANNEL, Metadata, describe
 from dimos_streams.recording.selection import Selection
-from dimos_streams.regression.changed_settings import changed_settings
 from dimos_streams.regression.replay import ReplayOptions, recorded_blueprint, replay
 from dimos_streams.regression.report import Report
+from dimos_streams.regression.settings.changed_settings import changed_settings
 from dimos_streams.regression.tolerances import EXACT, Tolerances
 from tests.cli.blueprints import asking_a_vision_model
 from tests.perception.chat_server import chat_server
 from tests.recording.logs import START, raw, read_log, write_log
+from tests.recording.modules import ChangedPickerConfig, Picker
 from tests.recording.recorded import record_mission
 
 
@@ -130,6 +133,30 @@ def test_a_recorded_setting_that_its_module_has_no_more_is_named() -> None:
     assert line.startswith("the recorded settings of module 'follow' do not fit its class any more: ")
     assert "'gone'" in line
     assert list(changed_settings(None, now, ["follow"])) == []
+
+
+@pytest.mark.feature("F3")
+def test_a_default_that_the_code_has_changed_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A recording has the defaults of its run; of one that has none nobody knows what they were."""
+    blueprint = Blueprint(name="b", modules={"p": ModuleSpec(name="p", type="tests.recording.modules:Picker")})
+    described, defaults = blueprint.model_dump(mode="json"), defaults_of(blueprint)
+    then, unsaid = describe(blueprint=described, defaults=defaults), describe(blueprint=described)
+    then = Metadata.decoded(then.encoded())
+    monkeypatch.setattr(Picker, "config_type", lambda: ChangedPickerConfig)
+    assert list(changed_settings(then, blueprint, ["p"])) == ["p.gain: recorded 0.5, replayed 0.6"]
+    assert list(changed_settings(unsaid, blueprint, ["p"])) == []
+    given = blueprint.configured({"p.gain": 0.7})
+    assert list(changed_settings(then, given, ["p"])) == ["p.gain: recorded 0.5, replayed 0.7"]
+    assert list(changed_settings(unsaid, given, ["p"])) == [
+        "p.gain: recorded the default, which the log does not name (today 0.6), replayed 0.7"
+    ]
+    assert list(changed_settings(then, blueprint.configured({"p.gain": 0.5}), ["p"])) == []
+
+
+def test_defaults_are_one_text_whatever_the_order_of_a_set_and_have_no_secret() -> None:
+    blueprint = Blueprint(name="b", modules={"p": ModuleSpec(name="p", type="tests.recording.modules:Picker")})
+    noted = describe(blueprint=blueprint.model_dump(mode="json"), defaults=defaults_of(blueprint)).defaults
+    assert noted == {"p": {"gain": 0.5, "near": sorted(map(str, range(20)))}}
 
 
 @pytest.mark.slow

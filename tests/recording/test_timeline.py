@@ -15,7 +15,7 @@ from dimos_streams.recording.format import HEADER, LogEvent
 from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.player import Player
 from dimos_streams.recording.reader import LogReader
-from dimos_streams.recording.timeline import LONGEST_PAUSE_S, SetBack, Steadiness, going_on, steady
+from dimos_streams.recording.steady_times import LONGEST_PAUSE_S, SetBack, Steadiness, going_on, steady
 from dimos_streams.regression.replay import ReplayOptions, replay
 from dimos_streams.regression.tolerances import Tolerances
 from tests.recording.logs import START, raw, read_log, write_log

@@ -8,12 +8,14 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.cli.bridge_client.connection import find_run
 from dimos_streams.cli.bridge_client.ended import last_ended
 from dimos_streams.common.process.run_owner import pid_space
 from dimos_streams.common.secrets import know
+from dimos_streams.errors import NoRunError, UserError
 from dimos_streams.runtime.ended_runs import END_FILE, KILLED, EndedRun, ended_runs, write_end
 from dimos_streams.runtime.registry import RunRecord, write
-from tests.runtime.test_registry import make_run
+from tests.runtime.test_registry import living_record, make_run
 
 BEGAN = 1_764_000_000_000_000
 
@@ -88,3 +90,20 @@ def test_the_newest_run_is_the_one_that_began_last_whatever_the_clock_said_at_it
     for number, ended in ((1, BEGAN + 9_000_000), (2, BEGAN)):
         last_written(make_run(f"176400000000{number}-rover-{number}"), ended)
     assert last_ended().startswith("; the last run here, rover-2, ended ")
+
+
+def test_who_names_a_run_that_has_ended_hears_how() -> None:
+    last_written(make_run("1764000000001-rover-7"), BEGAN)
+    last_written(make_run("1764000000002-arm-8"), BEGAN)
+    how = r"run rover-7, ended [-0-9]+ [:0-9]+: it did not begin \(`dimos-streams logs rover-7` "
+    for name in ("rover", "rover-7"):
+        with pytest.raises(NoRunError, match=f"^no run lives; {how}"):
+            find_run(name)
+    with pytest.raises(NoRunError, match=r"^no run lives; the last run here, arm-8, ended "):
+        find_run("nobody")
+    living = living_record(make_run("1764000000003-walker-9")).model_copy(update={"blueprint": "walker"})
+    write(living)
+    with pytest.raises(UserError, match=rf"^no living run is called 'rover' \(living: {living.run_id}\); {how}"):
+        find_run("rover", alone=True)
+    with pytest.raises(UserError, match=r"called 'nobody' \(living: [^;]+\)$"):
+        find_run("nobody")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -68,15 +69,47 @@ ask(4)
 print(os.getpid())
 """
 
+SLOW = """
+import pathlib, time
+
+FOLDER = pathlib.Path(__file__).parent
+(FOLDER / "begun").touch()
+while not (FOLDER / "told").exists():
+    time.sleep(0.01)
+
+def task():
+    return None
+"""
+TELL = """
+import multiprocessing, os, pathlib, sys, time
+sys.path.insert(0, folder := sys.argv[1])
+from dimos_streams.runtime.processes import fork_server, worker
+
+class Task:  # its worker imports what it is made of first
+    def __reduce__(self):
+        return eval, ("__import__('slow').task()",)
+
+fork_server.fork_server_from_here([], [], frozenset(sys.modules))
+process = multiprocessing.get_context("forkserver").Process(target=worker.main, args=(Task(), None))
+process.start()
+while not pathlib.Path(folder, "begun").exists():
+    time.sleep(0.01)
+process.terminate()
+pathlib.Path(folder, "told").touch()
+process.join()
+print(process.exitcode)
+"""
+
+
+def test_a_worker_that_still_imports_is_told_to_end_no_less(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(SLOW)
+    assert run(TELL, tmp_path).stdout == f"{-signal.SIGTERM}\n"
+
 
 def test_workers_share_the_library_import_the_rest_and_see_edits_of_both(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text("VALUE = 'first'")
     (tmp_path / "reporter.py").write_text(REPORT)
-    root = str(Path(__file__).parents[2])
-    environment = os.environ | {"PYTHONPATH": root}
-    done = subprocess.run(
-        [sys.executable, "-c", COMMAND, str(tmp_path)], env=environment, capture_output=True, text=True, check=False
-    )
+    done = run(COMMAND, tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     of_fork, of_fresh, of_same_time, of_none = (read(tmp_path / f"{number}.json") for number in (1, 2, 3, 4))
     assert of_fork["imported"] == ["dimos_streams.agent.module", "html.parser"]
@@ -86,6 +119,13 @@ def test_workers_share_the_library_import_the_rest_and_see_edits_of_both(tmp_pat
     assert of_same_time["mine"] == of_none["mine"] == "third, and as long"
     assert of_fresh["parent"] != of_same_time["parent"] == of_none["parent"]
     assert str(tmp_path / "mine.py") not in of_fork["files"]
+
+
+def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    environment = os.environ | {"PYTHONPATH": str(Path(__file__).parents[2])}
+    return subprocess.run(
+        [sys.executable, "-c", command, str(folder)], env=environment, capture_output=True, text=True, check=False
+    )
 
 
 def read(path: Path) -> Any:

@@ -15,15 +15,15 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.record.read_record import read_missions
-from dimos_streams.bridge.journal.catch_up import JournalPages
-from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Query
-from dimos_streams.bridge.journal.tables import CallRow
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.cli.bridge_client.answers import ModuleAnswer
 from dimos_streams.cli.bridge_client.run_state import process_state
 from dimos_streams.common.process.disk import trouble_with
 from dimos_streams.common.process.run_owner import process_start
+from dimos_streams.journal.catch_up import JournalPages
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.query import Query
+from dimos_streams.journal.tables import CallRow
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.time import header
 from dimos_streams.module import RunContext, Services

@@ -8,10 +8,15 @@ import os
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.blueprint.load import resolve
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.messages.codec import encode
+from dimos_streams.errors import UserError
+from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.runtime.neighbours import Neighbours
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.parts.part import Part
+from dimos_streams.runtime.parts.part_host import hosted_part
 from dimos_streams.tool_stream.event import STATUS
 
 HOST = os.uname().nodename
@@ -43,6 +48,29 @@ async def test_the_run_whose_first_module_began_first_goes_on_whichever_rivals_a
     assert "module 'a' runs already on" in await neighbours.meet(lambda: [2])
     beating.cancel()
     await neighbours.close()
+
+
+@pytest.mark.virtual_time
+async def test_a_part_that_runs_already_says_nothing_of_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    spoken: list[str] = []
+    bus.subscribe(STATUS, lambda channel, data: spoken.append(decode(ModuleStatus, data).module))
+    monkeypatch.setattr("dimos_streams.runtime.neighbours.create_bus", lambda url: bus)
+    monkeypatch.setattr("dimos_streams.runtime.parts.part_host.create_bus", lambda url: bus)
+    part = Part.of(resolve("follow-person-split"), "robot-side", "bridge")
+
+    async def beat() -> None:
+        while True:
+            heartbeat(bus, "gate", 1, 1)
+            await asyncio.sleep(0.2)
+
+    beating = asyncio.create_task(beat())
+    with pytest.raises(UserError, match="module 'gate' runs already on "):
+        async with hosted_part(part, RunOptions(bus_url="udpm://239.255.76.67:7667?ttl=0"), lambda: None):
+            pass
+    beating.cancel()
+    assert set(spoken) == {"gate"}
 
 
 @pytest.mark.virtual_time

@@ -11,7 +11,9 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.cli.terminal.log_files import RunLogs
+from dimos_streams.common.process.log_settings import log_bytes
 from dimos_streams.common.secrets import REDACTED, know
+from dimos_streams.errors import UserError
 from dimos_streams.runtime.processes import output
 from dimos_streams.runtime.processes.output import RedactedLines
 from dimos_streams.runtime.processes.rotated_log import LogTail
@@ -99,6 +101,33 @@ def test_a_log_is_begun_anew_when_it_is_large_and_read_over_that(
     lines = list(RunLogs(tmp_path, None).new_lines())
     assert "".join(f"{line.raw}\n" for line in lines) == kept
     assert {line.process for line in lines} == {"a"}
+
+
+def test_a_reader_of_a_log_says_where_lines_may_be_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(output, "MAX_BYTES", 25)
+    log = tmp_path / "a.log"
+    tail = LogTail(log)
+    with output.open_log(log) as file:
+        print("line 0", file=file)
+        assert list(tail.lines()) == [b"line 0"]
+        for number in range(1, 9):
+            print("line", number, file=file)  # three fill a file
+    missing, *rest = tail.lines()
+    assert b"lines may be missing here" in missing
+    assert rest == [b"line %d" % number for number in range(3, 9)]
+    assert not list(tail.lines())
+
+
+def test_the_environment_sets_how_large_a_log_becomes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIMOS_STREAMS_LOG_MB", "2")
+    log = tmp_path / "a.log"
+    with output.open_log(log) as file:
+        for _ in range(5):
+            print("x" * 999_999, file=file)
+    assert [path.stat().st_size for path in sorted(tmp_path.iterdir())] == [1_000_000, 2_000_000]
+    for bad in ("", "0", "-1", "1.5", "much", "9" * 30):
+        with pytest.raises(UserError, match=r"DIMOS_STREAMS_LOG_MB is .* valid: a whole number of MB"):
+            log_bytes({"DIMOS_STREAMS_LOG_MB": bad}, 7)
 
 
 def test_a_log_that_can_not_be_begun_anew_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -169,6 +169,17 @@ def test_a_record_that_others_may_write_names_no_run(name: str, caplog: pytest.L
         assert "belongs to user 65534" in caplog.text
 
 
+def test_a_file_in_the_place_of_runs_is_said_and_not_taken_for_none(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path / "file"))
+    why = rf"^the runs in {tmp_path}/file/runs can't be looked for: Not a directory; name another state directory"
+    for look in (runs, run_dirs):
+        with pytest.raises(UserError, match=why):
+            look()
+
+
 def living_record(run_dir: Path | None = None) -> RunRecord:
     """The record of a run that this process supervises."""
     pid = os.getpid()

@@ -93,6 +93,25 @@ async def test_what_was_driven_is_taken_back_to_where_it_began(skill: str, argum
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize(("radius", "goes_straight"), [(0.22, True), (0.4, False)])
+async def test_a_wide_robot_does_not_steer_into_a_narrow_gap(radius: float, goes_straight: bool) -> None:
+    async with ModuleHarness(Drive, {"robot_radius": radius}) as harness:
+        posts = [math.inf] * 61
+        posts[30 - 20] = posts[30 + 20] = 0.45 / math.sin(math.radians(40))  # 0.45 m to each side
+        step = math.radians(2)
+        scan = LaserScan(angle_min=-30 * step, angle_increment=step, range_min=0.1, range_max=12.0, ranges=posts)
+        harness.feed("scan", scan)
+        call = await harness.call("go_to", x=2.0, y=0.0)
+        await asyncio.sleep(0.0)
+        harness.feed("odom", odometry(0.0))
+        await asyncio.sleep(0.1)
+        (command,) = harness.sent("cmd_vel")
+        assert (abs(command.linear.y) < 1e-6) is goes_straight
+        call.cancel()
+        await call.closed()
+
+
+@pytest.mark.virtual_time
 @pytest.mark.parametrize("angle", [1.0, -0.5, 3.0])
 async def test_a_small_turn_is_made_and_measured(angle: float) -> None:
     """Also where it is less than the tolerance of large ones."""

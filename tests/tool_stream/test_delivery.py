@@ -55,7 +55,7 @@ class Ends:
 
     async def beat(self) -> None:
         while True:
-            live = self.publisher.live("m")
+            live = self.publisher.heartbeat_calls("m")
             status = ModuleStatus(
                 module="m",
                 instance=self.publisher.instance,
@@ -133,7 +133,7 @@ async def test_a_lost_last_event_is_noticed_by_the_heartbeat() -> None:
         events = await ends.until_closed("call")
         assert events[-1].text == "the end"
         await asyncio.sleep(0.5)
-        assert ends.publisher.live("m") == []
+        assert ends.publisher.heartbeat_calls("m") == []
 
 
 @pytest.mark.virtual_time

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.monitor.collector import Collector
+from dimos_streams.journal.journal import Journal
 from dimos_streams.operator.messages.run import MonitorSnapshot
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.summary import first_metadata

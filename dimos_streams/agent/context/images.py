@@ -13,6 +13,7 @@ from dimos_streams.agent.context.memo import Memo
 from dimos_streams.agent.models.protocol import ImagePart
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.process.disk import read_small
+from dimos_streams.common.real_path import real_path
 from dimos_streams.tool_stream.event import ToolEvent
 
 _MAX_BYTES = 5_000_000
@@ -32,7 +33,7 @@ class Pictures:
 
     def __init__(self, directory: Path | None) -> None:
         """``directory`` is the run's; with None only data URLs count."""
-        self._directory = directory.resolve() if directory else None
+        self._directory = real_path(directory) if directory else None
         self._loaded = NewestEntries[str, ImagePart | None](_CACHED)
         self._names: Memo[ToolEvent, list[str]] = Memo(self._named_by)
 
@@ -55,7 +56,7 @@ class Pictures:
     def _from_file(self, name: str) -> ImagePart | None:
         assert self._directory is not None
         try:
-            path = Path(name).resolve()
+            path = real_path(Path(name))
             if not path.is_relative_to(self._directory):
                 _logger.warning("the picture %r is outside the run's directory", name[:200])
                 return None

@@ -12,7 +12,7 @@ from dimos_streams.agent.control.undo import Undone
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.operator.messages.kept import KeptReport
+from dimos_streams.operator.messages.kept_report import KeptReport
 
 R = TypeVar("R")
 EndOthers: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]

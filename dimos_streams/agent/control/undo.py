@@ -25,7 +25,7 @@ from dimos_streams.errors import (
     UnknownSkillError,
 )
 from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.operator.messages.kept import KeptReport
+from dimos_streams.operator.messages.kept_report import KeptReport
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 

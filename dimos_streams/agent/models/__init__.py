@@ -13,6 +13,7 @@ from dimos_streams.agent.models.retrying import Retry, RetryingModel
 from dimos_streams.agent.models.silence import SilenceModel
 from dimos_streams.errors import UserError, suggest
 
+_OF_SERVERS = ("openai", "openai.resources.chat", "dimos_streams.agent.models.answer_body")
 _FORMS = ("offline", "scripted:FILE", "openai:MODEL")
 
 
@@ -43,6 +44,11 @@ def create_model(
         return OpenAIModel(rest, base_url=base_url, options=options, manners=manners)
     meant = [form.replace("FILE", rest).replace("MODEL", rest) if rest else form for form in _FORMS]
     raise UserError(f"there is no model {spec!r}{suggest(spec, meant)} (valid: {', '.join(map(repr, _FORMS))})")
+
+
+def late_imports(spec: str) -> tuple[str, ...]:
+    """Return the modules that a model of that name imports when it is made or asked, which may take a second."""
+    return _OF_SERVERS if spec.startswith("openai:") else ()
 
 
 def check_model(spec: str) -> None:

@@ -113,15 +113,20 @@ class Script(FrozenModel):
 
 def load_script(path: Path) -> Script:
     """Read a script. Raises ``UserError``, which names the file, and the line of each thing that is wrong in it."""
-    return validated(read_document(path, "model script"), Script, _called)
+    return validated(read_document(path, "model script"), Script, _called, shown=_counted)
 
 
 def _called(path: Sequence[str | int]) -> str:
     """A part of the file in words."""
+    return str(_counted(path)[0]) if path[1:] else "the model script"
+
+
+def _counted(path: Sequence[str | int]) -> Sequence[str | int]:
+    """A path whose turns are counted as people count."""
     match path:
-        case ["turns", int(index), *_]:
-            return f"turn {index + 1}"
-    return "the model script"
+        case ["turns", int(index), *rest]:
+            return (f"turn {index + 1}", *rest)
+    return path
 
 
 class ScriptedModel:

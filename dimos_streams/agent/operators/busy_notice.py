@@ -9,7 +9,7 @@ from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.policies.approval_texts import ways_to
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.common.readable.shortening import beginning
-from dimos_streams.operator.reporting import DECISION
+from dimos_streams.operator.known_names import DECISION
 
 _SHOWN = 60
 _WITHOUT_WAITING = "`abort` stops now, `say --now` goes before all that waits"

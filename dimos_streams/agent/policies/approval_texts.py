@@ -12,7 +12,7 @@ from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.common.printable import printable
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import SkillError, suggest
-from dimos_streams.operator.reporting import DECISION
+from dimos_streams.operator.known_names import DECISION
 
 _SHOWN = 20_000
 """Maximum length of a call in the note that says that it waits, in characters: room for all of each plan, and of each

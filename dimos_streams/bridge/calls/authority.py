@@ -14,12 +14,13 @@ import contextlib
 from collections.abc import Iterable
 from typing import Literal
 
-from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, chain
+from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.remembered_calls import Calls, chain
 from dimos_streams.common.names import NAME_RULE, is_name, taken_for
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import has_secret
 from dimos_streams.errors import CallRejectedError, UnknownSkillError
-from dimos_streams.operator.reporting import OWN_CALLERS
+from dimos_streams.operator.known_names import OWN_CALLERS
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.audience import is_bridge, refusal
 from dimos_streams.tool_stream.family import MAX_DEPTH, ancestors_of

@@ -12,22 +12,22 @@ from typing import Any, Literal
 from dimos_streams.bridge.calls.authority import Authority, McpApproval
 from dimos_streams.bridge.calls.bus_requests import SkillRequests
 from dimos_streams.bridge.calls.call_admission import CallAdmission
-from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.settings.live_settings import LiveSettings
 from dimos_streams.bridge.calls.settings.owed_settings import SUFFIX as OWED_SETTINGS
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
 from dimos_streams.bridge.calls.stops.stop_state import SUFFIX as STOPS
 from dimos_streams.bridge.calls.watchdog import Watchdog
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bus import Bus
 from dimos_streams.common.secrets import redacted_data
 from dimos_streams.common.text import repaired
 from dimos_streams.errors import UnknownCallError
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.journal import Journal
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import ToolEvent
@@ -165,8 +165,8 @@ class Broker:
         """See ``SkillGateway``. Wait up to ``lease_wait_s`` for a resource that another call holds. The call does not
         begin later than ``begin_by`` on ``clock.steady``, whatever it has waited for.
 
-        The events of a call that is not ``journalled`` go only to the ledger's live reader: this is for calls of the
-        bridge itself, of whose events only the newest counts.
+        The events of a call that is not ``journalled`` go only to those who listen to the ledger for them. This is
+        for calls of the bridge itself, of whose events only the newest counts.
         """
         new = CallState(
             call_id=self._new_id(),

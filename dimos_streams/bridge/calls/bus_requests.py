@@ -9,10 +9,10 @@ from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import UNKNOWN, Authority
-from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 from dimos_streams.bridge.calls.closing import close_again, close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
+from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
@@ -31,8 +31,8 @@ from dimos_streams.tool_stream.event import (
     REQUEST_BYTES,
     REQUESTS,
     Outcome,
+    arguments_object,
     check_names,
-    json_object,
     json_text,
     on_loss_of,
 )
@@ -42,6 +42,8 @@ _MAX_PENDING = 100
 _MAX_FROM_NOWHERE = 20
 """Maximum number of waiting requests that name no open call."""
 _LOOK_S = 0.05
+"""Pause, in seconds, between two looks whether somebody is known. Heartbeats and events, any
+of which may make it known, cause no look: a hundred requests may wait, in a flood of either."""
 _INTRODUCTION_S = 1.0
 """Time, in seconds, for the asking call and its agent to become known: an event or a heartbeat may get lost."""
 
@@ -212,7 +214,7 @@ def _read_call(channel: str, data: bytes) -> CallState | None:
     message = decode(SkillCall, data, channel=channel)
     if message.module:
         return None
-    arguments = redacted_data(json_object(message.arguments_json, channel, SkillCall.msg_name))
+    arguments = redacted_data(arguments_object(message.arguments_json, channel, SkillCall.msg_name))
     check_names(message, channel)
     if parent_of(message.call_id) not in ("", message.parent):
         why = f"the id of call {message.call_id!r} is of no child of {message.parent!r}, which asks for it"

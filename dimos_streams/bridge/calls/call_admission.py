@@ -6,11 +6,11 @@ from typing import NamedTuple
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import Authority, by_model
-from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.ledger import MAX_OPEN, Ledger
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
 from dimos_streams.common.names import NAME_RULE, is_name
 from dimos_streams.common.readable.shortening import shortened

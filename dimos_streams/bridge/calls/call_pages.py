@@ -12,7 +12,7 @@ from typing import Annotated, Literal, NamedTuple
 
 from pydantic import AfterValidator, Field
 
-from dimos_streams.bridge.calls.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 
 DEFAULT_LIMIT = 100
 MAX_LIMIT = 1000
@@ -27,13 +27,13 @@ _CURSOR = r"^(-?[0-9]{1,20})-([^\n]{1,200})$"
 class Cursor(NamedTuple):
     """The position of a call among all, oldest first."""
 
-    requested_utime: int
+    number: int
     call_id: str
 
     @classmethod
     def of(cls, call: CallState) -> Cursor:
         """The position of a call."""
-        return cls(call.requested_utime, call.call_id)
+        return cls(*call.position)
 
     @classmethod
     def parse(cls, text: str) -> Cursor:
@@ -44,7 +44,7 @@ class Cursor(NamedTuple):
         return cls(int(match[1]), match[2])
 
     def __str__(self) -> str:
-        return f"{self.requested_utime}-{self.call_id}"
+        return f"{self.number}-{self.call_id}"
 
 
 def _checked(text: str) -> str:
@@ -84,7 +84,7 @@ class CallQuery(NamedTuple):
         so that a turn of the loop is as short as if there were only one.
         """
         wanted = [call for call in calls if self._wants(call)]
-        newest = heapq.nlargest(self.limit, wanted, key=attrgetter("requested_utime", "call_id"))
+        newest = heapq.nlargest(self.limit, wanted, key=attrgetter("position"))
         encoded: list[bytes] = []
         room = PAGE_BYTES
         while room > 0 and len(encoded) < len(newest):

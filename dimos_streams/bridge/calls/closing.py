@@ -11,8 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bus import Bus
 from dimos_streams.common.secrets import redacted, redacted_data
 from dimos_streams.errors import ConflictError

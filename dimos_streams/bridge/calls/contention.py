@@ -6,9 +6,10 @@ import asyncio
 from collections.abc import Callable
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState, chain
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.remembered_calls import chain
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.skill import OnDuplicate, SkillInfo
 from dimos_streams.tool_stream.family import ancestors_of

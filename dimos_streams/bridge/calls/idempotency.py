@@ -7,7 +7,7 @@ from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from dimos_streams.bridge.calls.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 from dimos_streams.common.nested import canonical_json
 from dimos_streams.errors import CallRejectedError, KeyUsedError, SkillError
 from dimos_streams.skill import OnLoss, public_names
@@ -20,7 +20,7 @@ pushed out by those that another one makes up."""
 
 _What = tuple[str, str, OnLoss | None]
 _PARTS = ("is of another skill", "has other arguments", "has another on_loss")
-"""What the first of two calls with one key can't be told from, in the order of ``_What``."""
+"""Texts for the part in which a call differs from the first one with its key, in the order of ``_What``."""
 
 
 @dataclass(frozen=True, slots=True)

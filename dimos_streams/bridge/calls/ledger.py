@@ -6,18 +6,19 @@ import asyncio
 import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from pydantic import ValidationError
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CLOSED, Calls, CallState, Repeat
-from dimos_streams.bridge.calls.leases import Leases
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.leases import Leases
+from dimos_streams.bridge.calls.state.remembered_calls import Calls
+from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.journal import Journal
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.receiving.inflow import ResumePoint
@@ -34,22 +35,22 @@ _KEPT_CLOSED = 1000
 """Number of closed calls in memory, of those that agents began and of all others each, and of those that are taken up
 again after a restart. The journal keeps twice as many (``JournalLimits.closed_calls``): ``recall`` finds them."""
 _BEHIND_S = 0.001
-"""How long a commit waits so that readers go first, in seconds. A live loop's timer comes a millisecond or two later
+"""Delay of a commit, in seconds, so that readers go first. A live loop's timer comes a millisecond or two later
 than it was set for."""
 _APART_S = 0.004
-"""Only events at least this far apart, in seconds, get that delay."""
+"""Time between two batches of events, in seconds, below which there is no such delay."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
-LiveReader = Callable[[int, ToolEvent], None]
+UnjournalledListener = Callable[[int, ToolEvent], None]
 """A function that gets an event that is not journalled, with the offset of the newest event before it."""
 
 
 class Ledger:
     """Folds events into calls, keeps both in the journal, hands the events to the broadcast, and frees leases.
 
-    Of a call that is not journalled only the state is kept, in one row. Its events go to ``live_reader`` at once;
-    they have no offset, and are gone if there is none.
+    Of a call that is not journalled only the state is kept, in one row. Its events have no offset; they go to those
+    who ``listen_unjournalled``, at once, and are gone if nobody does.
     """
 
     def __init__(self, journal: Journal, broadcast: JournalBroadcast) -> None:
@@ -57,7 +58,7 @@ class Ledger:
         self.broadcast = broadcast
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()
-        self.live_reader: LiveReader | None = None
+        self._listeners: list[UnjournalledListener] = []
         self._unsolicited: dict[str, int] = {}
         """The memory of each open call that is unsolicited."""
         self.waiting: dict[str, CallState] = {}
@@ -65,6 +66,8 @@ class Ledger:
         self._unsolicited_bytes = 0
         self._new_unsolicited = Allowance(*_NEW_UNSOLICITED)
         self._known_from = float("-inf")
+        self._last_number = 0
+        """The number of the newest call."""
         self._entered_at = float("-inf")
         """The time at which events were last entered, on the monotonic clock."""
         self.ignored = 0
@@ -81,6 +84,7 @@ class Ledger:
             except ValidationError as error:
                 _log.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
                 continue
+            self._last_number = max(self._last_number, call.position[0])
             if call.state != CLOSED:
                 self.leases.grant(call.call_id, call.resources)
             if call.last_seq == 0:
@@ -97,12 +101,29 @@ class Ledger:
         if remaining > 0:
             await asyncio.sleep(remaining)
 
+    def listen_unjournalled(self, listener: UnjournalledListener) -> Callable[[], None]:
+        """Call ``listener`` with each event of a call that is not journalled, from now on.
+
+        The returned function ends that, and may be called twice.
+        """
+        self._listeners.append(listener)
+
+        def end() -> None:
+            if listener in self._listeners:
+                self._listeners.remove(listener)
+
+        return end
+
     def begin(self, call: CallState) -> None:
         """Enter a call that is about to be requested; its leases are its own from now on."""
-        call.events_from = self.journal.last_offset + 1
+        call.number, call.events_from = self._next_number(), self.journal.last_offset + 1
         self.save(call)
         self.leases.grant(call.call_id, call.resources)
         self.calls.add(call)
+
+    def _next_number(self) -> int:
+        self._last_number = max(clock.utime(), self._last_number + 1)
+        return self._last_number
 
     def save(self, *calls: CallState) -> None:
         """Keep what is new of calls besides their events."""
@@ -161,12 +182,12 @@ class Ledger:
         except BaseException:
             folded.undo()
             raise
-        self.ignored += len(events) - len(folded.taken) - len(folded.live)
+        self.ignored += len(events) - len(folded.taken) - len(folded.unjournalled)
         try:
             self.broadcast.publish(entries)
-            for offset, event in folded.live:
-                if self.live_reader is not None:
-                    self.live_reader(offset, event)
+            for offset, event in folded.unjournalled:
+                for listener in tuple(self._listeners):
+                    listener(offset, event)
         finally:  # the journal has them, whoever could not be told
             for call, _ in folded.touched.values():
                 self._conclude(call)
@@ -178,11 +199,11 @@ class Ledger:
         if call is None or call.state == CLOSED or event.seq <= call.last_seq:
             return
         if call.call_id not in folded.touched:
-            folded.touched[call.call_id] = call, dict(vars(call))
+            folded.touched[call.call_id] = call, call.copy()
         if call.journalled:
             folded.taken.append(event)
         else:
-            folded.live.append((self.journal.last_offset + len(folded.taken), event))
+            folded.unjournalled.append((self.journal.last_offset + len(folded.taken), event))
         # How far a call has got is in the journal with its events, or nowhere but in its row.
         if call.changes_state_with(event) or not call.journalled:
             folded.changed[call.call_id] = call
@@ -250,7 +271,7 @@ class Ledger:
             _log.warning("more open calls than can be looked after; event of call %r ignored", event.call_id)
             return None
         call = taken
-        call.unsolicited = True
+        call.unsolicited, call.number = True, self._next_number()
         self._account(call)
         self.leases.grant(call.call_id, call.resources)
         self.calls.add(call)
@@ -259,21 +280,21 @@ class Ledger:
 
 @dataclass(slots=True)
 class _Folded:
-    """What becomes of events that change their calls, until the journal has them."""
+    """The outcome of folding events that change their calls, until the journal has them."""
 
     taken: list[ToolEvent] = field(default_factory=list)
     """The events that are journalled."""
-    live: list[tuple[int, ToolEvent]] = field(default_factory=list)
+    unjournalled: list[tuple[int, ToolEvent]] = field(default_factory=list)
     """The others, each with the offset behind which it comes."""
-    touched: dict[str, tuple[CallState, dict[str, Any]]] = field(default_factory=dict)
-    """The calls of the events by id, each with its fields as they were before."""
+    touched: dict[str, tuple[CallState, CallState]] = field(default_factory=dict)
+    """The calls of the events by id, each with itself as it was before."""
     changed: dict[str, CallState] = field(default_factory=dict)
     """Those of which more than the newest text is new, by id."""
 
     def undo(self) -> None:
         """Put the calls back as they were: the events are to come again."""
         for call, before in self.touched.values():
-            vars(call).update(before)
+            call.restore(before)
 
 
 def _lasting(events: Sequence[ToolEvent]) -> Sequence[ToolEvent]:

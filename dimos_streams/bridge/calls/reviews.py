@@ -8,9 +8,9 @@ from collections.abc import Awaitable, Callable
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import Authority
-from dimos_streams.bridge.calls.call_state import CLOSED, CallState
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
+from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.arguments.schemas import arguments_size, check_size
@@ -19,6 +19,9 @@ from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.review import BEGUN, Permission, permission_in
 
 _LOOK_S = 0.05
+"""Pause, in seconds, between two looks at a review and at all calls that lead to it. Events cause no look:
+reviews may wait long for an operator, while the events of other calls come in a flood."""
+
 MakeWay = Callable[[CallState], Awaitable[None]]
 
 

@@ -6,15 +6,15 @@ from collections.abc import Callable
 
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.tool_stream.gateway import CallFacts
 
 
-def shown_to_models(broker: Broker) -> Callable[[CallView], bool]:
+def shown_to_models(broker: Broker) -> Callable[[CallFacts], bool]:
     """A function that returns whether these models may know of a call: of each that they could have begun, and of
     their own while its skill is gone."""
     audiences = {skill.name: skill.audience for _, skill in broker.directory.skills()}
 
-    def is_shown(call: CallView) -> bool:
+    def is_shown(call: CallFacts) -> bool:
         unknown = "everyone" if call.caller.startswith(MCP) else "operator"
         return audiences.get(call.skill, unknown) == "everyone"
 

@@ -9,7 +9,7 @@ from collections import OrderedDict
 
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.command_notes import CommandNotes
-from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubRequests
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import FLEET_VERSION, FOREIGN_ROBOT
@@ -25,7 +25,7 @@ _logger = logging.getLogger(__name__)
 class AnswerBox:
     """Answers by the ids of their commands. Those to commands that are noted outlive a restart."""
 
-    def __init__(self, hub: HubPort, notes: CommandNotes, troubles: Troubles, *, rng: random.Random) -> None:
+    def __init__(self, hub: HubRequests, notes: CommandNotes, troubles: Troubles, *, rng: random.Random) -> None:
         self._hub = hub
         self._notes = notes
         self._attempts = Attempts("answers", troubles, rng=rng, initial_s=0.2, longest_s=10.0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 
-from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.errors import UserError

@@ -1,4 +1,4 @@
-"""What a robot keeps of a hub's commands across restarts, in the journal's database: the keys of those that it has
+"""Notes of a hub's commands that outlive a robot's restarts, in the journal's database: the keys of those that it has
 taken, its answers, and the last order to stop."""
 
 from __future__ import annotations
@@ -9,10 +9,10 @@ from collections import OrderedDict
 from pydantic import BaseModel, ConfigDict, ValidationError
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.last_order import LastOrder, OrderNote
+from dimos_streams.journal.journal import Journal
 
 _PREFIX = "command/"
 _LAST_ORDER = "last order of a hub"

@@ -12,15 +12,15 @@ from dimos_streams.bridge.fleet.answers import AnswerBox
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.command_notes import CommandNotes
 from dimos_streams.bridge.fleet.door import Door, DoorReply, begins_call, refusal, too_large
-from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubRequests, HubUnreachableError
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.client.iterators import closing
 from dimos_streams.common.names import MAX_NAME
 from dimos_streams.common.tasks import end_tasks_silently, report_defect
 from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome, is_last_word, two_robots
 from dimos_streams.fleet.lanes import MOST_AT_ONCE, Lane, lane_of
 from dimos_streams.fleet.protocol import CLOCK_MARGIN_S, COMMANDS_AGE_S, MAX_ANSWER_BYTES, PROTOCOL
+from dimos_streams.serving import problem_kinds
 
 _SLOW_START_S = 2.0
 """A stream that takes longer than this, in seconds, to begin is asked for again at once: each command on it would
@@ -47,7 +47,7 @@ class CommandDesk:
 
     def __init__(
         self,
-        hub: HubPort,
+        hub: HubRequests,
         door: Door,
         notes: CommandNotes,
         answers: AnswerBox,

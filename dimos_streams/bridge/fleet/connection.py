@@ -18,11 +18,11 @@ import requests
 from pydantic import BaseModel, ValidationError
 
 from dimos_streams import clock
-from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
+from dimos_streams.client.event_stream.sse_parser import SseEvent
 from dimos_streams.client.http_session import CuttableSession, Tls, why
 from dimos_streams.client.iterators import closing
-from dimos_streams.client.sse import SseEvent
 from dimos_streams.client.sse_client import SseClient, SseError
 from dimos_streams.common.http.bearer import bearer_headers
 from dimos_streams.common.invalid import first_problem
@@ -46,7 +46,7 @@ _log = LimitedLog(logging.getLogger(__name__), period_s=60.0)
 
 
 class HubConnection:
-    """A ``HubPort`` over HTTP. Use from one loop; close it when done."""
+    """A ``HubRequests`` over HTTP. Use from one loop; close it when done."""
 
     def __init__(self, settings: HubLinkSettings, *, rng: random.Random, threads: Executor | None = None) -> None:
         """Requests run in ``threads``, by default two of its own: one for events, one for all else."""
@@ -61,25 +61,25 @@ class HubConnection:
         self._closed = False
 
     async def position(self, journal_id: str) -> Position:
-        """See ``HubPort``."""
+        """See ``HubRequests``."""
         path = f"/position?{urlencode({'journal': journal_id})}"
         return self._read(Position, await self._request(self._events, "GET", path))
 
     async def ship(self, batch: bytes) -> Position:
-        """See ``HubPort``."""
+        """See ``HubRequests``."""
         return self._read(Position, await self._request(self._events, "POST", "/batches", batch))
 
     async def report(self, report: RobotReport) -> Reported:
-        """See ``HubPort``."""
+        """See ``HubRequests``."""
         body = report.model_dump_json().encode()
         return self._read(Reported, await self._request(self._others, "POST", "/reports", body))
 
     async def answer(self, answer: Answer) -> None:
-        """See ``HubPort``."""
+        """See ``HubRequests``."""
         await self._request(self._others, "POST", "/answers", answer.model_dump_json().encode())
 
     async def commands(self) -> AsyncGenerator[Hello | Command, None]:
-        """See ``HubPort``."""
+        """See ``HubRequests``."""
         lost, found = ["it ended"], False
 
         def on_loss(problem: str) -> None:

@@ -12,15 +12,15 @@ from starlette.types import ASGIApp, Message, Scope
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.visibility import shown_to_models
-from dimos_streams.bridge.http import problem_kinds
 from dimos_streams.bridge.http.call_routes import BEGIN_BY, check_caller
-from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import CallRejectedError, UnknownCallError
 from dimos_streams.fleet.commands import Command
 from dimos_streams.fleet.last_order import LastOrder
 from dimos_streams.fleet.paths import bare_path, is_open
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.problem_kinds import Kind
 
 _HEADERS = {b"location": "Location", b"link": "Link"}
 

@@ -8,10 +8,10 @@ import sqlite3
 from pydantic import ValidationError
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState
-from dimos_streams.bridge.journal import tables
-from dimos_streams.bridge.journal.entry import EncodedEntry
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.journal import tables
+from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 _WHY = "its run ended before the call did"

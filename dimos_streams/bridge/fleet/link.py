@@ -18,13 +18,13 @@ from dimos_streams.bridge.fleet.commands import CommandDesk
 from dimos_streams.bridge.fleet.connection import HubConnection
 from dimos_streams.bridge.fleet.door import Door
 from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals
-from dimos_streams.bridge.fleet.outflow import LiveJournal
+from dimos_streams.bridge.fleet.outflow import CurrentJournal
 from dimos_streams.bridge.fleet.reporter import HubReporter
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
 from dimos_streams.common.tasks import OwnedTasks
+from dimos_streams.journal.broadcast import JournalBroadcast
 
 _FLUSH_S = 0.4
 """Time, in seconds, that a bridge which ends gives to events not shipped yet; the rest is for its next start."""
@@ -51,7 +51,7 @@ class HubLink:
         self._troubles = Troubles(_logger, settings.url)
         self._command_notes = CommandNotes(broadcast.journal)
         link = self._connection, self._troubles
-        self._shipper = Shipper(LiveJournal(broadcast), *link, rng=rng, age_s=settings.age_s)
+        self._shipper = Shipper(CurrentJournal(broadcast), *link, rng=rng, age_s=settings.age_s)
         self._reporter = HubReporter(broker, broadcast.journal, *link, rng=rng, notes=notes)
         self._older = OlderJournals(
             broadcast.journal.path, settings.robot, *link, rng=rng, up_to_date=lambda: self._shipper.state().is_whole

@@ -14,16 +14,16 @@ from typing import TypeVar
 
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.ended_calls import close_open_calls
-from dimos_streams.bridge.fleet.hub_port import HubPort
+from dimos_streams.bridge.fleet.hub_requests import HubRequests
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal import tables
-from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
-from dimos_streams.bridge.journal.moved_files import left_files
-from dimos_streams.bridge.journal.query import Query, Read
-from dimos_streams.bridge.journal.tables import Identity
-from dimos_streams.bridge.journal.tail import left_in_tail
 from dimos_streams.common.process.run_owner import OWNER_FILE, is_ended_run
+from dimos_streams.journal import tables
+from dimos_streams.journal.catch_up import PAGE, PAGE_BYTES
+from dimos_streams.journal.moved_files import left_files
+from dimos_streams.journal.query import Query, Read
+from dimos_streams.journal.tables import Identity
+from dimos_streams.journal.tail import left_in_tail
 
 T = TypeVar("T")
 
@@ -116,17 +116,17 @@ class OlderJournals:
 
     def __init__(
         self,
-        live: Path | None,
+        current: Path | None,
         robot: str,
-        hub: HubPort,
+        hub: HubRequests,
         troubles: Troubles,
         *,
         rng: random.Random,
         up_to_date: Callable[[], bool],
     ) -> None:
-        """``live`` is the file of the journal that is being written; those of earlier runs are in the directories
+        """``current`` is the file of the journal that is being written; those of earlier runs are in the directories
         beside its own."""
-        self._live = live
+        self._current = current
         self._robot = robot
         self._hub = hub
         self._troubles = troubles
@@ -137,10 +137,10 @@ class OlderJournals:
 
     async def run(self) -> None:
         """Look, and ship what there is, until cancelled."""
-        while self._live is not None:
+        while self._current is not None:
             while not self._up_to_date():  # noqa: ASYNC110
                 await asyncio.sleep(1.0)
-            for path in await asyncio.get_running_loop().run_in_executor(None, self._files, self._live):
+            for path in await asyncio.get_running_loop().run_in_executor(None, self._files, self._current):
                 await self._ship_file(path)
                 self._attempts.succeeded()
             await asyncio.sleep(_LOOK_S)
@@ -154,7 +154,7 @@ class OlderJournals:
                 if journal.robot != self._robot:
                     return
                 # What a failing disk has left says less of its calls than the journal that came after it.
-                if self._live is not None and path.name == self._live.name:
+                if self._current is not None and path.name == self._current.name:
                     await journal.close_calls()
                 if journal.is_shipped:
                     return
@@ -172,20 +172,20 @@ class OlderJournals:
                 _logger.warning("%s can't be shipped: %s", path, error)
                 self._bad[path] = None
 
-    def _files(self, live: Path) -> list[Path]:
+    def _files(self, current: Path) -> list[Path]:
         """The journals that may have something left, oldest first."""
-        found = [*left_files(live), *_of_earlier_runs(live)]
+        found = [*left_files(current), *_of_earlier_runs(current)]
         return sorted(dict.fromkeys(found), key=lambda path: (path.parent.name, path.name))[-_MAX_FILES:]
 
 
-def _of_earlier_runs(live: Path) -> Iterator[Path]:
+def _of_earlier_runs(current: Path) -> Iterator[Path]:
     """The journals of ended runs. Runs' directories are beside each other, and each says whose it is; a run that
     lives ships its own."""
-    if not (live.parent / OWNER_FILE).exists():
+    if not (current.parent / OWNER_FILE).exists():
         return
-    for owner in live.parent.parent.glob(f"*/{OWNER_FILE}"):
-        path = owner.parent / live.name
-        if owner.parent != live.parent and is_ended_run(owner.parent):
+    for owner in current.parent.parent.glob(f"*/{OWNER_FILE}"):
+        path = owner.parent / current.name
+        if owner.parent != current.parent and is_ended_run(owner.parent):
             yield from left_files(path)
             if path.exists():
                 yield path

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
 from dimos_streams import __version__, clock
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.catch_up import PAGE
-from dimos_streams.bridge.journal.query import Query, Read
-from dimos_streams.bridge.journal.tables import Identity
 from dimos_streams.fleet.batches import ShippedGap, encoded_batch, encoded_event, encoded_gap
 from dimos_streams.fleet.protocol import MAX_BATCH_BYTES, MAX_ENTRIES
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.catch_up import PAGE
+from dimos_streams.journal.query import Query, Read
+from dimos_streams.journal.tables import Identity
 
 _HEAD = 1024
 """Maximum bytes of a batch besides its entries."""
@@ -43,7 +43,7 @@ class JournalSource(Protocol):
         """Give the journal a new identity from an offset on."""
 
 
-class LiveJournal:
+class CurrentJournal:
     """The journal that the bridge writes: its newest events out of the broadcast's ring, older ones by its pages,
     which are read in a thread and shared with other readers."""
 

@@ -9,11 +9,11 @@ from collections.abc import Callable
 from dimos_streams import __version__, clock
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
-from dimos_streams.bridge.fleet.hub_port import HubPort
+from dimos_streams.bridge.fleet.hub_requests import HubRequests
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.fleet.protocol import MAX_REPORT_BYTES, MAX_TEXT, REPORT_EVERY_S
 from dimos_streams.fleet.reports import RobotReport
+from dimos_streams.journal.journal import Journal
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _LOOK_S = 1.0
@@ -27,7 +27,7 @@ class HubReporter:
         self,
         broker: Broker,
         journal: Journal,
-        hub: HubPort,
+        hub: HubRequests,
         troubles: Troubles,
         *,
         rng: random.Random,

@@ -68,6 +68,20 @@ class HubLinkSettings(FrozenModel):
             why = getattr(error, "strerror", None) or str(error)
             raise UserError(f"the robot's token for the hub can't be read from {self.token_file}: {why}") from error
 
+    def missing_files(self) -> dict[str, str]:
+        """The settings that name files which can't be used now, with the reason. Until they can, nothing is
+        shipped."""
+        missing = {
+            name: f"there is no file {str(path)!r} for the link to the hub; until there is, nothing is shipped"
+            for name in ("ca", "cert", "key")
+            if (path := getattr(self, name)) is not None and not path.exists()
+        }
+        try:
+            self.token()
+        except UserError as error:
+            missing["token_file"] = f"{error}; until it can, nothing is shipped"
+        return missing
+
 
 HubAddress = Annotated[HubLinkSettings, BeforeValidator(_from_text)]
 """The hub as a blueprint names it: the URL alone, or all settings."""

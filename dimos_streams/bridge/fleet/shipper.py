@@ -9,12 +9,12 @@ from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
-from dimos_streams.bridge.fleet.hub_port import HubPort, HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubRequests, HubUnreachableError
 from dimos_streams.bridge.fleet.outflow import EncodedBatch, JournalSource, next_batch
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal.tables import Identity
 from dimos_streams.fleet.batches import Position
 from dimos_streams.fleet.protocol import FLEET_CONFLICT, FLEET_ENTRY, FLEET_POSITION
+from dimos_streams.journal.tables import Identity
 
 _LONGEST_WAIT_S = 5.0
 """Maximum time, in seconds, between attempts to reach a hub that does not answer."""
@@ -49,7 +49,7 @@ class Shipper:
     """
 
     def __init__(
-        self, source: JournalSource, hub: HubPort, troubles: Troubles, *, rng: random.Random, age_s: float
+        self, source: JournalSource, hub: HubRequests, troubles: Troubles, *, rng: random.Random, age_s: float
     ) -> None:
         """Events are collected for ``age_s``; ``rng`` is for jitter."""
         self._source = source

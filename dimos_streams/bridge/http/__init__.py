@@ -1,1 +1,1 @@
-"""The HTTP surface: the server and its bounds, event streams, problems, metrics."""
+"""The HTTP surface of a bridge: its routes, health and metrics."""

@@ -11,15 +11,15 @@ from pydantic import AfterValidator, Field
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.closing import conflict_of
-from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_views import mount_call_views
-from dimos_streams.bridge.http.described import answers, refusals
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.names import KEY_RULE, MAX_NAME, NAME_RULE, is_key, is_name
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
-from dimos_streams.operator.reporting import HTTP
+from dimos_streams.operator.known_names import HTTP
+from dimos_streams.serving import links, problem_kinds
+from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import MAX_REASON
 from dimos_streams.tool_stream.gateway import CallView
@@ -75,7 +75,7 @@ class CallBody(FrozenModel, defer_build=False):
     lease_wait_s: float = Field(default=0.0, ge=0, le=MAX_LEASE_WAIT_S, strict=True)
     """Maximum time, in seconds, that the call may wait for a resource that another one holds."""
     on_loss: OnLoss | None = None
-    """Whether it is to stop or to go on when a link is cut; without it its skill decides."""
+    """The policy for a cut link, to stop or to go on; without it its skill decides."""
 
 
 class BegunCall(FrozenModel):

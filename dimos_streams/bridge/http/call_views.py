@@ -9,9 +9,9 @@ from typing import Annotated
 from fastapi import FastAPI, Query, Response
 
 from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, MAX_LIMIT, CallQuery, Cursor, CursorText, WantedState
-from dimos_streams.bridge.calls.call_state import CallState
-from dimos_streams.bridge.http import links, problem_kinds
-from dimos_streams.bridge.http.described import answers, refusals
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.serving import links, problem_kinds
+from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.tool_stream.gateway import CallView
 
 OfState = Annotated[WantedState | None, Query(description="Only such calls are wanted.")]

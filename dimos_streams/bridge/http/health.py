@@ -1,4 +1,4 @@
-"""How a bridge stands: the answer to ``GET /healthz``."""
+"""The state of a bridge as a whole: the answer to ``GET /healthz``."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import asdict
 from typing import Any
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.broadcast import JournalBroadcast
 
 
 def health_of(
@@ -15,7 +15,8 @@ def health_of(
     """Return what works, what is lost meanwhile, and counts. ``disk`` says why files can't be written, empty if they
     can; ``fleet_hub`` is the state of the link to a hub, None if there is no link."""
     journal, receiver = broadcast.journal, broker.receiver.statistics()
-    lost = ["events, at the bridge's end: the journal is in memory"] if journal.state != "ok" else []
+    where = journal.state.partition(":")[0]
+    lost = [f"events, at the bridge's end: the journal is in {where}"] if where != "ok" else []
     if disk:
         lost += ["logs", "mission records", "pictures"]
     if broker.is_deaf:

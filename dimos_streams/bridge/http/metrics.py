@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.journal.broadcast import Broadcast, JournalBroadcast
+from dimos_streams.journal.broadcast import Broadcast, JournalBroadcast
 
 Family = CounterMetricFamily | GaugeMetricFamily
 _F = TypeVar("_F", CounterMetricFamily, GaugeMetricFamily)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from fastapi import FastAPI, Response
 
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.described import Described, refusals
-from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.module.kept_pictures import PICTURES
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.openapi import Described, refusals
+from dimos_streams.serving.problems import ProblemError
 
 _TYPES = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png"}
 _MAX_NAME = 255

@@ -10,9 +10,9 @@ from typing import Any
 from fastapi import FastAPI
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.described import refusals
 from dimos_streams.operator.messages.stop import ReleaseOrder, RobotOrder
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.openapi import refusals
 
 _REFUSALS = refusals(problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST, takes_body=True)
 

@@ -7,9 +7,9 @@ from typing import Any
 from fastapi import FastAPI
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.described import refusals
 from dimos_streams.operator.messages.settings import SettingsOrder
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.openapi import refusals
 
 _REFUSALS = refusals(
     problem_kinds.BAD_SETTINGS,

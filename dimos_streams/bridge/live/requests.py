@@ -17,7 +17,7 @@ _Name = Annotated[str, Field(max_length=200)]
 
 
 class TopicRequest(FrozenModel):
-    """How a client asks for a topic to be shown."""
+    """The request of a client for one topic: how it is to be shown."""
 
     max_hz: float | None = Field(default=None, ge=0.01, le=1000, allow_inf_nan=False)
     """Maximum number of frames a second."""

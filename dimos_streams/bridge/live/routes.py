@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, WebSocket
 
-from dimos_streams.bridge.http.described import refusals
-from dimos_streams.bridge.http.serving.seats import Seats
 from dimos_streams.bridge.live.socket import serve
 from dimos_streams.bridge.live.topics import LiveTopics
+from dimos_streams.serving.openapi import refusals
+from dimos_streams.serving.server.seats import Seats
+from dimos_streams.serving.server.slow_clients import SlowClients
 
 PATH = "/live"
 MAX_VIEWERS = 64
 """Maximum number of viewers at a time."""
 
 
-def mount_live(app: FastAPI, live: LiveTopics, *, send_timeout_s: float, abort: Callable[[object], None]) -> None:
+def mount_live(app: FastAPI, live: LiveTopics, slow_clients: SlowClients) -> None:
     """Add the routes to an app."""
     seats = Seats(MAX_VIEWERS)
 
@@ -29,4 +29,4 @@ def mount_live(app: FastAPI, live: LiveTopics, *, send_timeout_s: float, abort: 
     async def watch(socket: WebSocket) -> None:
         async with seats.accepted(socket) as has_seat:
             if has_seat:
-                await serve(socket, live, send_timeout_s=send_timeout_s, abort=abort)
+                await serve(socket, live, slow_clients)

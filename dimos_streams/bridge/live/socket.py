@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
@@ -15,6 +14,7 @@ from dimos_streams.bridge.live.viewer import Viewer, error
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks
+from dimos_streams.serving.server.slow_clients import SlowClients
 
 _REQUESTS = (2000.0, 4000.0)
 """Maximum cost of a client's messages, per second and at once; those of a client that sends more are read later."""
@@ -24,30 +24,24 @@ _PAUSE_S = 0.05
 _log = LimitedLog(logging.getLogger(__name__))
 
 
-async def serve(
-    socket: WebSocket, live: LiveTopics, *, send_timeout_s: float, abort: Callable[[object], None]
-) -> None:
-    """Send a client, which is accepted, what it watches until either side ends the connection.
-
-    A client that takes nothing for ``send_timeout_s`` is cut off. ``abort`` ends a client's connection at once.
-    """
-    client = socket.scope.get("client")
-    with live.view(lambda: abort(client)) as viewer:
+async def serve(socket: WebSocket, live: LiveTopics, slow_clients: SlowClients) -> None:
+    """Send a client, which is accepted, what it watches until either side ends the connection."""
+    with live.view(lambda: slow_clients.cut_off(socket.scope)) as viewer:
         reading = asyncio.create_task(_read(socket, viewer), name="live client")
         try:
-            await _write(socket, viewer, send_timeout_s)
+            await _write(socket, viewer, slow_clients)
         except TimeoutError:
-            _log.warning("viewer %s reads nothing; it was cut off", client)
-            abort(client)
+            _log.warning("viewer %s reads nothing; it was cut off", socket.client)
+            slow_clients.cut_off(socket.scope)
         except WebSocketDisconnect:
             pass  # it has left while we wrote
         finally:
             await end_tasks(reading)
 
 
-async def _write(socket: WebSocket, viewer: Viewer, send_timeout_s: float) -> None:
+async def _write(socket: WebSocket, viewer: Viewer, slow_clients: SlowClients) -> None:
     while (message := await viewer.next()) is not None:
-        async with asyncio.timeout(send_timeout_s):
+        async with slow_clients.timeout():
             if isinstance(message, str):
                 await socket.send_text(message)
             else:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Protocol
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.visibility import shown_to_models
 from dimos_streams.operator.messages.stop import CancelReport
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.tool_stream.gateway import CallFacts, CallView
 
 
 class McpCalls(Protocol):
@@ -24,8 +24,8 @@ class McpCalls(Protocol):
     async def view(self, call_id: str) -> CallView:
         """A call as it stands."""
 
-    async def calls(self, *, open_only: bool = False) -> list[CallView]:
-        """The calls that are remembered, oldest first."""
+    async def calls(self, wanted: Callable[[CallFacts], bool], *, open_only: bool = False) -> Iterator[CallView]:
+        """The remembered calls that are wanted, newest first, each as it is when its turn comes."""
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """Ask a call to end."""
@@ -40,10 +40,10 @@ class McpCalls(Protocol):
     def is_over(self, call: CallView) -> Callable[[], bool]:
         """A function that returns whether a call that was looked at can have no events any more."""
 
-    async def shown(self) -> Callable[[CallView], bool]:
+    async def shown(self) -> Callable[[CallFacts], bool]:
         """A function that returns whether clients may know of a call."""
 
-    async def may_move(self) -> Callable[[CallView], bool]:
+    async def may_move(self) -> Callable[[CallFacts], bool]:
         """A function that returns whether a call may move a robot, for all that is known."""
 
 
@@ -65,10 +65,11 @@ class BrokerCalls:
         """See ``McpCalls``."""
         return await self._broker.view(call_id)
 
-    async def calls(self, *, open_only: bool = False) -> list[CallView]:
-        """See ``McpCalls``; each as it is when it is looked at, since a thousand copies would hold the loop up."""
+    async def calls(self, wanted: Callable[[CallFacts], bool], *, open_only: bool = False) -> Iterator[CallView]:
+        """See ``McpCalls``. Views are made of those only that are taken: a thousand would hold the loop up."""
         calls = self._broker.ledger.calls
-        return list(calls.open if open_only else calls)
+        newest_first = reversed(calls.open if open_only else list(calls))
+        return (call.view() for call in newest_first if wanted(call))
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``McpCalls``."""
@@ -88,11 +89,11 @@ class BrokerCalls:
         known = self._broker.ledger.calls.get(call.call_id)
         return lambda: known is None or known.closed.is_set()
 
-    async def shown(self) -> Callable[[CallView], bool]:
+    async def shown(self) -> Callable[[CallFacts], bool]:
         """See ``McpCalls``."""
         return shown_to_models(self._broker)
 
-    async def may_move(self) -> Callable[[CallView], bool]:
+    async def may_move(self) -> Callable[[CallFacts], bool]:
         """See ``McpCalls``."""
         skills = {skill.name: skill for skill in await self._broker.skills()}
         return lambda call: call.skill not in skills or skills[call.skill].may_move

@@ -8,9 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
-from dimos_streams.bridge.journal.broadcast import Broadcast
-from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
-from dimos_streams.bridge.journal.entry import EncodedEntry, gap_entry
+from dimos_streams.journal.broadcast import Broadcast
+from dimos_streams.journal.broadcast_reader import BroadcastReader
+from dimos_streams.journal.entry import EncodedEntry, gap_entry
 from dimos_streams.tool_stream.family import parent_of
 
 MAX_EVENTS = 50

@@ -11,30 +11,30 @@ from fastapi import FastAPI, Request, Response
 from pydantic import ValidationError
 from pydantic_core import to_json
 
-from dimos_streams.bridge.http.event_response import EventResponse
-from dimos_streams.bridge.mcp import described
-from dimos_streams.bridge.mcp.described import SESSION, VERSION
+from dimos_streams.bridge.mcp import rpc_openapi
 from dimos_streams.bridge.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Incoming, RpcError, error
+from dimos_streams.bridge.mcp.rpc_openapi import SESSION, VERSION
 from dimos_streams.bridge.mcp.server import VERSIONS, McpServer, Messages
 from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.text import parse_command
+from dimos_streams.serving.event_response import EventResponse
 
 
 def mount_mcp(app: FastAPI, server: McpServer) -> None:
     """Add the routes to an app."""
 
-    @app.post("/mcp", response_class=Response, response_model=None, **described.POST)
+    @app.post("/mcp", response_class=Response, response_model=None, **rpc_openapi.POST)
     async def post(request: Request) -> Response:
         try:
-            message = Incoming.model_validate(parse_json(await request.body()))
+            message = Incoming.model_validate(parse_command(await request.body()))
         except ValidationError as problem:
             return _refusal(400, INVALID_REQUEST, f"not a JSON-RPC message: {first_problem(problem, 'the message')}")
         except ValueError as problem:
             return _refusal(400, PARSE_ERROR, f"not JSON: {problem}")
         return await _answer_without_session(server, request, message) or await _answer(server, request, message)
 
-    @app.get("/mcp", response_class=Response, response_model=None, **described.GET)
+    @app.get("/mcp", response_class=Response, response_model=None, **rpc_openapi.GET)
     async def get(request: Request) -> Response:
         found = _session(server, request, None)
         if isinstance(found, Response):
@@ -44,7 +44,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
             return _refusal(503, INVALID_REQUEST, refused, headers={"Retry-After": "5"})
         return EventResponse(_frames(server.unasked(found)))
 
-    @app.delete("/mcp", status_code=204, response_model=None, **described.DELETE)
+    @app.delete("/mcp", status_code=204, response_model=None, **rpc_openapi.DELETE)
     async def delete(request: Request) -> Response:
         found = _session(server, request, None)
         if isinstance(found, Response):

@@ -10,8 +10,6 @@ from typing import Any
 from pydantic import ValidationError
 
 from dimos_streams import __version__, clock
-from dimos_streams.bridge.http.problems import log_internal_error
-from dimos_streams.bridge.journal.broadcast import Broadcast
 from dimos_streams.bridge.mcp.calls import McpCalls
 from dimos_streams.bridge.mcp.messages import (
     INTERNAL_ERROR,
@@ -29,6 +27,8 @@ from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_STREAMS, Requ
 from dimos_streams.bridge.mcp.tools import OWN_TOOLS, McpTools, listed
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.errors import SkillError, UnknownCallError
+from dimos_streams.journal.broadcast import Broadcast
+from dimos_streams.serving.problems import log_internal_error
 from dimos_streams.tool_stream.event import MAX_REASON
 
 Messages = AsyncGenerator[dict[str, Any] | None, None]
@@ -39,6 +39,8 @@ messages, which the next version abolished."""
 ANSWER_WITHIN_S = 20.0
 """Time, in seconds, after which a call that has not answered is reported as still running."""
 _LOOK_S = 0.5
+"""Pause, in seconds, between two looks of a ``GET`` stream whether the tools have changed. Heartbeats
+cause no look: there may be many of both."""
 _PING_S = 10.0
 _INSTRUCTIONS = """\
 These tools are skills of a robot. Some answer and go on: their result says so, names the call and gives a cursor. \

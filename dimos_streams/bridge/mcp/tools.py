@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import dropwhile, islice
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
 
-from dimos_streams.bridge.http.events.parameters import OFFSETS_END
-from dimos_streams.bridge.journal.broadcast import Broadcast
 from dimos_streams.bridge.mcp.calls import McpCalls
 from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, RpcError
 from dimos_streams.bridge.mcp.reading import read_page
@@ -20,8 +19,10 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.errors import SkillError, UnknownCallError, suggest
+from dimos_streams.journal.broadcast import Broadcast
+from dimos_streams.serving.events.parameters import OFFSETS_END
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.gateway import CallView, theirs_to_end
+from dimos_streams.tool_stream.gateway import CallFacts, CallView, theirs_to_end
 from dimos_streams.tool_stream.withdrawal import named_reason
 
 MAX_WAIT_S = 50.0
@@ -135,19 +136,21 @@ class McpTools:
 
     async def _list_calls(self, session: Session, given: ListCalls) -> dict[str, Any]:
         is_shown = await self._calls.shown()
-        found = [
-            call
-            for call in reversed(await self._calls.calls())
-            if is_shown(call)
-            and (given.state == "all" or (call.state == "closed") is (given.state == "closed"))
-            and (not given.mine or call.caller == session.caller)
-            and given.skill in (None, call.skill)
-        ]
+
+        def is_wanted(call: CallFacts) -> bool:
+            return (
+                is_shown(call)
+                and (given.state == "all" or (call.state == "closed") is (given.state == "closed"))
+                and (not given.mine or call.caller == session.caller)
+                and given.skill in (None, call.skill)
+            )
+
+        found = await self._calls.calls(is_wanted)
         if given.before is not None:
             before = (await self._shown(given.before)).call_id
-            ids = [call.call_id for call in found]
-            found = found[ids.index(before) + 1 :] if before in ids else []
-        return call_list(found[: given.limit], more=len(found) > given.limit)
+            found = islice(dropwhile(lambda call: call.call_id != before, found), 1, None)
+        page = list(islice(found, given.limit + 1))
+        return call_list(page[: given.limit], more=len(page) > given.limit)
 
     async def _cancel(self, session: Session, given: CancelCall) -> dict[str, Any]:
         """Raises ``SkillError`` for a call that somebody else has begun."""
@@ -167,12 +170,11 @@ class McpTools:
         """End a client's own calls, and whoever's may move a robot, as far as clients may know of them: anybody may
         stop motion. Clients speak for models, and hold no robot against its operators."""
         is_shown, may_move = await self._calls.shown(), await self._calls.may_move()
-        calls = [
-            call
-            for call in await self._calls.calls(open_only=True)
-            if is_shown(call) and (call.caller == session.caller or may_move(call))
-        ]
-        report = await self._calls.cancel_all(calls, named_reason(reason, session.caller), session.caller)
+        calls = await self._calls.calls(
+            lambda call: is_shown(call) and (call.caller == session.caller or may_move(call)), open_only=True
+        )
+        oldest_first = [*calls][::-1]
+        report = await self._calls.cancel_all(oldest_first, named_reason(reason, session.caller), session.caller)
         ends_some = report.ended or report.going_on
         text = str(report) if ends_some else "no call of yours was open, and none of others' that may move a robot"
         return content(text, **report.model_dump(mode="json"))

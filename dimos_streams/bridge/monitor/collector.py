@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from itertools import islice
 from typing import Any
 
-from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.monitor.scenes import Scenes
 from dimos_streams.bridge.monitor.sources import Sources
 from dimos_streams.operator.messages.run import CallLine, ModuleLine, MonitorSnapshot, SkillLine

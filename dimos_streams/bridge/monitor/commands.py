@@ -8,12 +8,11 @@ from pydantic import ValidationError
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.closing import conflict_of
-from dimos_streams.bridge.http.problems import log_internal_error
 from dimos_streams.bridge.monitor.lanes import Lanes, SharedLanes
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.secrets import redacted_data
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.text import parse_command
 from dimos_streams.errors import (
     DimosStreamsError,
     SkillArgumentError,
@@ -22,10 +21,11 @@ from dimos_streams.errors import (
     UnknownCallError,
 )
 from dimos_streams.operator.agents import agents_among, call_for, choose_agent
+from dimos_streams.operator.known_names import OPERATOR
 from dimos_streams.operator.messages.commands import COMMAND_NAMES, AgentCommand, Cancel, Command, Say, id_of
 from dimos_streams.operator.messages.server import CommandProblem
-from dimos_streams.operator.reporting import OPERATOR
 from dimos_streams.operator.schema import COMMANDS
+from dimos_streams.serving.problems import log_internal_error
 
 _WAIT_S = 10.0
 """Maximum time, in seconds, that an operator's skill may take."""
@@ -41,7 +41,7 @@ class Commands:
     async def carry_out(self, text: str, lanes: Lanes) -> bytes:
         """Carry out a command in its turn, and return the answer, which has no ``seq`` yet. Any text gets one."""
         try:
-            given = parse_json(text)
+            given = parse_command(text)
         except ValueError as error:
             return _error(None, "bad-json", f"not JSON: {error}")
         id = id_of(given)

@@ -17,9 +17,9 @@ OF_ALL = 32
 many within the time in which a call has to begin, and orders by other ways find room."""
 
 _STOPPING = (Pause, Resume, Step, Abort, Cancel)
-"""What stops, and what lets go on: a ``resume`` must not come after a ``pause`` that was sent later."""
+"""Commands that stop, or let go on: a ``resume`` must not come after a ``pause`` that was sent later."""
 _BEGINNING = (Say, Undo, Decide)
-"""What nobody means any more to begin who has aborted since."""
+"""Commands that begin something, which nobody means any more who has aborted since."""
 
 
 class SharedLanes:

@@ -10,9 +10,6 @@ from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
-from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.monitor.collector import Collector
 from dimos_streams.bridge.monitor.reports import Reports
 from dimos_streams.bridge.monitor.robots import Robots
@@ -22,6 +19,9 @@ from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.bridge.monitor.watchers import Watchers
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks, report_defect
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.broadcast_reader import BroadcastReader
+from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.operator.agents import agents_among
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -115,11 +115,11 @@ class Monitor:
     def _run(self) -> None:
         """Read events from now on, if that is not done already."""
         if self._pump is None or self._pump.done():
-            self._broker.ledger.live_reader = self._on_report
-            self._pump = asyncio.get_running_loop().create_task(self._read(self._broadcast.reader()), name="monitor")
+            reading = self._read(self._broadcast.reader(), self._broker.ledger.listen_unjournalled(self._on_report))
+            self._pump = asyncio.get_running_loop().create_task(reading, name="monitor")
             self._pump.add_done_callback(report_defect)
 
-    async def _read(self, reader: BroadcastReader) -> None:
+    async def _read(self, reader: BroadcastReader, end_listening: Callable[[], None]) -> None:
         try:
             while not (self._is_over() or reader.closed):
                 while reader.lag and not reader.closed:
@@ -129,7 +129,7 @@ class Monitor:
                 await self._read_for_a_while(reader)
         finally:
             reader.close()
-            self._broker.ledger.live_reader = None
+            end_listening()
             self._reported.clear()
         if self._is_over():
             self._reports.want(())

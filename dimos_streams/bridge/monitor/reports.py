@@ -11,8 +11,9 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.errors import DimosStreamsError, UnknownCallError
 from dimos_streams.operator.agents import AgentView
+from dimos_streams.operator.known_names import MONITOR, REPORT
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
-from dimos_streams.operator.reporting import MONITOR, REPORT, report_of
+from dimos_streams.operator.reporting import report_of
 from dimos_streams.tool_stream.event import ToolEvent
 
 _RETRY_S = 1.0

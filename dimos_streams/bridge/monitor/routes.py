@@ -2,29 +2,27 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from fastapi import FastAPI, WebSocket
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.http.described import refusals
-from dimos_streams.bridge.http.only_socket import mount_only_socket
-from dimos_streams.bridge.http.query_names import check_query
-from dimos_streams.bridge.http.serving.seats import Seats
 from dimos_streams.bridge.monitor.commands import Commands
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.socket import QUERY, serve
 from dimos_streams.operator.agents import agents_among, is_called, unknown_agent
 from dimos_streams.operator.schema import schema
+from dimos_streams.serving.only_socket import mount_only_socket
+from dimos_streams.serving.openapi import refusals
+from dimos_streams.serving.query_names import check_query
+from dimos_streams.serving.server.seats import Seats
+from dimos_streams.serving.server.slow_clients import SlowClients
 
 MAX_WATCHERS = 64
 """Maximum number of watchers at a time; each may have a megabyte that waits for it."""
 
 
-def mount_monitor(
-    app: FastAPI, monitor: Monitor, broker: Broker, *, send_timeout_s: float, abort: Callable[[object], None]
-) -> None:
+def mount_monitor(app: FastAPI, monitor: Monitor, broker: Broker, slow_clients: SlowClients) -> None:
     """Add the routes to an app."""
     commands, seats = Commands(broker), Seats(MAX_WATCHERS)
 
@@ -41,7 +39,7 @@ def mount_monitor(
             await _check_agent(broker, agent)
         async with seats.accepted(socket) as has_seat:
             if has_seat:
-                await serve(socket, monitor, commands, send_timeout_s=send_timeout_s, abort=abort)
+                await serve(socket, monitor, commands, slow_clients)
 
 
 async def _check_agent(broker: Broker, wanted: str) -> None:

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import itertools
 import logging
-from collections.abc import Callable
 from typing import Protocol
 
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -16,6 +15,7 @@ from dimos_streams.bridge.monitor.view import message, numbered
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import OwnedTasks, end_tasks
+from dimos_streams.serving.server.slow_clients import SlowClients
 
 QUERY = ("agent",)
 """The query parameters that are read of a client's address."""
@@ -39,22 +39,14 @@ class Commanded(Protocol):
         """Carry out a command in its turn, and return the answer, which has no ``seq`` yet. Any text gets one."""
 
 
-async def serve(
-    socket: WebSocket,
-    monitor: Watched,
-    commands: Commanded,
-    *,
-    send_timeout_s: float,
-    abort: Callable[[object], None],
-) -> None:
+async def serve(socket: WebSocket, monitor: Watched, commands: Commanded, slow_clients: SlowClients) -> None:
     """Send a client, which is accepted, what happens and take its commands until either side ends the connection.
 
-    A client that takes nothing for ``send_timeout_s`` is cut off. ``abort`` ends a client's connection at once.
     Commands that were read are carried out, also if the client leaves meanwhile.
     """
     running = OwnedTasks()
     try:
-        await _converse(socket, monitor, commands, running, send_timeout_s=send_timeout_s, abort=abort)
+        await _converse(socket, monitor, commands, running, slow_clients)
         if running:
             await asyncio.wait(running)
     finally:
@@ -67,29 +59,27 @@ async def _converse(
     monitor: Watched,
     commands: Commanded,
     running: OwnedTasks,
-    *,
-    send_timeout_s: float,
-    abort: Callable[[object], None],
+    slow_clients: SlowClients,
 ) -> None:
     with monitor.watch(socket.query_params.get("agent") or None) as watcher:
         reading = asyncio.create_task(_read(socket, watcher, commands, running), name="monitor client")
         try:
-            await _write(socket, watcher, send_timeout_s)
+            await _write(socket, watcher, slow_clients)
         except TimeoutError:
             _log.warning("watcher %s reads nothing; it was cut off", socket.client)
-            abort(socket.scope.get("client"))
+            slow_clients.cut_off(socket.scope)
         except WebSocketDisconnect:
             pass  # it has left while we wrote
         finally:
             await end_tasks(reading)
 
 
-async def _write(socket: WebSocket, watcher: Watcher, send_timeout_s: float) -> None:
+async def _write(socket: WebSocket, watcher: Watcher, slow_clients: SlowClients) -> None:
     for seq in itertools.count(1):
         update = await watcher.next()
         if update is None:
             break
-        async with asyncio.timeout(send_timeout_s):
+        async with slow_clients.timeout():
             await socket.send_text(numbered(seq, update))
         # That a connection is gone is known in the loop's next turn, and others have theirs.
         await asyncio.sleep(0)

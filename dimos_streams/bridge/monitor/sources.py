@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.monitor.reports import Reports
 from dimos_streams.bridge.monitor.robots import Robots
 from dimos_streams.operator.messages.agent import AgentSnapshot

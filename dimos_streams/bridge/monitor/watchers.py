@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from dimos_streams.bridge.journal.entry import EncodedEntry
 from dimos_streams.bridge.monitor.view import StateView, part_of
 from dimos_streams.bridge.monitor.watcher import Watcher
+from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.operator.messages.run import MonitorSnapshot
 
 _SHOWN = frozenset({"open", "update", "close"})

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from dimos_streams.errors import RobotNeededError, SkillError, UnknownAgentError
 from dimos_streams.operator.agents import SEVERAL, AgentView, addressee, agents_among, choose_agent
-from dimos_streams.operator.reporting import SAY
+from dimos_streams.operator.known_names import SAY
 
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.gateway import SkillGateway
@@ -28,6 +28,12 @@ class OfferedAgents:
     agents: list[AgentView]
     robots: frozenset[str]
     """The robots of a hub that have skills; empty at a bridge."""
+
+    def choose(self, wanted: str = "") -> AgentView:
+        """Return the agent of that name, or the only one. Raises ``UnknownAgentError``."""
+        if self.robots and not self.agents:
+            raise UnknownAgentError(f"no agent is here: no robot has one ({', '.join(sorted(self.robots))})")
+        return choose_agent(self.agents, wanted)
 
 
 async def offered_agents(gateway: SkillGateway) -> OfferedAgents:
@@ -54,7 +60,7 @@ async def begin_at_agent(
         offered = await offered_agents(gateway)
         if not offered.robots:
             raise
-    return await begin(choose_agent(offered.agents, agent).skill(skill), None)
+    return await begin(offered.choose(agent).skill(skill), None)
 
 
 async def addressed(gateway: SkillGateway, text: str) -> tuple[str, str]:
@@ -81,7 +87,7 @@ async def find_say(gateway: SkillGateway, wanted: str = "") -> str:
 
     Raises ``UnknownAgentError`` if there is none, or if several may be meant.
     """
-    return choose_agent((await offered_agents(gateway)).agents, wanted).skill(SAY)
+    return (await offered_agents(gateway)).choose(wanted).skill(SAY)
 
 
 @contextlib.contextmanager

@@ -50,8 +50,6 @@ class BridgeAddress:
 
     url: str
     token: str | None = None
-    elsewhere: str = ""
-    """The machine that has the bridge of the run here, if that is one of several and does not know the URL."""
     run: RunRecord | None = field(default=None, compare=False)
     """The run of this machine whose bridge it is; None if nobody knows that."""
     is_guess: bool = False
@@ -109,12 +107,14 @@ class BridgeAddress:
             ) from error
 
     def _request(self, method: str, path: str, body: Mapping[str, Any] | None, timeout_s: float) -> Any:
-        from dimos_streams.cli.bridge_client.certificates import CA
+        from dimos_streams.cli.bridge_client.certificates import CA, own_tls
+        from dimos_streams.client.bridge_requests import BridgeRequests
         from dimos_streams.client.http_session import UNTRUSTED, why
         from dimos_streams.client.problems import problem_error
 
         try:
-            response = self.gateway().send(method, path, body, timeout_s)
+            requests = BridgeRequests(self.url, token=self.sent_token(), timeout_s=timeout_s, tls=own_tls(self.url))
+            response = requests.send(method, path, body)
             if response.status_code == 200:
                 return parse_json(response.content)
             if body is not None and response.status_code != 401 and "problem+json" in _type_of(response):
@@ -136,11 +136,6 @@ class BridgeAddress:
         return f"what answers at {self.url} is no bridge, or refuses us: {status}"
 
     def _unreachable(self, reason: str) -> str:
-        if self.elsewhere:
-            return (
-                f"no bridge answers at {self.url}: that of the run here is on machine {self.elsewhere!r}; start its"
-                " part there, or give --url, or start this part with --bridge URL"
-            )
         return (
             f"no bridge answers at {self.url} ({reason[:1].lower()}{reason[1:]}): start a run with"
             " `dimos-streams run BLUEPRINT`, or name another bridge with --url or"
@@ -159,16 +154,17 @@ def _type_of(response: requests.Response) -> str:
 
 def find_bridge(choice: BridgeChoice) -> BridgeAddress:
     """Return the bridge of a choice: that of the run, URL or port that it names, else that of the newest living run
-    with one, which is said if there are several, else the one at the usual port.
+    with one, which is said if there are several; if no run lives, the one at the usual port, which is said, too: it
+    may be anybody's, and a robot moves by it.
 
     A living run's token is used if none is given. Raises ``UserError`` for a choice that contradicts itself, and for
-    a run that has no bridge.
+    runs that have no bridge, named or not.
     """
     choice.check()
     if choice.run is not None:
         record = find_run(choice.run)
         if (address := bridge_of_run(record, choice.token)) is None:
-            raise UserError(f"run {record.run_id} has no bridge that could be asked")
+            raise _bridgeless(record)
         return address
     if choice.url is not None:
         return BridgeAddress(bridge_url(choice.url), choice.token)
@@ -189,13 +185,30 @@ def _bridge_here(port: int | None, token: str | None) -> BridgeAddress:
         if port is None:
             raise
         living = []  # with an address nothing of them is needed, but for a token that was not given
-    for run in living:
+    for number, run in enumerate(living):
         if (address := bridge_of_run(run, token)) is not None:
+            for newer in living[:number]:
+                if not newer.bridge_on:  # else it is a part, and the bridge may well be its own
+                    note(f"run {newer.run_id} is newer and has no bridge: {run.run_id} is asked")
             newest_of([run, *(each for each in living if each.bridge_url not in (None, run.bridge_url))])
             return address
-    elsewhere = next((run.bridge_on for run in living if run.bridge_on), "")
-    is_guess = port is None and not living
-    return BridgeAddress(f"http://127.0.0.1:{port or BRIDGE_PORT}", token, elsewhere, is_guess=is_guess)
+    if port is not None:
+        return BridgeAddress(f"http://127.0.0.1:{port}", token)
+    if living:
+        raise _bridgeless(living[0])
+    usual = BridgeAddress(f"http://127.0.0.1:{BRIDGE_PORT}", token, is_guess=True)
+    note(f"no run of yours lives: whatever bridge answers at {usual.url} is asked")
+    return usual
+
+
+def _bridgeless(run: RunRecord) -> UserError:
+    text = f"run {run.run_id} has no bridge that could be asked"
+    if run.bridge_on:
+        text += (
+            f": it is on machine {run.bridge_on!r}; start its part there, or give --url, or start this part with"
+            " --bridge URL"
+        )
+    return UserError(text)
 
 
 @asynccontextmanager
@@ -254,14 +267,17 @@ def find_bus_url(given: str | None) -> str:
 
 def living_runs(selector: str | None = None) -> list[RunRecord]:
     """Return the living runs with an id, blueprint, process id or machine, or all, newest first. Raises
-    ``NoRunError`` if none lives, and ``UserError`` if none that lives is called so."""
+    ``NoRunError`` if none lives, and ``UserError`` if none that lives is called so; they say how the one has ended
+    that was called so, if it is kept."""
     from dimos_streams.runtime.registry import runs
 
-    if not (living := runs()):
-        raise NoRunError(f"no run lives{_last_ended()}")
-    if not (meant := runs_called(selector, living)):
-        raise UserError(f"no living run is called {selector!r} (living: {', '.join(run.run_id for run in living)})")
-    return meant
+    if meant := runs_called(selector, living := runs()):
+        return meant
+    ended = "" if selector is None else _ended_called(selector)
+    if not living:
+        raise NoRunError(f"no run lives{ended or _last_ended()}")
+    known = ", ".join(run.run_id for run in living)
+    raise UserError(f"no living run is called {selector!r} (living: {known}){ended}")
 
 
 def find_run(selector: str | None, *, alone: bool = False) -> RunRecord:
@@ -271,6 +287,12 @@ def find_run(selector: str | None, *, alone: bool = False) -> RunRecord:
     if alone and selector is not None:
         refuse_several(meant, selector)
     return newest_of(meant, selector)
+
+
+def _ended_called(selector: str) -> str:
+    from dimos_streams.cli.bridge_client.ended import ended_called
+
+    return ended_called(selector)
 
 
 def _last_ended() -> str:

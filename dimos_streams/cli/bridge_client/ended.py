@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from dimos_streams.cli.terminal.log_files import find_run_dir
 from dimos_streams.cli.terminal.named_runs import runs_called
 from dimos_streams.cli.terminal.output import local_time
-from dimos_streams.errors import SkillError, UserError
+from dimos_streams.errors import NoRunError, SkillError, UserError
 from dimos_streams.runtime.ended_runs import EndedRun, ended_runs
 from dimos_streams.runtime.registry import runs
 
@@ -31,11 +31,23 @@ def ended_in(run_dir: Path) -> EndedRun | None:
 def last_ended() -> str:
     """Return which run of this machine that has ended is the newest, when and how it ended, for the end of an error;
     empty if none is kept."""
-    if not (ended := ended_runs()):
+    ended = ended_runs()
+    return f"; the last run here, {_shown(ended[-1])}" if ended else ""
+
+
+def ended_called(selector: str) -> str:
+    """Return when and how the run of a name ended, for the end of an error; empty if none of those that are kept is
+    called so."""
+    try:
+        run = ended_in(find_run_dir(selector))
+    except (NoRunError, UserError):
         return ""
-    run = ended[-1]
+    return "" if run is None else f"; run {_shown(run)}"
+
+
+def _shown(run: EndedRun) -> str:
     return (
-        f"; the last run here, {run.run_id}, {end_of(run)} (`dimos-streams logs {run.run_id}` shows what it logged,"
+        f"{run.run_id}, {end_of(run)} (`dimos-streams logs {run.run_id}` shows what it logged,"
         " `dimos-streams status --all` all that have ended)"
     )
 
@@ -71,7 +83,7 @@ async def show_call(run: EndedRun, start: str, robot: str | None, *, as_json: bo
 
 
 def _journal_of(run: EndedRun) -> Path:
-    from dimos_streams.bridge.journal.journal import JOURNAL_FILE
+    from dimos_streams.journal.journal import JOURNAL_FILE
 
     path = run.run_dir / JOURNAL_FILE
     if not path.exists():

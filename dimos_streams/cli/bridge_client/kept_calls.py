@@ -10,12 +10,12 @@ from pathlib import Path
 
 from pydantic import ValidationError
 
-from dimos_streams.bridge.calls.call_state import CallState
-from dimos_streams.bridge.journal import tables
-from dimos_streams.bridge.journal.tail import left_in_tail
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError
+from dimos_streams.journal import tables
+from dimos_streams.journal.tail import left_in_tail
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 

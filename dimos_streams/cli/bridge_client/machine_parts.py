@@ -16,7 +16,7 @@ from dimos_streams.cli.bridge_client.connection import (
 )
 from dimos_streams.cli.terminal.named_runs import newest_of, refuse_several
 from dimos_streams.errors import DimosStreamsError, SkillError, UserError, suggest
-from dimos_streams.operator.reporting import CLI
+from dimos_streams.operator.known_names import CLI
 from dimos_streams.runtime.registry import STOP_BOUND_S
 from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
 
@@ -53,7 +53,7 @@ async def ask_part(address: BridgeAddress, machine: str, skill: str, arguments: 
     machines = await machines_at(address)
     if machine not in machines:
         known = ", ".join(machines) or "none: the run is not one of several machines"
-        raise UserError(f"no machine {machine!r}{suggest(machine, machines)} is known at {address.url} ({known})")
+        raise UserError(f"no machine {machine!r} is known at {address.url}{suggest(machine, machines)} ({known})")
     if not machines[machine]:
         raise DimosStreamsError(
             f"machine {machine!r} is not heard by the bridge at {address.url}: try again, or there"

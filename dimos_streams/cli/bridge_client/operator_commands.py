@@ -13,12 +13,11 @@ from dimos_streams.cli.terminal.approval_text import approval_lines, details, st
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 from dimos_streams.errors import SkillArgumentError, SkillError, UserError
-from dimos_streams.operator.agents import choose_agent
 from dimos_streams.operator.approval_reference import ApprovalReference
+from dimos_streams.operator.known_names import CLI
 from dimos_streams.operator.messages.agent import DECIDED, ApprovalView
-from dimos_streams.operator.messages.kept import KeptReport, unkept_of
+from dimos_streams.operator.messages.kept_report import KeptReport, unkept_of
 from dimos_streams.operator.order_results import has_come_true
-from dimos_streams.operator.reporting import CLI
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 if TYPE_CHECKING:
@@ -104,9 +103,10 @@ async def pending(gateway: CommandGateway, agent: str = "", reference: str = "")
 async def _asked(gateway: CommandGateway, agent: str) -> list[str]:
     """Return the names of the agents that are asked for approvals. One that is not there keeps nobody from deciding
     on those of the others. Raises ``UnknownAgentError``."""
-    agents = (await offered_agents(gateway)).agents
+    offered = await offered_agents(gateway)
+    agents = offered.agents
     if agent or not agents:
-        return [choose_agent(agents, agent).name]
+        return [offered.choose(agent).name]
     there = [view for view in agents if view.available] or agents
     for view in agents:
         if view not in there:

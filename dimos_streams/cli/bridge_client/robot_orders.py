@@ -17,8 +17,10 @@ from dimos_streams.cli.bridge_client.connection import (
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order
-from dimos_streams.errors import CallInDoubtError, DimosStreamsError, UnknownRobotError
+from dimos_streams.errors import BadRequestError, CallInDoubtError, DimosStreamsError, UnknownRobotError
 
+_Refusal = UnknownRobotError | BadRequestError
+"""What every bridge may answer alike, as the order is typed wrong."""
 _SLOW_S = 3.0
 """The time, in seconds, after which a person hears that a bridge has not answered yet: a robot may be moving."""
 _MEANWHILE: Mapping[Order, str] = {
@@ -80,11 +82,12 @@ async def give(
     reached, or takes long, keeps neither the order from the others nor their results from who waits. Of each that
     takes long a person hears.
 
-    Raises ``UnknownRobotError`` if no bridge has such a robot; it names those of all that were asked.
+    Raises ``UnknownRobotError`` if no bridge has such a robot; it names those of all that were asked. Raises
+    ``BadRequestError`` if none can read the order.
     """
     body = {"robot": robot, "reason": reason}
 
-    async def ask(receiver: Receiver) -> OrderResult | UnknownRobotError:
+    async def ask(receiver: Receiver) -> OrderResult | _Refusal:
         slow = asyncio.get_running_loop().call_later(_SLOW_S, _say_slow, order, receiver)
         try:
             result = await _give(order, body, receiver)
@@ -99,6 +102,12 @@ async def give(
     # A run without a bridge knows of no robot; a bridge that can't be reached may have this one.
     if unknown and all(to.address is None or to.name in unknown for to in found):
         raise _joint(robot, unknown)
+    unread = {to: answer for to, answer in found.items() if isinstance(answer, BadRequestError)}
+    if unread and len(unread) == len(found):
+        raise next(iter(unread.values()))
+    for receiver, error in unread.items():
+        found[receiver] = result = OrderResult(receiver.name, False, f"NOT done: {error}", {})
+        heard(result)
     return [answer for answer in found.values() if isinstance(answer, OrderResult)]
 
 
@@ -115,7 +124,7 @@ def _joint(robot: str, unknown: Mapping[str, UnknownRobotError]) -> UnknownRobot
     return UnknownRobotError(robot, {name for names in having.values() for name in names}, listed=listed)
 
 
-async def _give(order: Order, body: Mapping[str, Any], to: Receiver) -> OrderResult | UnknownRobotError:
+async def _give(order: Order, body: Mapping[str, Any], to: Receiver) -> OrderResult | _Refusal:
     if to.address is None:
         text = f"NOT done: the run has no bridge that could do it; `dimos-streams stop {to.name}` ends all of it"
         return OrderResult(to.name, False, text, {})
@@ -125,7 +134,7 @@ async def _give(order: Order, body: Mapping[str, Any], to: Receiver) -> OrderRes
         if order == "/robots/release":
             body = {**body, "seen": await _seen_stops(to.address, body["robot"])}
         report = await to.address.post(order, body, REPORT, timeout_s=ANSWER_S, in_doubt=ORDER_IN_DOUBT[order])
-    except UnknownRobotError as error:
+    except (UnknownRobotError, BadRequestError) as error:
         return error
     except CallInDoubtError as error:
         return OrderResult(to.name, False, f"NOT CONFIRMED: {error}", {})

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 from dimos_streams.cli.bridge_client.answers import HEALTH, SETTINGS, SettingsAnswer
 from dimos_streams.errors import SettingsError, SkillError, UserError
-from dimos_streams.operator.reporting import CLI
+from dimos_streams.operator.known_names import CLI
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.connection import BridgeAddress
@@ -26,8 +26,11 @@ async def change_settings(bridge: BridgeAddress, assignments: Sequence[str]) -> 
     one robot.
 
     Raises ``SettingsError`` that names each that is not possible, ``UserError`` if no single robot is named at a hub,
-    or a value stands apart from its name, and ``SkillError``.
+    an assignment names no setting, or its value stands apart, and ``SkillError``.
     """
+    for assignment in assignments:
+        if not assignment.partition("=")[0].strip():
+            raise UserError(f"{assignment!r} is not of the form MODULE.SETTING=VALUE")
     for name, value in pairwise(assignments):
         if "=" not in name + value:
             raise UserError(f"{name!r} has no value; did you mean {shlex.quote(f'{name}={value}')}?")

@@ -11,6 +11,7 @@ import typer
 
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
     from dimos_streams.bus import Bus, Handler
@@ -18,8 +19,19 @@ if TYPE_CHECKING:
 
 _HINT_AFTER_S = 3.0
 
+
+def _named_topic(topic: str) -> str:
+    """Return a topic. Raises ``UserError`` for one that names none: it would be waited for in vain."""
+    if not topic.strip():
+        raise UserError(f"TOPIC {topic!r} names none; `dimos-streams topics list` lists those that there are")
+    return topic
+
+
 Topic = Annotated[
-    str, typer.Argument(metavar="TOPIC", help="As in /odom, or with its type: /odom#nav_msgs.Odometry.")
+    str,
+    typer.Argument(
+        metavar="TOPIC", help="As in /odom, or with its type: /odom#nav_msgs.Odometry.", callback=_named_topic
+    ),
 ]
 Seconds = Annotated[float, typer.Option("--seconds", min=0.1, help="How long to listen.")]
 

@@ -29,7 +29,7 @@ from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UnknownAgentError, UserError
 from dimos_streams.operator.agents import SEVERAL
-from dimos_streams.operator.reporting import CLI
+from dimos_streams.operator.known_names import CLI
 
 if TYPE_CHECKING:
     from prompt_toolkit import PromptSession

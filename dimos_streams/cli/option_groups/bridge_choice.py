@@ -61,7 +61,7 @@ class BridgeChoice:
         typer.Option(
             "--url",
             metavar="URL",
-            help="Where the bridge is. Without it: the newest living run's, or else port 7780 of this machine.",
+            help="Where the bridge is. Without it: the newest living run's, or if none lives port 7780 here.",
             show_default=False,
         ),
     ] = None

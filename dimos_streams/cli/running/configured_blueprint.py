@@ -6,7 +6,7 @@ import os
 from typing import TYPE_CHECKING
 
 from dimos_streams.cli.terminal.output import note
-from dimos_streams.common.process.log_level import log_level
+from dimos_streams.common.process.log_settings import log_bytes, log_level
 from dimos_streams.common.secrets import know_settings, masked, telling_name
 
 if TYPE_CHECKING:
@@ -22,11 +22,12 @@ def configured_blueprint(reference: str, settings: list[str] | None) -> Blueprin
 
 
 def configured(draft: Draft, settings: list[str] | None) -> Draft:
-    """Return a draft with the environment's and the command line's settings. Raises ``UserError`` for a level of logs
-    that its processes would not take."""
+    """Return a draft with the environment's and the command line's settings. Raises ``UserError`` for a level or a
+    size of logs that its processes would not take."""
     from dimos_streams.blueprint.settings import with_settings
 
     log_level(os.environ)
+    log_bytes(os.environ, 0)
     draft = with_settings(draft, os.environ, settings or ())
     know_settings(draft.blueprint.model_dump())
     for assignment in settings or ():

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
+from pathlib import Path
 
 from dimos_streams.cli.option_groups.run_request import Mode, RunRequest
 from dimos_streams.cli.running.run_plan import RunPlan, waits_for_the_world
@@ -16,6 +17,8 @@ def check_request(request: RunRequest) -> None:
     """Refuse what contradicts itself whatever the blueprint is. Raises ``UserError``."""
     if request.record is None and (request.record_channels or request.record_without or request.record_split_mb):
         raise UserError("--record-channels, --record-without and --record-split go with --record FILE")
+    if request.record == Path():
+        raise UserError("--record names no file: it is empty, or the working directory")
     if request.in_process and request.virtual_time:
         raise UserError("--virtual-time is in one process anyway; leave out --in-process")
     for text in request.said:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager, AbstractContextManager
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.wiring import external_channels, ports_of
 from dimos_streams.bus import Bus
 from dimos_streams.cli.option_groups.run_request import RunRequest
+from dimos_streams.common.real_path import real_path
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.recording.files.older import check_replaceable, replacing
@@ -43,7 +43,7 @@ class RecordPlan:
         if request.record is None:
             return None
         return cls(
-            path=Path(os.path.realpath(request.record)),
+            path=real_path(request.record),
             channels=tuple(request.record_channels or ()),
             without=tuple(request.record_without or ()),
             split_mb=request.record_split_mb,

@@ -15,7 +15,7 @@ from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Show, 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
 from dimos_streams.errors import CallInDoubtError, DimosStreamsError, SkillUnavailableError, UserError
 from dimos_streams.operator.agents import is_conversation
-from dimos_streams.operator.reporting import CLI
+from dimos_streams.operator.known_names import CLI
 
 if TYPE_CHECKING:
     from dimos_streams.bus import Bus

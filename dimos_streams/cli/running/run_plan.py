@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import re
 import socket
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -15,6 +14,7 @@ from dimos_streams.blueprint.kinds import bridge_in
 from dimos_streams.blueprint.load import drafted
 from dimos_streams.blueprint.machines import part_of
 from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.names import run_name
 from dimos_streams.blueprint.wiring import agents_of
 from dimos_streams.bus import bus_url
 from dimos_streams.bus.url import leaves_process
@@ -30,7 +30,7 @@ from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError
 from dimos_streams.module import LOSS_BOUND_S
 from dimos_streams.operator.agents import addressee, public_name
-from dimos_streams.operator.reporting import SAY
+from dimos_streams.operator.known_names import SAY
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part import Part
 from dimos_streams.runtime.processes.output import open_log
@@ -73,11 +73,9 @@ class RunPlan:
         )
         if self.mode == "virtual":
             return of_any_mode
-        called = f"{self.blueprint.name}@{self.part.machine}" if self.part else self.blueprint.name
-        name = re.sub(r"[^\w.@-]", "_", called) or "run"
         return replace(
             of_any_mode,
-            run_dir=new_run_dir(name),
+            run_dir=new_run_dir(run_name(self.blueprint.name, self.part.machine if self.part else "")),
             bridge=(self.request.bridge_url or "").rstrip("/"),
             machine=self.part.machine if self.part else "",
             stamped_on=self.part.stamped_on if self.part else {},

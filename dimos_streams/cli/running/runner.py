@@ -5,6 +5,7 @@ from __future__ import annotations
 from dimos_streams.blueprint.classes import module_class, module_config
 from dimos_streams.blueprint.kinds import RECORDER, is_of
 from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.settings import defaults_of
 from dimos_streams.blueprint.wiring import message_types
 from dimos_streams.cli.running.run_plan import RunPlan
 from dimos_streams.recording.metadata import describe
@@ -25,6 +26,7 @@ def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> S
         module_config(spec, module_class(spec))  # what its types say is secret is known from then on
     metadata = describe(
         blueprint=blueprint.model_dump(mode="json"),
+        defaults=defaults_of(blueprint),
         seed=plan.request.seed,
         mode=plan.mode,
         said=plan.request.said,

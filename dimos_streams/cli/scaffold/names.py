@@ -11,6 +11,7 @@ from pathlib import Path
 
 from dimos_streams.cli.scaffold.templates import identifiers
 from dimos_streams.common.names import MODULE_NAME
+from dimos_streams.common.real_path import real_path
 from dimos_streams.errors import UserError
 
 MAX_LENGTH = 24
@@ -109,4 +110,4 @@ def _installed(name: str, folder: Path) -> str | None:
     if spec is None or spec.origin is None:  # nothing, or a folder without code
         return None
     at = Path(spec.origin)
-    return None if at.is_relative_to(folder.resolve()) else str(at)
+    return None if at.is_relative_to(real_path(folder)) else str(at)

@@ -17,6 +17,7 @@ from dimos_streams.cli.scaffold.names import (
     class_name,
 )
 from dimos_streams.cli.scaffold.templates import rendered
+from dimos_streams.common.real_path import real_path
 from dimos_streams.documents.document import display_path
 from dimos_streams.errors import UserError
 
@@ -104,7 +105,7 @@ def find_project(folder: Path) -> Project | None:
 
     Raises ``UserError`` for a pyproject.toml that can't be read.
     """
-    start = folder.resolve()
+    start = real_path(folder)
     for root in (start, *start.parents):
         path = root / "pyproject.toml"
         if path.is_file():
@@ -151,4 +152,4 @@ def _module(kind: str, name: str, base: IncludedRobot, values: dict[str, str]) -
 
 
 def _into(folder: Path) -> tuple[str, ...]:
-    return () if folder.resolve() == Path.cwd() else (f"cd {shlex.quote(display_path(folder))}",)
+    return () if real_path(folder) == Path.cwd() else (f"cd {shlex.quote(display_path(folder))}",)

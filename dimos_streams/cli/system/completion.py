@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import re
 from collections.abc import Callable, Iterable
 
@@ -29,7 +30,7 @@ def offering(source: Callable[[typer.Context], Iterable[Offer]]) -> Source:
 
     def offered(context: typer.Context, incomplete: str) -> list[Offer]:
         try:
-            with contextlib.redirect_stderr(None):  # notes are for who runs a command
+            with contextlib.redirect_stderr(io.StringIO()):  # notes are for who runs a command
                 found = list(source(context))
         except DimosStreamsError:
             return []

@@ -7,8 +7,8 @@ from typing import Any
 
 from dimos_streams.cli.terminal.output import plural, table_lines
 from dimos_streams.operator.agents import is_conversation
+from dimos_streams.operator.known_names import DECISION
 from dimos_streams.operator.messages.agent import ApprovalView
-from dimos_streams.operator.reporting import DECISION
 from dimos_streams.tool_stream.event import ToolEvent
 
 HEADERS = ("ID", "AGENT", "SKILL", "ARGUMENTS", "WHY")

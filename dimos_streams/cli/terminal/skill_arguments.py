@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dimos_streams.common.text import is_finite, parse_json
+from dimos_streams.common.text import is_finite, parse_command
 from dimos_streams.errors import UserError
 
 
@@ -32,7 +32,7 @@ def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Map
 
 def _json_object(text: str) -> dict[str, Any]:
     try:
-        value = parse_json(text)
+        value = parse_command(text)
     except ValueError as error:
         raise UserError(f"--args-json {text!r} is not JSON: {error}") from error
     if not isinstance(value, dict):
@@ -47,17 +47,19 @@ def _value(text: str, schema: Mapping[str, Any], assignment: str) -> Any:
     try:
         value = parse_document(text, "argument").data
     except BlueprintError as error:
-        if _may_be_text(schema):
+        if _may_be("string", schema):
             return text
         why = error.problems[0].text
         raise UserError(f"--arg {assignment!r}: {why}; its skill takes no plain text there") from error
+    if not text.strip() and not (_may_be("string", schema) or _may_be("null", schema)):
+        raise UserError(f"--arg {assignment!r}: it is empty; its skill takes neither an empty text nor null there")
     return text if schema.get("type") == "string" and not isinstance(value, str) else value
 
 
-def _may_be_text(schema: Mapping[str, Any]) -> bool:
-    """Return whether a schema may take a text, as far as its types say."""
+def _may_be(kind: str, schema: Mapping[str, Any]) -> bool:
+    """Return whether a schema may take a kind of value, as far as its types say."""
     options = schema.get("anyOf")
     if isinstance(options, list):
-        return any(not isinstance(option, Mapping) or _may_be_text(option) for option in options)
-    types = schema.get("type", "string")
-    return "string" in types if isinstance(types, list) else types == "string"
+        return any(not isinstance(option, Mapping) or _may_be(kind, option) for option in options)
+    types = schema.get("type", kind)
+    return kind in types if isinstance(types, list) else types == kind

@@ -21,6 +21,8 @@ _DESCRIPTION = 70
 _DEEPEST = 4
 """How deep the parts of an argument are shown."""
 _INDENT = "  "
+_IN_FRAME = ("x", "y")
+"""The arguments that are in a skill's frame."""
 _SECOND_CALLS = {
     "allow": "it runs beside the first, if that leaves it what it holds",
     "reject": "it is refused",
@@ -102,8 +104,9 @@ def _traits(skill: OfferedSkill) -> Iterator[tuple[str, str]]:
     yield "module", _owner(skill)
     yield "available", "yes" if skill.available else "no: the module does not answer"
     yield "moves the robot", moving(skill)
-    if skill.may_move:
-        yield "frame", f"{skill.frame}, of x and y"
+    placed = [name for name in _IN_FRAME if name in skill.parameters.get("properties", {})]
+    if skill.may_move and placed:
+        yield "frame", f"{skill.frame}, of {listed(placed)}"
     yield "holds", listed(skill.resources) if skill.resources else "nothing"
     yield "approval", "ask: an operator is asked if a model calls it" if skill.approval == "ask" else skill.approval
     yield "for", skill.audience

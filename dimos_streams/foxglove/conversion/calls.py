@@ -8,7 +8,7 @@ from dimos_streams.common.names import namespace_of
 from dimos_streams.common.text import parse_json
 from dimos_streams.foxglove.conversion.form import TopicContext, Value, timestamp
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
-from dimos_streams.operator.reporting import MONITOR
+from dimos_streams.operator.known_names import MONITOR
 
 _INFO, _WARNING, _ERROR = 2, 3, 4
 

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from fastapi import FastAPI, Response
 
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.described import answers, refusals
-from dimos_streams.bridge.http.events import pages
-from dimos_streams.bridge.http.events.parameters import From, LastEventId, OfCall, OfCaller, after_offset
-from dimos_streams.bridge.http.events.stream import EventStream
-from dimos_streams.bridge.journal.query import QueryBack
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import refused
 from dimos_streams.hub.http.robot_names import OfRobot, check_robot
 from dimos_streams.hub.parts import HubParts
+from dimos_streams.journal.query import QueryBack
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.events import pages
+from dimos_streams.serving.events.parameters import From, LastEventId, OfCall, OfCaller, after_offset
+from dimos_streams.serving.events.stream import EventStream
+from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.tool_stream.event import is_call_id
 
 _OWN_KINDS = (
@@ -73,8 +73,7 @@ def _mount_stream(app: FastAPI, parts: HubParts) -> None:
             call_id=call,
             robot=robot,
             ping_s=parts.settings.ping_s,
-            send_timeout_s=parts.settings.send_timeout_s,
-            abort=parts.abort,
+            slow_clients=parts.slow_clients,
         )
 
 

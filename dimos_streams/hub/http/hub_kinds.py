@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.problem_kinds import Kind
 from dimos_streams.fleet import protocol
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.problem_kinds import Kind
 
 FOREIGN_ROBOT = Kind(403, protocol.FOREIGN_ROBOT, "The token is another robot's, or nobody's")
 FLEET_VERSION = Kind(409, protocol.FLEET_VERSION, "The hub speaks another version of the protocol")

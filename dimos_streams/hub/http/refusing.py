@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.hub.asking import (
     ORDER_WAITS_S,
     BridgeReply,
@@ -23,6 +21,8 @@ from dimos_streams.hub.http.relaying import as_of_both, relayed
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaError
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.problems import ProblemError
 
 ASKING = (
     problem_kinds.UNKNOWN_ROBOT,

@@ -8,12 +8,12 @@ from dataclasses import replace
 from typing import get_args
 from urllib.parse import unquote
 
-from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.client.orders import Order
 from dimos_streams.fleet.commands import two_robots
 from dimos_streams.fleet.paths import bare_path, is_open
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.http import hub_kinds
+from dimos_streams.serving.problems import ProblemError
 from dimos_streams.tool_stream.event import is_call_id
 
 _QUERY = r"\?[!#-;=?-\[\]-~]*"

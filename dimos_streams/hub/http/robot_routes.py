@@ -10,10 +10,6 @@ from pydantic_core import to_json
 from starlette.types import Send
 
 from dimos_streams import __version__
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.described import answers, refusals
-from dimos_streams.bridge.http.event_response import EventResponse
-from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.text import parse_json
 from dimos_streams.fleet.batches import Batch, Position, ShippedGap
@@ -33,9 +29,13 @@ from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import refused
 from dimos_streams.hub.http.robot_names import RobotPath
 from dimos_streams.hub.parts import HubParts
-from dimos_streams.hub.storage.rows import Conflicting, NotNext
+from dimos_streams.hub.storage.rows import Conflicting, NotNext, TakeAnswer
 from dimos_streams.hub.streams import CommandStream
 from dimos_streams.hub.threads import in_thread
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.event_response import EventResponse
+from dimos_streams.serving.openapi import answers, refusals
+from dimos_streams.serving.problems import ProblemError
 
 M = TypeVar("M", bound=FleetMessage)
 
@@ -98,19 +98,24 @@ def _mount_events(app: FastAPI, parts: HubParts) -> None:
         except NoEventError as error:
             raise ProblemError(hub_kinds.FLEET_ENTRY, str(error), offset=error.offset) from error
         with refused():
-            answer = await parts.intake.store(checked)
-        if isinstance(answer, NotNext):
-            text = f"offset {answer.acknowledged + 1} of journal {batch.journal!r} would be next"
-            raise ProblemError(hub_kinds.FLEET_POSITION, text, acknowledged=answer.acknowledged)
-        if isinstance(answer, Conflicting):
-            text = (
-                f"another event is stored at offset {answer.offset} of journal {batch.journal!r}: what comes from"
-                " there on belongs into a journal with an id of its own"
-            )
-            raise ProblemError(hub_kinds.FLEET_CONFLICT, text, offset=answer.offset)
+            acknowledged = _acknowledged(await parts.intake.store(checked), batch.journal)
         return Position(
-            version=__version__, journal=batch.journal, acknowledged=answer.acknowledged, wait_s=parts.intake.pace_s
+            version=__version__, journal=batch.journal, acknowledged=acknowledged, wait_s=parts.intake.pace_s
         )
+
+
+def _acknowledged(answer: TakeAnswer, journal: str) -> int:
+    """The offset up to which a journal is stored. Raises ``ProblemError`` for a batch that was not taken."""
+    if isinstance(answer, NotNext):
+        text = f"offset {answer.acknowledged + 1} of journal {journal!r} would be next"
+        raise ProblemError(hub_kinds.FLEET_POSITION, text, acknowledged=answer.acknowledged)
+    if isinstance(answer, Conflicting):
+        text = (
+            f"another event is stored at offset {answer.offset} of journal {journal!r}: what comes from there on"
+            " belongs into a journal with an id of its own"
+        )
+        raise ProblemError(hub_kinds.FLEET_CONFLICT, text, offset=answer.offset)
+    return answer.acknowledged
 
 
 def _mount_commands(app: FastAPI, parts: HubParts) -> None:

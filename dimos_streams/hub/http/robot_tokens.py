@@ -8,8 +8,6 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams import clock
-from dimos_streams.bridge.http import problem_kinds
-from dimos_streams.bridge.http.problems import problem
 from dimos_streams.common.http.bearer import authorization_in, bearer_token
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.hub.http.hub_kinds import FOREIGN_ROBOT, HUB_UNAVAILABLE
@@ -17,6 +15,8 @@ from dimos_streams.hub.storage.robots import token_hash
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import in_thread
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.problems import problem
 
 PREFIX = "/fleet/robots/"
 _KNOWN_S = 5.0

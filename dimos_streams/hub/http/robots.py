@@ -11,10 +11,7 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request, Response
 from pydantic import Field
 
-from dimos_streams.bridge.http import links, problem_kinds
 from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, MAX_WAIT_S
-from dimos_streams.bridge.http.described import Described, answers, refusals
-from dimos_streams.bridge.http.problems import ProblemError
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.http.bearer import without_token
 from dimos_streams.common.names import MAX_NAME
@@ -23,12 +20,15 @@ from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage
 from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeRequest, within
 from dimos_streams.hub.fleet_view import ListedRobot
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.call_routes import as_response
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
 from dimos_streams.hub.http.relaying import headers_below
+from dimos_streams.hub.http.robot_calls import as_response
 from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.operator.messages.stop import SeenStops
+from dimos_streams.serving import links, problem_kinds
+from dimos_streams.serving.openapi import Described, answers, refusals
+from dimos_streams.serving.problems import ProblemError
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _OWN_KINDS = (problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST, hub_kinds.HUB_UNAVAILABLE)
@@ -144,7 +144,7 @@ def _answered(status: int, **headers: str) -> Described:
 async def _passed_on(
     parts: HubParts, robot: str, method: Method, path: str, request: Request, body: dict[str, Any] | None
 ) -> Response:
-    """What a robot's bridge answers to a request. Raises ``ProblemError``."""
+    """The answer of a robot's bridge to a request. Raises ``ProblemError``."""
     query = without_token(request.url.query)
     # The path has been decoded, and what was escaped in it must not become a query there.
     target = f"/{quote(path, safe=_IN_PATHS)}{query and f'?{query}'}"

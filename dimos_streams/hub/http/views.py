@@ -13,10 +13,10 @@ from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_late
 from prometheus_client.registry import Collector
 
 from dimos_streams import __version__
-from dimos_streams.bridge.http.described import refusals
 from dimos_streams.bridge.http.metrics import Family, counter, gauge, readers
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.schema import SCHEMA
+from dimos_streams.serving.openapi import refusals
 
 
 def mount_views(app: FastAPI, parts: HubParts) -> None:
@@ -24,29 +24,7 @@ def mount_views(app: FastAPI, parts: HubParts) -> None:
 
     @app.get("/healthz", responses=refusals())
     async def healthz() -> dict[str, Any]:
-        trouble = parts.trouble
-        robots = list(parts.robots.known.values())
-        statistics = parts.feed.broadcast.statistics()
-        return {
-            "status": "degraded" if trouble else "ok",
-            "database": trouble or "ok",
-            "lost": [],
-            "name": parts.name,
-            "version": __version__,
-            "schema": SCHEMA,
-            "others": [{"name": name, "version": version, "url": url} for name, version, url in parts.others()],
-            "offset": parts.feed.log.last_offset,
-            "first_offset": parts.feed.broadcast.first_offset,
-            "counts": {
-                "robots": len(robots),
-                "connected": sum(robot.row.connected for robot in robots),
-                "connected_here": len(parts.streams),
-                "open_calls": sum(robot.open_calls for robot in robots),
-                "leases": {},
-                "broadcast": asdict(statistics),
-                "receiver": {"delivered": parts.intake.entries, "gaps": statistics.gaps, "malformed": 0},
-            },
-        }
+        return _health(parts)
 
     registry = CollectorRegistry()
     registry.register(HubCollector(parts))
@@ -54,6 +32,33 @@ def mount_views(app: FastAPI, parts: HubParts) -> None:
     @app.get("/metrics", response_class=PlainTextResponse, responses=refusals())
     async def metrics() -> Response:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+
+
+def _health(parts: HubParts) -> dict[str, Any]:
+    """The state of a hub as a whole: the answer to ``GET /healthz``."""
+    trouble = parts.trouble
+    robots = list(parts.robots.known.values())
+    statistics = parts.feed.broadcast.statistics()
+    return {
+        "status": "degraded" if trouble else "ok",
+        "database": trouble or "ok",
+        "lost": [],
+        "name": parts.name,
+        "version": __version__,
+        "schema": SCHEMA,
+        "others": [{"name": name, "version": version, "url": url} for name, version, url in parts.others()],
+        "offset": parts.feed.log.last_offset,
+        "first_offset": parts.feed.broadcast.first_offset,
+        "counts": {
+            "robots": len(robots),
+            "connected": sum(robot.row.connected for robot in robots),
+            "connected_here": len(parts.streams),
+            "open_calls": sum(robot.open_calls for robot in robots),
+            "leases": {},
+            "broadcast": asdict(statistics),
+            "receiver": {"delivered": parts.intake.entries, "gaps": statistics.gaps, "malformed": 0},
+        },
+    }
 
 
 class HubCollector(Collector):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from dimos_streams.bridge.calls.call_pages import WantedState
-from dimos_streams.bridge.calls.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 from dimos_streams.hub.storage.engine import Engine, Row, Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, RobotCallRow
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
@@ -98,7 +98,7 @@ class CallTable:
                 f"SELECT robot, call_id, record FROM calls WHERE call_id IN ({marks})", *some
             ):
                 if (robot, call_id) in keys:
-                    found[robot, call_id] = CallState.model_validate_json(record)
+                    found[robot, call_id] = CallState.from_view(CallView.model_validate_json(record))
         return found
 
 

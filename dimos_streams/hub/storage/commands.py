@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from dimos_streams import clock
@@ -39,9 +39,23 @@ class _Waiting(NamedTuple):
     sent_by: str
     sent_to: str
 
+    def as_due(self, now: int) -> DueCommand:
+        """The command as its robot gets it at a time."""
+        return DueCommand(
+            id=self.id,
+            robot=self.robot,
+            key=self.key,
+            asked_by=self.asked_by,
+            role=self.role,
+            method=self.method,
+            path=self.path,
+            body=self.body,
+            expires_in_s=(self.expires - now) / _US,
+        )
+
 
 class _Holder(NamedTuple):
-    """Who holds a robot's stream of commands, see ``RobotTable.connect``."""
+    """The holder of a robot's stream of commands, see ``RobotTable.connect``."""
 
     connected_by: str
     process: str
@@ -63,9 +77,12 @@ class CommandTable:
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
-        self.given: Callable[[], None] = lambda: None
-        """Called, from any thread, when there is a command or an answer: where one process has the database to itself
-        nobody else notifies it."""
+        self._listener: Callable[[], None] = lambda: None
+
+    def listen(self, listener: Callable[[], None]) -> None:
+        """Call ``listener``, from any thread, whenever there is a command or an answer: where one process has the
+        database to itself nobody else notifies it."""
+        self._listener = listener
 
     def give(self, new: NewCommand, asked_at: float | None = None) -> int | str:
         """Keep a command for its robot; return its id, or that of the one with this key, or a text that says why not.
@@ -81,10 +98,10 @@ class CommandTable:
             while (given := _give(db, new, asked_at)) is None:  # another hub was given it at the same time
                 pass
             db.notify(COMMANDS)
-        self.given()
+        self._listener()
         return given
 
-    def due(self, streams: dict[str, str]) -> list[DueCommand]:
+    def due(self, streams: Mapping[str, str]) -> list[DueCommand]:
         """Commands that the streams of robots are to hand on; from now on they count as sent there. A stream that is
         not its robot's any more gets none, also before whoever holds it has been told."""
         if not streams:
@@ -101,31 +118,12 @@ class CommandTable:
             now = db.now()
             found = [(_Waiting(*row[:_FIELDS]), _Holder(*row[_FIELDS:])) for row in rows]
             _void(db, now, [waiting.id for waiting, _ in found if waiting.given > now])
-            fresh = [
-                (waiting, holder)
-                for waiting, holder in found
-                if waiting.given <= now < waiting.expires
-                and waiting.sent_by != streams[waiting.robot] == holder.connected_by
-                and _may_go(waiting, holder, now)
-            ]
+            fresh = [each for each in found if _is_due(*each, now, streams)]
             db.many(
                 "UPDATE commands SET sent = ?, sent_by = ?, sent_to = ? WHERE id = ?",
                 [(now, holder.connected_by, holder.process, waiting.id) for waiting, holder in fresh],
             )
-        return [
-            DueCommand(
-                id=each.id,
-                robot=each.robot,
-                key=each.key,
-                asked_by=each.asked_by,
-                role=each.role,
-                method=each.method,
-                path=each.path,
-                body=each.body,
-                expires_in_s=(each.expires - now) / _US,
-            )
-            for each, _ in fresh
-        ]
+        return [waiting.as_due(now) for waiting, _ in fresh]
 
     def answer(self, robot: str, answer: Answer) -> None:
         """Keep an answer; only the first one counts, and one to an unknown command is ignored."""
@@ -137,7 +135,7 @@ class CommandTable:
                 answer.id, robot,
             )  # fmt: skip
             db.notify(COMMANDS)
-        self.given()
+        self._listener()
 
     def states(self, ids: Collection[int]) -> dict[int, CommandState]:
         """The states of commands by id; commands that were forgotten are left out."""
@@ -173,6 +171,15 @@ def expire_commands(db: Transaction, robot: str) -> None:
     db.notify(COMMANDS)
 
 
+def _is_due(command: _Waiting, holder: _Holder, now: int, streams: Mapping[str, str]) -> bool:
+    """Return whether the stream of a command's robot, if it still is that robot's, is to hand the command on now."""
+    return (
+        command.given <= now < command.expires
+        and command.sent_by != streams[command.robot] == holder.connected_by
+        and _may_go(command, holder, now)
+    )
+
+
 def _may_go(command: _Waiting, holder: _Holder, now: int) -> bool:
     """Return whether the process that holds the stream may get a command. What another one has been sent, and perhaps
     carries out, waits until it is clear that it does not come back; no robot gets what was meant for another one.
@@ -189,7 +196,7 @@ def _void(db: Transaction, now: int, ids: Collection[int]) -> None:
 
 
 def _left_s(new: NewCommand, asked_at: float) -> float:
-    """How long, in seconds, a command is valid yet. What stops a robot is as good late as it was in time.
+    """The time, in seconds, for which a command is still valid. What stops a robot is as good late as it was in time.
 
     Raises ``StorageUnavailableError`` if that is over.
     """
@@ -222,6 +229,21 @@ def _give(db: Transaction, new: NewCommand, asked_at: float) -> int | str | None
         if not is_over or (outcome is not None and is_last_word(outcome, status, parse_json(answer))):
             return int(id)
     left_s = _left_s(new, asked_at)  # read behind the database's clock: what comes in between is not added to it
+    if why_not := _why_not(db, new, now):
+        return why_not
+    if known:
+        # Who waits for it goes by its id.
+        db.run("UPDATE commands SET key = ? WHERE id = ?", f"{new.key} (over: {known[0][0]})", known[0][0])
+    rows = db.rows(
+        "INSERT INTO commands (robot, key, asked_by, role, method, path, body, given, expires)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (robot, key) DO NOTHING RETURNING id",
+        new.robot, new.key, *what, now, now + int(left_s * _US),
+    )  # fmt: skip
+    return int(rows[0][0]) if rows else None
+
+
+def _why_not(db: Transaction, new: NewCommand, now: int) -> str:
+    """The reason why a robot gets no new command of this lane; empty if it gets one."""
     lane = lane_of(new.method, new.path, new.role)
     doubled = db.rows("SELECT 1 FROM robots WHERE name = ? AND doubled_until > ?", new.robot, now)
     if doubled and lane == "others":
@@ -232,15 +254,7 @@ def _give(db: Transaction, new: NewCommand, asked_at: float) -> int | str | None
     )  # fmt: skip
     if sum(lane_of(*each) == lane for each in waiting) >= MOST_AT_ONCE[lane]:
         return f"{MOST_AT_ONCE[lane]} commands ({lane}) for robot {new.robot!r} wait already; try again later"
-    if known:
-        # Who waits for it goes by its id.
-        db.run("UPDATE commands SET key = ? WHERE id = ?", f"{new.key} (over: {known[0][0]})", known[0][0])
-    rows = db.rows(
-        "INSERT INTO commands (robot, key, asked_by, role, method, path, body, given, expires)"
-        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (robot, key) DO NOTHING RETURNING id",
-        new.robot, new.key, *what, now, now + int(left_s * _US),
-    )  # fmt: skip
-    return int(rows[0][0]) if rows else None
+    return ""
 
 
 def _shown_key(new: NewCommand) -> str:

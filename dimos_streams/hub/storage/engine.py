@@ -84,6 +84,10 @@ class Engine(ABC):
         """Raise ``UserError`` if there is no database, for commands that only read it; a database server says so
         itself."""
 
+    def check_connections(self, needed: int) -> None:
+        """Raise ``UserError`` if the database does not let a hub have so many connections at a time; a file does."""
+        return
+
     @abstractmethod
     def transaction(self) -> AbstractContextManager[Transaction]:
         """A transaction that is committed at its end, and rolled back by an exception."""

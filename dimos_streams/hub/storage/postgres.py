@@ -75,10 +75,26 @@ class PostgresEngine(Engine):
         self._closed = threading.Event()
         self._room_upto = 0
         self._era = 0
-        """How often all connections had to be made anew."""
+        """Number of times that all connections had to be made anew."""
 
     def check_there(self) -> None:
         """See ``Engine``: the server says it."""
+
+    def check_connections(self, needed: int) -> None:
+        """See ``Engine``: of its role and its database; superusers have no such limit."""
+        with self.transaction() as db:
+            limits = db.rows(
+                "SELECT 'ROLE', rolname, rolconnlimit FROM pg_roles WHERE rolname = session_user AND NOT rolsuper"
+                " UNION ALL SELECT 'DATABASE', datname, datconnlimit FROM pg_database, pg_roles"
+                " WHERE datname = current_database() AND rolname = session_user AND NOT rolsuper"
+            )
+        for kind, name, limit in limits:
+            if 0 <= limit < needed:
+                raise UserError(
+                    f"the hub's database {self.where}: {kind.lower()} {name} may have {limit} connections, and each"
+                    f" process of a hub needs {needed}, or its readers could keep out an operator's stop:"
+                    f" ALTER {kind} {name} CONNECTION LIMIT {needed}, or so many for each process"
+                )
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:

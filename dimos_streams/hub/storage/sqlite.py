@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 from dimos_streams import clock
 from dimos_streams.common.process.ownership import stranger_with
+from dimos_streams.common.real_path import real_path
 from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake, check_tables
@@ -71,7 +72,7 @@ class SqliteEngine(Engine):
     def _file(self) -> Path:
         """The file itself, whatever link leads there. Raises ``OSError`` if there can't be one, and ``UserError`` if
         another user could act as the hub."""
-        file = self._path.resolve()
+        file = real_path(self._path)
         if file.is_dir():
             raise IsADirectoryError(0, "it is a directory")
         if not file.parent.is_dir():
@@ -131,7 +132,7 @@ class SqliteEngine(Engine):
     def size(self) -> int:
         """See ``Engine``."""
         try:
-            file = self._path.resolve()
+            file = real_path(self._path)
             return sum(path.stat().st_size for path in file.parent.glob(f"{glob.escape(file.name)}*"))
         except (OSError, RuntimeError) as error:
             raise StorageUnavailableError(f"the hub's database {self.where}: {_why(error)}") from error

@@ -5,17 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from dimos_streams import __version__, clock
-from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.bridge.journal.query import (
-    SPAN,
-    Query,
-    QueryBack,
-    Read,
-    ReadBack,
-    condition_of,
-    found,
-    found_back,
-)
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.commands import CommandTable
@@ -32,6 +21,17 @@ from dimos_streams.hub.storage.rows import (
 )
 from dimos_streams.hub.storage.schema import MIGRATIONS, SCHEMA
 from dimos_streams.hub.storage.urls import shown
+from dimos_streams.journal.entry import EncodedEntry
+from dimos_streams.journal.query import (
+    SPAN,
+    Query,
+    QueryBack,
+    Read,
+    ReadBack,
+    condition_of,
+    found,
+    found_back,
+)
 
 PARTITION = 1_000_000
 """Number of events that are dropped together."""
@@ -59,7 +59,7 @@ class HubStorage:
         self.calls = CallTable(engine)
         self.commands = CommandTable(engine)
         self.noted_at = clock.monotonic()
-        """When the database has last taken a note that this hub is there, on ``clock.monotonic``."""
+        """The time at which the database last took a note that this hub is there, on ``clock.monotonic``."""
         self._last = 0
         """The newest number that was seen here. Whoever gives numbers makes room behind them, so that other hubs have
         some, too."""

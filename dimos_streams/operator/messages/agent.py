@@ -14,7 +14,7 @@ from pydantic import Field
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.operator.messages.kept import KeptReport
+from dimos_streams.operator.messages.kept_report import KeptReport
 
 ApprovalState: TypeAlias = Literal["pending", "approved", "rejected", "deleted", "timed_out"]
 DECIDED: Final[Mapping[str, ApprovalState]] = {"approve": "approved", "reject": "rejected", "delete": "deleted"}
@@ -106,7 +106,7 @@ class ApprovalView(KeptReport):
     revision: int = 1
     """One more whenever an operator changes the arguments; the operator who approves names the one they saw."""
     reason: str = ""
-    """Why it is asked for (the rule that applies, a plan), and which input of an operator led to it."""
+    """The reason why it is asked for (the rule that applies, a plan), and the input of an operator that led to it."""
     missions: tuple[str, ...] = ()
     state: ApprovalState = "pending"
     created_utime: int
@@ -122,7 +122,7 @@ class ApprovalView(KeptReport):
     call_id: str = ""
     """The newest call that has begun by it, as far as the agent has heard of it."""
     call_end: str = ""
-    """How that call has ended, its outcome and text; empty while it runs, and for one that is a part of another."""
+    """The end of that call, its outcome and text; empty while it runs, and for one that is a part of another."""
 
     @property
     def reference(self) -> str:
@@ -191,7 +191,7 @@ class AgentSnapshot(FrozenModel):
     state: str
     """The state of the loop: ``idle``, ``streaming``, ``executing``, …; the agent's documentation lists them."""
     mode: Literal["running", "paused", "stepping"] = "running"
-    """Whether calls may begin: at once, not at all, or one by one."""
+    """The way in which calls may begin: at once, not at all, or one by one."""
     hold: HoldView | None = None
     """The answers of the velocity gates while the robot is to be still; None as long as they may just be late."""
     waiting_calls: tuple[WaitingCall, ...] = ()
@@ -218,4 +218,4 @@ class AgentSnapshot(FrozenModel):
     plan: dict[str, Any] | None = None
     on_console_loss: OnConsoleLoss = "continue"
     watched: bool = False
-    """Whether a monitor has a ``report`` call open."""
+    """True if a monitor has a ``report`` call open."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Literal
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
-from dimos_streams.operator.messages.kept import KeptReport
+from dimos_streams.operator.messages.kept_report import KeptReport
 
 
 class VelocityGateNotHeld(FrozenModel):

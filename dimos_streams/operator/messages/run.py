@@ -39,7 +39,7 @@ class SkillLine(FrozenModel):
     available: bool
     audience: str
     agent: bool
-    """Whether its module is an agent."""
+    """True if its module is an agent."""
 
 
 class ModuleLine(FrozenModel):

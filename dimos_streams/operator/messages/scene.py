@@ -24,7 +24,7 @@ class ZoneView(FrozenModel):
     polygon: tuple[Point, ...]
     """Its corners; the last is joined to the first."""
     restricted: bool = True
-    """Whether a robot enters it only by an approved plan."""
+    """True if a robot enters it only by an approved plan."""
 
 
 class WaypointView(FrozenModel):

@@ -68,7 +68,7 @@ class GapMessage(_ServerMessage):
 
     type: Literal["gap"] = "gap"
     lost: int
-    """How many."""
+    """Number of messages that are missing."""
 
 
 class ReplyMessage(_ServerMessage):

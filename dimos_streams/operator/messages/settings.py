@@ -8,8 +8,8 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.operator.known_names import HTTP
 from dimos_streams.operator.messages.message import MAX_TEXT, Name
-from dimos_streams.operator.reporting import HTTP
 
 _MAX_ASSIGNMENTS = 100
 _Assignment = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]

@@ -38,7 +38,7 @@ class Stop(FrozenModel):
     robot: str
     """The robot's namespace, empty for every robot."""
     utime: int
-    """When it was given, µs since the Unix epoch. A release names it by this."""
+    """The time at which it was given, µs since the Unix epoch. A release names it by this."""
     reason: str = ""
 
 
@@ -49,7 +49,7 @@ class GoingOn(FrozenModel):
     skill: str
     module: str
     since_utime: int
-    """When it was asked to end, µs since the Unix epoch."""
+    """The time at which it was asked to end, µs since the Unix epoch."""
     text: str
     """The text of its last event."""
 
@@ -95,7 +95,7 @@ class StopReport(HoldView):
     calls: CancelReport = Field(default_factory=CancelReport)
     """The motions that were under way."""
     unsaved: str = ""
-    """Why a bridge that is started again would not know of the order, empty if it would."""
+    """The reason why a bridge that is started again would not know of the order, empty if it would."""
 
     @property
     def confirmed(self) -> bool:
@@ -118,7 +118,7 @@ class ReleaseReport(FrozenModel):
     changed: bool
     """False if it was not stopped."""
     unsaved: str = ""
-    """Why a bridge that is started again would stop it anew, empty if it would not."""
+    """The reason why a bridge that is started again would stop it anew, empty if it would not."""
     still_stopped: tuple[str, ...] = ()
     """Velocity gates that hold all the same: somebody else, as another run on the bus, has stopped the robot too."""
 

@@ -1,4 +1,4 @@
-"""What waits for an operator at an agent, as the state of its module says it to everybody."""
+"""The decisions that wait for an operator at an agent, as the state of its module says it to everybody."""
 
 from __future__ import annotations
 

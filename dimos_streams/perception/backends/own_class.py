@@ -8,7 +8,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dimos_streams.common.importing import import_attribute
+from dimos_streams.common.importing import import_attribute, kind_of
 from dimos_streams.errors import UserError
 from dimos_streams.perception.detector import PICTURES, Detection, Detector, DetectorError, Frame
 from dimos_streams.perception.geometry import Box, box_point
@@ -66,7 +66,7 @@ def load_class(reference: str) -> type[Any]:
     """Return the class that a reference names. Raises UserError if there is none, or it lacks what a Detector has."""
     found = import_attribute(reference)
     if not isinstance(found, type):
-        raise UserError(f"{reference!r} is not a class but {type(found).__name__}")
+        raise UserError(f"{reference!r} is not a class but {kind_of(found)}")
     missing = [name for name in ("detect", "close") if not callable(getattr(found, name, None))]
     if missing:
         raise UserError(f"{reference!r} is no detector: it lacks {' and '.join(f'{name}()' for name in missing)}")

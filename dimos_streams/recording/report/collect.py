@@ -19,8 +19,8 @@ from dimos_streams.recording.report.frames import Frames, is_picture
 from dimos_streams.recording.report.model import DrawnZone, MapScene, Recorded
 from dimos_streams.recording.report.senses import Senses
 from dimos_streams.recording.report.series import LARGEST
+from dimos_streams.recording.steady_times import steady
 from dimos_streams.recording.summary import summarize
-from dimos_streams.recording.timeline import steady
 from dimos_streams.tool_stream.event import EVENTS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from dimos_streams.common.importing import import_attribute
+from dimos_streams.common.importing import import_attribute, kind_of
 from dimos_streams.documents.document import read_document
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.documents.validation import validated
@@ -27,7 +27,7 @@ def load_scene(reference: str) -> Scene:
     if isinstance(found, Path):
         return read_scene(found)
     if not isinstance(found, Scene):
-        raise UserError(f"{reference!r} is neither a Scene nor the Path of a file but {type(found).__name__}")
+        raise UserError(f"{reference!r} is neither a Scene nor the Path of a file but {kind_of(found)}")
     return found
 
 

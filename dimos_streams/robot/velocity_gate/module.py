@@ -17,7 +17,7 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.messages.velocities import PARTING_ZEROS
-from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.module import Module, ModuleConfig, OfRobot
 from dimos_streams.operator.holding import GATE, HOLDS_KNOWN_AFTER_S, MAX_VALID_S, VelocityGateState
 from dimos_streams.robot.velocity import STILL, Velocity
 from dimos_streams.robot.velocity_gate.hold_file import HoldFile
@@ -50,8 +50,8 @@ class VelocityGateConfig(ModuleConfig):
     scan_timeout_s: float = Field(
         _DEFAULTS.scan_timeout_s, gt=0.0, description="without a scan for so long the base only turns"
     )
-    robot_radius: float = Field(_DEFAULTS.robot_radius, gt=0.0)
-    side_margin: float = Field(_DEFAULTS.side_margin, ge=0.0)
+    robot_radius: Annotated[float, OfRobot] = Field(_DEFAULTS.robot_radius, gt=0.0)
+    side_margin: Annotated[float, OfRobot] = Field(_DEFAULTS.side_margin, ge=0.0)
     stop_distance: float = Field(_DEFAULTS.stop_distance, ge=0.0, description="kept free before the hull, m")
     unseen_speed: float = Field(
         _DEFAULTS.unseen_speed, ge=0.0, description="m/s, where no ray was measured; 0 to go nowhere unseen"

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import os
 from collections.abc import AsyncIterator, Callable, Iterable
 from pathlib import Path
 from typing import Protocol
 
 from dimos_streams.common.importing import how_to_get
+from dimos_streams.common.real_path import real_path
 from dimos_streams.common.tasks import end_tasks, end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.runtime.events import OnRunEvent, RunEvent
@@ -66,7 +66,7 @@ async def written(directories: frozenset[Path], stop: asyncio.Event) -> AsyncIte
 
 def _real(path: str) -> Path:
     """Return the real path, as the processes name a file even if they reached it through a link."""
-    return Path(os.path.realpath(path))
+    return real_path(Path(path))
 
 
 class Reloader:

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 
 from dimos_streams.bus import create_bus
 from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.runtime.neighbours import refuse_neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part import Part
 from dimos_streams.runtime.parts.part_module import PartModule
@@ -76,7 +77,9 @@ class PartHost:
 
 @asynccontextmanager
 async def hosted_part(part: Part, options: RunOptions, end: Callable[[], None]) -> AsyncIterator[PartHost]:
-    """Speak for a part on a bus of its own while the context lasts; ``end`` begins to end it. Raises ``BusError``."""
+    """Speak for a part on a bus of its own while the context lasts; ``end`` begins to end it. Raises ``BusError``,
+    and ``UserError`` if the part runs already: nobody is to hear two of it."""
+    await refuse_neighbours(options.bus_url, part.own)
     bus = create_bus(options.bus_url)
     await bus.open()
     host = ModuleHost(bus)

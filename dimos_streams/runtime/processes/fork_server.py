@@ -135,8 +135,9 @@ def _serve(listener: int, orphaned: int, shared: Sequence[str], is_own: IsOwn) -
     """Run as a server that is a fork, until all who could ask it have ended."""
     code = 1
     try:
-        # A whole process group may get these: how the workers end is to be known.
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        # A whole process group may get these: how the workers end is to be known. SIGTERM is blocked rather than
+        # ignored: a worker is told to end by it, also in the moment in which it is but a fork of this process.
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
         signal.signal(signal.SIGHUP, signal.SIG_IGN)
         _let_go_of_files({listener, orphaned})
         _forget(is_own)

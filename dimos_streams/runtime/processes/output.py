@@ -14,6 +14,7 @@ from typing import BinaryIO
 
 from dimos_streams import clock
 from dimos_streams.common.printable import CONTINUATION
+from dimos_streams.common.process.log_settings import log_bytes
 from dimos_streams.common.secrets import RedactedPieces, users_redacted
 from dimos_streams.errors import UserError
 from dimos_streams.runtime.processes.rotated_log import MAX_BYTES, older_file
@@ -30,10 +31,11 @@ class LossyFile(io.RawIOBase):
 
     def __init__(self, descriptor: int, path: Path | None = None, *, is_open: bool = False) -> None:
         """``path`` is opened for ``descriptor`` as soon as possible, unless it is open already; without a path the
-        descriptor must be open."""
+        descriptor must be open. Raises ``UserError`` for a size of logs that is none."""
         self.name = str(path or descriptor)
         self._descriptor = descriptor
         self._path = path
+        self._most_bytes = MAX_BYTES if path is None else log_bytes(os.environ, MAX_BYTES)
         self._is_open = is_open or path is None
         self._tried_at = float("-inf")
         self._lost = 0
@@ -79,7 +81,7 @@ class LossyFile(io.RawIOBase):
         if self._path is None:
             return
         found = os.fstat(self._descriptor)
-        if found.st_size == 0 or found.st_size + coming <= MAX_BYTES:
+        if found.st_size == 0 or found.st_size + coming <= self._most_bytes:
             return
         with contextlib.suppress(OSError):
             # Else another process has done it: a log is two processes' while one takes the other's place.

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from dimos_streams.blueprint.check import usable_class
 from dimos_streams.blueprint.checks.wiring_check import unfed_problem
-from dimos_streams.blueprint.classes import config_problems, hook_problems, module_config, required_inputs
+from dimos_streams.blueprint.classes import config_problems, module_config, required_inputs
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.blueprint.wiring import output_channels, ports_of, topics_of
 from dimos_streams.documents.problem import BlueprintError, Problem
@@ -60,7 +60,7 @@ def _problems(spec: ModuleSpec, cls: type[Module], live: Mapping[str, str]) -> l
     except SettingsError as error:
         text = f"module {spec.name!r}: what was `set` while it ran is not possible any more: {error}"
         return [Problem(f"{text} (`set` the blueprint's value first)")]
-    return [*config_problems(spec, cls, config, names_paths=True), *hook_problems(spec, cls, config)]
+    return config_problems(spec, cls, config, names_paths=True)
 
 
 def _unfed(spec: ModuleSpec, cls: type[Module], supplied: frozenset[str]) -> Iterator[Problem]:

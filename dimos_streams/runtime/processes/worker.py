@@ -22,7 +22,7 @@ from dimos_streams.common.printable import LogFormatter, show_tracebacks
 from dimos_streams.common.process.collector import keep_all_that_is_there
 from dimos_streams.common.process.internal_error import logs_are_shown_by
 from dimos_streams.common.process.live_loop import run_live
-from dimos_streams.common.process.log_level import log_level
+from dimos_streams.common.process.log_settings import log_level
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import know_environment, redacted
 from dimos_streams.common.tasks import end_tasks
@@ -76,7 +76,8 @@ def main(task: WorkerTask, reports: Connection) -> None:
     # A terminal's Ctrl-C and its end reach every process; only the supervisor decides what they mean.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # the server of which this is a fork ignores it
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # the server of which this is a fork blocks it
     keep_private()
     give_back_large_blocks()
     know_environment(os.environ)

@@ -1,4 +1,4 @@
-"""What is wrong with an argument by its schema, in the words that settings have for it."""
+"""Says what is wrong with an argument by its schema, in the words that settings have for it."""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ class Heart:
             skills_json=skills_json,
             state_json=hosted.state_json,
         )
-        for calls in _shares(self._publisher.live(name)):
+        for calls in _shares(self._publisher.heartbeat_calls(name)):
             status.call_ids = [call_id for call_id, _ in calls]
             status.last_seqs = [seq for _, seq in calls]
             self._bus.publish(STATUS, encode(status))

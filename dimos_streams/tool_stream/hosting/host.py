@@ -34,9 +34,9 @@ from dimos_streams.tool_stream.event import (
     check_names,
     json_text,
 )
-from dimos_streams.tool_stream.hosting.admission import MAX_SHOWN, admitted, read_call
 from dimos_streams.tool_stream.hosting.begun_calls import BegunCalls
 from dimos_streams.tool_stream.hosting.heart import Heart
+from dimos_streams.tool_stream.hosting.host_admission import MAX_SHOWN, admitted, read_call
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.loss import OVERDUE_AFTER_S
 from dimos_streams.tool_stream.hosting.running_call import RunningCall, run_call
@@ -120,7 +120,7 @@ class SkillHost:
             for task in hanging:
                 hosted.loss.give_up(calls[task], task, reason)
         module.on_state = module.on_skills = lambda: None
-        if not self.publisher.live(module.name):
+        if not self.publisher.heartbeat_calls(module.name):
             self._leave(module.name)
 
     async def stop(self) -> None:

@@ -1,4 +1,4 @@
-"""What a module's inputs lack, for its health."""
+"""The part of a module's health that its inputs decide: what they lack."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class RunningCall(Call):
         self.limit: asyncio.Timeout | None = None
         """The time limit under which its skill runs; None before that begins."""
         self.overdue = ""
-        """Where its skill waits though it was to end long ago, for its close; empty as long as it is not late."""
+        """The place where its skill waits though it was to end long ago, for its close; empty if it is not late."""
         self.ending_s: float | None = None
         """The time, in seconds, for which its host has seen it go on after it was to end; None before that."""
         self.moves, self.on_loss = moves, on_loss
@@ -64,7 +64,7 @@ class RunningCall(Call):
         self.work: asyncio.Future[Any] | None = None
         """The work that runs in a thread for it, which goes on when the call is cancelled; None if there is none."""
         self.unawaited: Unawaited | None = None
-        """What its skill did not await; None before that begins."""
+        """The awaitables that its skill did not await; None before that begins."""
         self._begun_at = clock.monotonic()
         self._final: tuple[Outcome, str] | None = None
 

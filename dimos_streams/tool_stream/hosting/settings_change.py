@@ -10,6 +10,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
+from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError, SettingsError
 from dimos_streams.live_settings import MAX_LIVE, STATE, Change, changes, shown_secrets, with_assignments
 from dimos_streams.module import MAX_STATE, Module, ModuleConfig
@@ -71,6 +72,17 @@ def state_json(module: Module) -> str:
     return text if len(text.encode()) <= MAX_STATE else module.state_json
 
 
+def kept_assignments(state: str) -> dict[str, str]:
+    """Return what differs from a module's blueprint according to the state that it reports, as the texts that assign
+    it; empty if that says nothing of it, or can't be read."""
+    try:
+        reported = parse_json(state) if state else {}
+    except ValueError:
+        return {}
+    values = reported.get(STATE) if isinstance(reported, Mapping) else None
+    return as_assignments(values) if isinstance(values, Mapping) else {}
+
+
 def settings_skill() -> SkillSpec:
     """Return the skill that each hosted module has besides its own."""
     return skills_of(_SettingsSkill)[SET]
@@ -91,7 +103,7 @@ def _put(module: Module, config: ModuleConfig, changed: frozenset[str]) -> None:
 
 
 def _problems(module: Module, config: ModuleConfig) -> dict[str, str]:
-    """What a module finds wrong with a config, by setting; that its author's check fails, too."""
+    """The faults that a module finds in a config, by setting; a failure of its author's check is one, too."""
     try:
         return {".".join(map(str, path)): str(text) for path, text in type(module).problems(config)}
     except Exception as error:

@@ -28,7 +28,8 @@ _MAX_TEXTS = 8
 
 
 class Unawaited:
-    """What one call's skill did not await. Tasks that outlive the call may have it: it holds nothing large."""
+    """The awaitables that one call's skill did not await. Tasks that outlive the call may have it: it holds nothing
+    large."""
 
     def __init__(self, spec: SkillSpec, log: logging.Logger) -> None:
         self._spec, self._log = spec, log
@@ -63,7 +64,7 @@ def note_unawaited(spec: SkillSpec, log: logging.Logger) -> Unawaited:
 
 
 class _Collector:
-    """Whether Python's collector runs: what it drops may be of any call, whichever runs at that moment."""
+    """Knows whether Python's collector runs: what it drops may be of any call, whichever runs at that moment."""
 
     runs = False
 

@@ -19,7 +19,7 @@ STOPS = "the module is stopping"
 """The reason that callers hear where nobody gave another."""
 _PROCESS_ENDED = "gone: its process "
 ORDERLY = "ended with exit code 0"
-"""How the process of modules ends that have said themselves that they end."""
+"""The end of the process of modules that have said themselves that they end."""
 MAX_CALLS = 1280
 """Maximum number of calls that one heartbeat may name: those that a module runs, and those that have ended lately."""
 CALLS_BYTES = 16_000

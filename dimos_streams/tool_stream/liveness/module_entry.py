@@ -43,7 +43,7 @@ class ModuleEntry:
     _reports: dict[str, InstanceReport] = field(default_factory=dict)
     """The reports of the bound instance and the settled one, by their ids."""
     _ends: dict[str, str] = field(default_factory=dict)
-    """How the processes of instances that are not heard any more have ended, by their ids, as somebody else said."""
+    """The ends of the processes of instances that are not heard any more, by their ids, as somebody else said."""
 
     @property
     def bytes(self) -> int:

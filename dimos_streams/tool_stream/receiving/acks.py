@@ -11,7 +11,7 @@ from dimos_streams.tool_stream.receiving.requests import Requests
 ACK_EVERY = 128
 """Number of events of a call that are acknowledged at once: an eighth of what a publisher has under way."""
 ACK_DELAY_S = 0.0075
-"""How long an acknowledgement waits for more, in seconds: half-way between two events that are 5 or 10 ms apart, so
+"""Time, in seconds, that an acknowledgement waits for more: half-way between two events that are 5 or 10 ms apart, so
 that it does not meet the next one."""
 
 

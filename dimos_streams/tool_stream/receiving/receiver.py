@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, Subscription
@@ -18,11 +18,12 @@ from dimos_streams.tool_stream.addressee import first_texts
 from dimos_streams.tool_stream.event import EVENTS, GONE, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
 from dimos_streams.tool_stream.flood_limit import MARK_BYTES, FloodLimit
 from dimos_streams.tool_stream.receiving.acks import ACK_EVERY, Acks
-from dimos_streams.tool_stream.receiving.admission import Admission
 from dimos_streams.tool_stream.receiving.batch import BatchedDelivery
+from dimos_streams.tool_stream.receiving.event_admission import EventAdmission
 from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow, Inflows, Names, ResumePoint
 from dimos_streams.tool_stream.receiving.nacks import NackSchedule
 from dimos_streams.tool_stream.receiving.requests import Requests
+from dimos_streams.tool_stream.receiving.statistics import ReceiverStatistics
 from dimos_streams.tool_stream.wire.layout import call_id_of, instance_ending
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
@@ -32,20 +33,6 @@ _QUEUE_BYTES = 1024 * 1024
 _MOST_REFUSED = 250.0
 """About the maximum number of events that are refused per second. On LCM the kernel's packet filter drops the rest;
 other buses can't."""
-
-
-@dataclass(frozen=True, slots=True)
-class ReceiverStatistics:
-    """Counts since the receiver began."""
-
-    delivered: int
-    duplicates: int
-    malformed: int
-    nacks: int
-    gaps: int
-    """Number of events that were given up, each reported to the readers."""
-    refused: int
-    """Number of events that were refused, because they were in the name of somebody else's call."""
 
 
 class ToolStreamReceiver:
@@ -88,7 +75,7 @@ class ToolStreamReceiver:
         self._requests = Requests(bus, name)
         self._acks = Acks(self._inflows, self._requests, lambda: {event.call_id for event in self._batch.events})
         self._nacks = NackSchedule(self._inflows, self._requests, self._give_up, lambda: self.missed_at)
-        self._admission = Admission(may_open, deputy)
+        self._admission = EventAdmission(may_open, deputy)
         self._instances = instances
         self._flood = FloodLimit(_MOST_REFUSED, self._marks)
         self._batch = BatchedDelivery(deliver, self._acknowledge)

@@ -99,7 +99,7 @@ class ToolStreamPublisher:
         if writer is not None:
             self.publish(writer.newest())
 
-    def live(self, module: str) -> list[tuple[str, int]]:
+    def heartbeat_calls(self, module: str) -> list[tuple[str, int]]:
         """Return a module's calls of which a receiver may miss something, each with its last seq: for heartbeats."""
         return [(writer.call_id, writer.last_seq) for writer in self._of(module)]
 

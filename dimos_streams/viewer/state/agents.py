@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal
 
 from dimos_streams.operator.agents import public_name
+from dimos_streams.operator.known_names import SAY
 from dimos_streams.operator.messages.agent import (
     AgentEvent,
     AgentSnapshot,
@@ -19,7 +20,7 @@ from dimos_streams.operator.messages.agent import (
     QueueView,
 )
 from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.operator.reporting import SAY, report_of
+from dimos_streams.operator.reporting import report_of
 from dimos_streams.tool_stream.event import ToolEvent
 
 NOT_RECORDED = "not recorded"

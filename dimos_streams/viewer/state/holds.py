@@ -18,7 +18,7 @@ _MAX_ROBOTS = 64
 
 @dataclass(slots=True)
 class _HeldRobot:
-    """Who holds one robot, as its velocity gate and its skills know it."""
+    """The holders of one robot, as its velocity gate and its skills know them."""
 
     table: HoldTable = field(default_factory=lambda: HoldTable("the recording"))
     since: dict[str, int] = field(default_factory=dict)

@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from dimos_streams.bridge.calls.call_state import CANCEL_OVERDUE_S, CLOSED, CallState
-from dimos_streams.bridge.calls.leases import Leases
+from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S, CLOSED, CallState
+from dimos_streams.bridge.calls.state.leases import Leases
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.messages.dimos_streams import Hold, ModuleStatus, SkillCall, SkillCancel
+from dimos_streams.operator.known_names import MONITOR
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
 from dimos_streams.operator.messages.run import RobotView
 from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
-from dimos_streams.operator.reporting import MONITOR
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.tool_stream.event import CALLS, CANCELS, STATUS, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
@@ -162,7 +162,7 @@ class RecordedWorld:
         known = self._open.get(event.call_id)
         if known is not None and event.call_id in self._own:
             return known
-        call = CallState.from_event(event) if known is None else known.model_copy()
+        call = CallState.from_event(event) if known is None else known.copy()
         self._open[event.call_id] = call
         self._own.add(event.call_id)
         return call

@@ -9,8 +9,8 @@ import tracemalloc
 import pytest
 
 from dimos_streams.bridge.calls import call_admission
-from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.ledger import UNSOLICITED_BYTES
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall

@@ -7,7 +7,7 @@ import random
 
 import pytest
 
-from dimos_streams.bridge.calls.call_state import KEEP_CLOSED_BYTES
+from dimos_streams.bridge.calls.state.remembered_calls import KEEP_CLOSED_BYTES
 from dimos_streams.errors import (
     KeyUsedError,
     SkillArgumentError,

@@ -1,18 +1,25 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import dataclasses
 import json
 import random
 from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, PAGE_BYTES, CallQuery, Cursor
-from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.journal import Journal
 from dimos_streams.tool_stream.event import MAX_ARGUMENTS
 from dimos_streams.tool_stream.gateway import CallPhase
 from tests.bridge.http.test_http import problem
+from tests.bridge.parts import event
 from tests.bridge.serving import Served, served
 
 
@@ -86,6 +93,23 @@ async def test_one_call_that_is_larger_than_a_page_is_a_page() -> None:
     page = await CallQuery().page(calls, turn)
     assert page.before == Cursor(1001, "c0002")
     assert (await CallQuery(before=page.before).page(calls, turn)).before == Cursor(1000, "c0001")
+
+
+@pytest.mark.virtual_time
+async def test_the_newest_call_comes_last_also_where_the_clock_was_set_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    with contextlib.closing(Journal()) as journal:
+        journal.open()
+        for number, utime in enumerate((3_000, 1_000, 2_000)):
+            monkeypatch.setattr(clock, "utime", lambda utime=utime: utime)
+            ledger = Ledger(journal, JournalBroadcast(journal))
+            ledger.restore()  # a bridge begins anew before each call
+            if number % 2:
+                ledger.begin(dataclasses.replace(call(number), requested_utime=utime))
+            ledger.enter([event(1, "open", call_id=f"c{number:04d}")])
+        assert [each.call_id for each in ledger.calls] == ["c0000", "c0001", "c0002"]
+        page = await CallQuery(limit=2).page(ledger.calls, asyncio.Lock())
+        older = await CallQuery(before=page.before).page(ledger.calls, asyncio.Lock())
+    assert [ids(json.loads(each.body)) for each in (older, page)] == [["c0000"], ["c0001", "c0002"]]
 
 
 @pytest.mark.virtual_time

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from dimos_streams.bridge.calls.leases import Leases
+from dimos_streams.bridge.calls.state.leases import Leases
 from dimos_streams.skill import public_names
 from dimos_streams.tool_stream.event import is_call_id
 from dimos_streams.tool_stream.family import ancestors_of, child_id, head_of_family, parent_of

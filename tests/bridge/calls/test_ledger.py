@@ -4,21 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
 
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.journal import tables
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
-from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Query
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bus import create_bus
+from dimos_streams.journal import tables
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.broadcast_reader import BroadcastReader
+from dimos_streams.journal.entry import EncodedEntry
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.query import Query
 from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.receiving.batch import BatchedDelivery
@@ -165,6 +166,41 @@ async def test_where_the_journal_was_lost_modules_have_the_time_to_say_which_cal
 def test_what_a_caller_asks_for_when_a_link_is_cut_is_kept_in_the_journal() -> None:
     call = CallState(call_id="c1", skill="follow", module="worker", caller="agent", asked_on_loss="continue")
     assert CallState.from_row(call.row()).asked_on_loss == "continue"
+
+
+def test_the_journal_keeps_of_a_call_what_outlives_the_bridge() -> None:
+    call = CallState(call_id="c1", skill="follow", module="worker", caller="agent", lease_wait_s=3.0, closing=True)
+    seen = call.view().model_dump(mode="json")
+    record = json.loads(call.row().record)
+    assert {name: record.pop(name) for name in seen} == seen
+    assert record == {
+        "key": None,
+        "number": 0,
+        "events_from": 0,
+        "by_agent": False,
+        "journalled": True,
+        "asked_on_loss": None,
+        "instance": "",
+        "overruled": {},
+    }
+
+
+@pytest.mark.virtual_time
+async def test_only_listeners_have_the_events_of_a_call_that_is_not_journalled() -> None:
+    heard: list[tuple[str, int, int]] = []
+    with contextlib.closing(Journal()) as journal:
+        journal.open()
+        ledger = Ledger(journal, JournalBroadcast(journal))
+        ledger.begin(CallState(call_id="c1", skill="report", module="agent", caller="monitor", journalled=False))
+        ledger.enter([event(1, "open", call_id="other")])
+        first = ledger.listen_unjournalled(lambda offset, event: heard.append(("first", offset, event.seq)))
+        ledger.listen_unjournalled(lambda offset, event: heard.append(("second", offset, event.seq)))
+        ledger.enter([event(1, "open")])
+        first()
+        first()
+        ledger.enter([event(2, "update")])
+        assert heard == [("first", 1, 1), ("second", 1, 1), ("second", 1, 2)]
+        assert journal.last_offset == 1
 
 
 def _out_of_memory(*args: object) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.bridge.journal import tables
-from dimos_streams.bridge.journal.query import Query
+from dimos_streams.journal import tables
+from dimos_streams.journal.query import Query
 from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, ToolEvent
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.bridge.parts import answered, closed, scene

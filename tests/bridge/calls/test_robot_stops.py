@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.errors import CallRejectedError, ConflictError, UnknownRobotError

@@ -7,7 +7,7 @@ from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
-from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
 from dimos_streams.fleet.batches import Batch, Position, ShippedGap
 from dimos_streams.fleet.commands import Answer, Command, Hello
 from dimos_streams.fleet.protocol import FLEET_CONFLICT, FLEET_POSITION, PROTOCOL
@@ -16,7 +16,7 @@ from dimos_streams.fleet.reports import Reported, RobotReport
 
 @dataclass
 class FakeHub:
-    """A ``HubPort`` of one robot."""
+    """A ``HubRequests`` of one robot."""
 
     journals: dict[str, dict[int, str]] = field(default_factory=dict)
     """By journal and offset: texts of events, and ``"gap"`` for each offset that is in one."""

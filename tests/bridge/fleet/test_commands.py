@@ -18,7 +18,7 @@ from dimos_streams.bridge.fleet.answers import AnswerBox
 from dimos_streams.bridge.fleet.command_notes import KEEP_S, CommandNote, CommandNotes
 from dimos_streams.bridge.fleet.commands import CommandDesk
 from dimos_streams.bridge.fleet.door import Door
-from dimos_streams.bridge.fleet.hub_port import HubUnreachableError
+from dimos_streams.bridge.fleet.hub_requests import HubUnreachableError
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import MAX_EXPIRY_S

@@ -21,7 +21,7 @@ from pydantic import ValidationError
 from dimos_streams import clock
 from dimos_streams.bridge.config import BridgeConfig
 from dimos_streams.bridge.fleet.connection import HubConnection
-from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.settings import HubLinkSettings, own_name
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Command, Hello

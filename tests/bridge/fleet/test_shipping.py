@@ -14,20 +14,20 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.fleet.attempts import REFUSED_WAIT_S
-from dimos_streams.bridge.fleet.hub_port import HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals
-from dimos_streams.bridge.fleet.outflow import LiveJournal, next_batch
+from dimos_streams.bridge.fleet.outflow import CurrentJournal, next_batch
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
-from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
-from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Query, Read
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, own
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.batches import ShippedGap
 from dimos_streams.fleet.protocol import FLEET_ENTRY, FOREIGN_ROBOT, MAX_BATCH_BYTES, MAX_ENTRIES
+from dimos_streams.journal.broadcast import BroadcastLimits, JournalBroadcast
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.query import Query, Read
 from tests.bridge.fleet.fake_hub import FakeHub
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
@@ -42,7 +42,7 @@ class Robot:
         self.journal = journal
         self.hub = JournalBroadcast(journal, BroadcastLimits(ring_events=ring))
         self.troubles = Troubles(logging.getLogger("hub"), "http://hub")
-        self.shipper = Shipper(LiveJournal(self.hub), hub, self.troubles, rng=random.Random(1), age_s=0.5)
+        self.shipper = Shipper(CurrentJournal(self.hub), hub, self.troubles, rng=random.Random(1), age_s=0.5)
 
     @property
     def name(self) -> str:
@@ -348,7 +348,7 @@ async def test_a_bridge_that_ends_ships_what_is_left(opened: OpenJournal) -> Non
 
 
 async def test_offsets_that_are_gone_altogether_are_a_gap(opened: OpenJournal) -> None:
-    class Emptied(LiveJournal):
+    class Emptied(CurrentJournal):
         async def read(self, after: int) -> Read:
             return Read([], 100, 101)
 
@@ -362,7 +362,7 @@ async def test_offsets_that_are_gone_altogether_are_a_gap(opened: OpenJournal) -
 
 async def test_a_journal_has_nothing_behind_its_end(opened: OpenJournal) -> None:
     robot = Robot(opened(), FakeHub())
-    assert await next_batch(LiveJournal(robot.hub), 0) is None
+    assert await next_batch(CurrentJournal(robot.hub), 0) is None
     assert robot.shipper.state().behind == 0
 
 

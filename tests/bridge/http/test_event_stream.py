@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.http.events.stream import EventStream
-from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
+from dimos_streams.journal.broadcast import BroadcastLimits, JournalBroadcast
+from dimos_streams.serving.events.stream import EventStream
+from dimos_streams.serving.server.slow_clients import SlowClients
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
 from tests.helpers import until
@@ -50,8 +51,7 @@ def stream(
         caller=None,
         call_id=None,
         ping_s=ping_s,
-        send_timeout_s=send_timeout_s,
-        abort=client.abort,
+        slow_clients=SlowClients(send_timeout_s, client.abort),
     )
     return asyncio.get_running_loop().create_task(
         response({"type": "http", "method": "GET"}, client.receive, client.send)

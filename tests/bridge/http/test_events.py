@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.bridge.http.events import pages
+from dimos_streams.serving.events import pages
 from tests.bridge.http.test_http import problem
 from tests.bridge.parts import event
 from tests.bridge.serving import Served, served

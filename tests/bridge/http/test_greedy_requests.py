@@ -14,13 +14,13 @@ import pytest
 import requests
 import uvicorn
 
-from dimos_streams.bridge.http.serving import idle_connections as idle
-from dimos_streams.bridge.http.serving import protocol as http_protocol
-from dimos_streams.bridge.http.serving import request_guard as guard
-from dimos_streams.bridge.http.serving import turns
-from dimos_streams.bridge.http.serving.metered_h11 import MAX_PIECES, MeteredConnection
-from dimos_streams.bridge.http.serving.protocol import MAX_HEAD, BoundedProtocol, Connections
-from dimos_streams.bridge.http.serving.server import ACCEPTED
+from dimos_streams.serving.server import idle_connections as idle
+from dimos_streams.serving.server import protocol as http_protocol
+from dimos_streams.serving.server import request_guard as guard
+from dimos_streams.serving.server import turns
+from dimos_streams.serving.server.metered_h11 import MAX_PIECES, MeteredConnection
+from dimos_streams.serving.server.protocol import MAX_HEAD, BoundedProtocol, Connections
+from dimos_streams.serving.server.server import ACCEPTED
 from tests.bridge.http.test_http import until
 from tests.bridge.serving import Served, served
 

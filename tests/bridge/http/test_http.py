@@ -17,7 +17,6 @@ import pytest
 import requests
 
 from dimos_streams.bridge.calls import broker
-from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.client.http_gateway import HttpGateway
@@ -25,6 +24,7 @@ from dimos_streams.common.names import NAME_RULE
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.errors import CallRejectedError, KeyUsedError, UserError
 from dimos_streams.module import RunContext, Services
+from dimos_streams.serving.server.request_guard import MAX_BODY
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from tests.bridge.serving import Served, served
@@ -174,9 +174,13 @@ def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
         assert internal["detail"] == expected
 
 
+_TWICE = b'{"skill": "at_once", "arguments": {"value": 1, "value": 2}}'
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "body", [b"{", b"", b"[]", b"nonsense", b"\xff", b"[" * 100_000, b'{"skill": NaN}', b"1" * 5000]
+    "body",
+    [b"{", b"", b"[]", b"nonsense", b"\xff", b"[" * 100_000, b'{"skill": NaN}', b"1" * 5000, _TWICE],
 )
 def test_bodies_that_are_no_json_are_refused(body: bytes) -> None:
     with served() as bridge:

@@ -16,8 +16,8 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.client.event_stream.sse_parser import SseParser
 from dimos_streams.client.http_gateway import HttpGateway
-from dimos_streams.client.sse import SseParser
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
 from tests.bridge.serving import served

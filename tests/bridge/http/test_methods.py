@@ -12,6 +12,7 @@ from http.client import HTTPConnection, HTTPResponse
 import pytest
 import requests
 
+from dimos_streams.serving.server.protocol import MAX_HEAD
 from tests.bridge.http.test_http import problem
 from tests.bridge.serving import served
 
@@ -90,6 +91,7 @@ _NOT_JSON = (
     "text/plain",
     "multipart/form-data; boundary=x",
     "text/json",
+    "application/problem+json",
     "",
 )
 _JSON = ("application/json", "Application/JSON; charset=utf-8", "application/x.y+json")
@@ -141,8 +143,9 @@ def test_what_is_not_of_the_right_form_is_refused_in_one_way() -> None:
         b"HELLO\r\n\r\n",
         b"POST /robots/stop HTTP/1.1\r\nHost: localhost\r\nContent-Length: 6\r\nTransfer-Encoding: chunked\r\n\r\n"
         b"0\r\n\r\nX",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\nX: %b" % (b"x" * 2 * MAX_HEAD),
     ],
-    ids=["no line of a request", "a body that ends in two places"],
+    ids=["no line of a request", "a body that ends in two places", "a head that does not end"],
 )
 def test_what_is_no_http_is_refused_with_a_problem(sent: bytes) -> None:
     with served() as bridge, socket.create_connection(("127.0.0.1", bridge.port), timeout=10) as connection:
@@ -152,4 +155,46 @@ def test_what_is_no_http_is_refused_with_a_problem(sent: bytes) -> None:
         body = json.loads(response.read())
         assert (response.status, response.headers["Content-Type"]) == (400, "application/problem+json")
         assert (body["type"], body["status"]) == ("urn:dimos-streams:problem:bad-http", 400)
+        assert (f"more than {MAX_HEAD} bytes" in body["detail"]) is (len(sent) > MAX_HEAD)
         assert not connection.recv(1)
+
+
+_TO_SOCKET = {
+    "Upgrade": "websocket",
+    "Connection": "Upgrade",
+    "Sec-WebSocket-Version": "13",
+    "Sec-WebSocket-Key": "eA==",
+}
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "headers", "body", "status", "kind"),
+    [
+        ("GET", "/monitor", {"Content-Length": "2"}, b"{}", 426, "upgrade-needed"),
+        ("GET", "/monitor", {"Transfer-Encoding": "chunked"}, b"2\r\n{}\r\n0\r\n\r\n", 426, "upgrade-needed"),
+        (
+            "POST",
+            "/calls",
+            {"Content-Length": "2", "Content-Type": "application/json"},
+            b"{}",
+            422,
+            "bad-request",
+        ),
+        ("POST", "/calls", {}, b"", 422, "bad-request"),
+        ("GET", "/monitor", {"X-Long": "a" * 9000}, b"", 400, "bad-http"),
+        ("GET", f"/monitor?{'a' * 9000}", {}, b"", 400, "bad-http"),
+        ("GET", "/monitor", {f"X-{number}": "1" for number in range(150)}, b"", 400, "bad-http"),
+    ],
+    ids=["body", "chunks", "order", "order without body", "long header", "long path", "many headers"],
+)
+def test_what_asks_for_a_websocket_in_a_form_that_opens_none_is_answered(
+    method: str, path: str, headers: dict[str, str], body: bytes, status: int, kind: str
+) -> None:
+    with served() as bridge, closing(socket.create_connection(("127.0.0.1", bridge.port), timeout=10)) as connection:
+        lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{bridge.port}"]
+        lines += [f"{name}: {value}" for name, value in (_TO_SOCKET | headers).items()]
+        connection.sendall("\r\n".join([*lines, "", ""]).encode() + body)
+        response = HTTPResponse(connection, method=method)
+        response.begin()
+        assert response.status == status
+        assert json.loads(response.read())["type"] == f"urn:dimos-streams:problem:{kind}"

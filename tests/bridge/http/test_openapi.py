@@ -15,9 +15,9 @@ import pytest
 import requests
 from jsonschema import Draft202012Validator
 
-from dimos_streams.bridge.http.problem_kinds import KINDS
-from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.errors import SkillUnavailableError
+from dimos_streams.serving.problem_kinds import KINDS
+from dimos_streams.serving.server.request_guard import MAX_BODY
 from tests.bridge.serving import Served, served
 
 JSON = {"Content-Type": "application/json"}

@@ -9,14 +9,14 @@ import pytest
 from fastapi import FastAPI
 from starlette.testclient import TestClient
 
-from dimos_streams.bridge.http import problems
 from dimos_streams.bridge.http.pictures import mount_pictures
-from dimos_streams.bridge.http.route import BridgeRoute
+from dimos_streams.serving import problems
+from dimos_streams.serving.route import StrictRoute
 
 
 def client(run_dir: Path | None) -> TestClient:
     app = FastAPI()
-    app.router.route_class = BridgeRoute
+    app.router.route_class = StrictRoute
     problems.install(app)
     mount_pictures(app, run_dir)
     return TestClient(app)

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from dimos_streams.bridge.http.serving.request_order import RequestOrder
 from dimos_streams.cli.terminal.run_text import warnings
+from dimos_streams.serving.server.request_order import RequestOrder
 from tests.bridge.calls.test_robot_stops import Stubborn
 from tests.bridge.serving import Served, served
 

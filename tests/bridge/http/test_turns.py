@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.http.serving import turns
-from dimos_streams.bridge.http.serving.request_guard import Guard
-from dimos_streams.bridge.http.serving.request_order import RequestOrder, leave
-from dimos_streams.bridge.http.serving.turns import Turns
+from dimos_streams.serving.server import turns
+from dimos_streams.serving.server.request_guard import Guard
+from dimos_streams.serving.server.request_order import RequestOrder, leave
+from dimos_streams.serving.server.turns import Turns
 from tests.bridge.http.test_greedy_requests import running
 from tests.bridge.serving import served
 

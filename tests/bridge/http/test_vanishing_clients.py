@@ -13,9 +13,9 @@ import pytest
 from fastapi import FastAPI
 from starlette.types import Message
 
-from dimos_streams.bridge.http.route import BridgeRoute
 from dimos_streams.bridge.monitor import routes
 from dimos_streams.bridge.monitor.view import message
+from dimos_streams.serving.route import StrictRoute
 from tests.bridge.http.test_http import until
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.parts import event
@@ -151,7 +151,7 @@ def test_mcp_clients(settled_log: pytest.LogCaptureFixture) -> None:
 
 def test_a_sender_that_goes_before_its_body_has_come() -> None:
     app = FastAPI()
-    app.router.route_class = BridgeRoute
+    app.router.route_class = StrictRoute
     app.post("/calls")(lambda: None)
     sent: list[Message] = []
 

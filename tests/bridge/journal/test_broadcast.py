@@ -9,10 +9,10 @@ from typing import Protocol
 
 import pytest
 
-from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
-from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
-from dimos_streams.bridge.journal.coalescing import coalesce
-from dimos_streams.bridge.journal.entry import EncodedEntry
+from dimos_streams.journal.broadcast import BroadcastLimits, JournalBroadcast
+from dimos_streams.journal.broadcast_reader import BroadcastReader
+from dimos_streams.journal.coalescing import coalesce
+from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.bridge.journal import catch_up as history
-from dimos_streams.bridge.journal.broadcast import BroadcastLimits, JournalBroadcast
-from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
-from dimos_streams.bridge.journal.catch_up import PAGE, PAGE_BYTES
-from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.bridge.journal.journal import Journal, JournalLimits
-from dimos_streams.bridge.journal.query import Query, Read
+from dimos_streams.journal import catch_up as history
+from dimos_streams.journal.broadcast import BroadcastLimits, JournalBroadcast
+from dimos_streams.journal.broadcast_reader import BroadcastReader
+from dimos_streams.journal.catch_up import PAGE, PAGE_BYTES
+from dimos_streams.journal.entry import EncodedEntry
+from dimos_streams.journal.journal import Journal, JournalLimits
+from dimos_streams.journal.query import Query, Read
 from tests.bridge.parts import event
 from tests.helpers import until
 

@@ -15,7 +15,7 @@ from typing import Any, ParamSpec
 
 import pytest
 
-from dimos_streams.bridge.journal.query import Query
+from dimos_streams.journal.query import Query
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
 
@@ -163,7 +163,7 @@ async def test_a_power_cut_after_a_checkpoint_leaves_all_that_it_moved(tmp_path:
 _PROGRAM = """
 import asyncio, os, sys
 from pathlib import Path
-from dimos_streams.bridge.journal.journal import Journal
+from dimos_streams.journal.journal import Journal
 from tests.bridge.parts import event
 
 async def main():

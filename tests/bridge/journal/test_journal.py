@@ -3,6 +3,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -10,11 +11,11 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.bridge.journal import tables
-from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Query
-from dimos_streams.bridge.journal.tables import CallRow
+from dimos_streams.journal import tables
+from dimos_streams.journal.entry import EncodedEntry
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.query import Query
+from dimos_streams.journal.tables import CallRow
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
 
@@ -279,6 +280,48 @@ def test_a_file_that_another_program_holds_is_memory_until_it_lets_go(tmp_path: 
     assert journal.come_back()
     assert [entry.offset for entry in journal.append([event(3)])] == [3]
     assert (journal.state, journal.path, journal.last_offset) == ("ok", path, 3)
+
+
+@pytest.mark.parametrize("beside", ["", "-tail", "-wal"])
+def test_a_file_that_is_deleted_is_written_anew(
+    beside: str, tmp_path: Path, opened: OpenJournal, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    identity = journal.identity
+    journal.append([event(1), event(2)])
+    journal.look_for_file()
+    assert journal.state == "ok"
+    path.unlink()
+    path.with_name(path.name + beside).unlink(missing_ok=True)
+    journal.keep([event(3)])
+    journal.look_for_file()
+    assert (journal.state, "was deleted" in caplog.text) == ("a deleted file", True)
+    assert offsets(journal.read(Query(0), 5, ALL).entries) == [1, 2, 3]
+    assert journal.come_back()
+    journal.keep([event(4)])
+    assert (journal.state, journal.path, journal.identity) == ("ok", path, identity)
+    journal.look_for_file()
+    assert journal.state == "ok"
+    journal.close()
+    again = opened(path)
+    assert offsets(again.read(Query(0), 5, ALL).entries) == [1, 2, 3, 4]
+    assert again.identity == identity
+
+
+def test_a_deleted_file_in_whose_place_none_can_be_made_is_served_on(tmp_path: Path, opened: OpenJournal) -> None:
+    path = tmp_path / "run" / "journal.sqlite"
+    journal = opened(path)
+    journal.append([event(1)])
+    shutil.rmtree(path.parent)
+    journal.look_for_file()
+    assert not journal.come_back()
+    journal.keep([event(2)])
+    assert (journal.state, offsets(journal.read(Query(0), 5, ALL).entries)) == ("a deleted file", [1, 2])
+    path.parent.mkdir()
+    assert journal.come_back()
+    journal.close()
+    assert offsets(opened(path).read(Query(0), 5, ALL).entries) == [1, 2]
 
 
 def test_a_file_that_is_held_from_the_beginning_is_left_where_it_is(tmp_path: Path, opened: OpenJournal) -> None:

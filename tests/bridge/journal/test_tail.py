@@ -17,13 +17,13 @@ import pytest
 
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.fleet.older_journals import OlderJournal
-from dimos_streams.bridge.journal import tables
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.catch_up import JournalPages
-from dimos_streams.bridge.journal.entry import EncodedEntry
-from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Query
-from dimos_streams.bridge.journal.tail import left_in_tail
+from dimos_streams.journal import tables
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.catch_up import JournalPages
+from dimos_streams.journal.entry import EncodedEntry
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.query import Query
+from dimos_streams.journal.tail import left_in_tail
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
 from tests.helpers import run_virtual
@@ -411,8 +411,8 @@ def test_a_tail_whose_offsets_do_not_follow_each_other_is_none(
 _SECOND = """
 import sys
 from pathlib import Path
-from dimos_streams.bridge.journal.journal import Journal
-from dimos_streams.bridge.journal.query import Query
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.query import Query
 from tests.bridge.parts import event
 journal = Journal(Path(sys.argv[1]))
 journal.open()

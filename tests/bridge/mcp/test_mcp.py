@@ -13,7 +13,7 @@ import requests
 from dimos_streams.bridge.mcp import server
 from dimos_streams.bridge.mcp.results import skill_tool
 from dimos_streams.module import Module, RunContext, Services
-from dimos_streams.operator.reporting import OPERATOR
+from dimos_streams.operator.known_names import OPERATOR
 from dimos_streams.skill import skill, skills_of
 from dimos_streams.skills.drive import Drive
 from dimos_streams.skills.follow_person import FollowPerson

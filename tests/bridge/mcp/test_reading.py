@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 import requests
 
-from dimos_streams.bridge.journal.broadcast import JournalBroadcast
-from dimos_streams.bridge.journal.journal import Journal
 from dimos_streams.bridge.mcp.reading import MAX_EVENTS, read_page
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.journal import Journal
 from tests.bridge.mcp.test_mcp import INITIALIZE, connected, structured
 from tests.bridge.parts import closed, event
 from tests.bridge.serving import Served, served

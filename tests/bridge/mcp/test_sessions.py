@@ -14,13 +14,13 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.http.serving.request_guard import MAX_DRAINED
 from dimos_streams.bridge.mcp import sessions as module
 from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming, RpcError
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.mcp.sessions import EARLY_S, MAX_REQUESTS, MAX_SESSIONS, Sessions, SessionsBusyError
 from dimos_streams.common.names import is_name
+from dimos_streams.serving.server.request_guard import MAX_DRAINED
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.parts import scene
 from tests.bridge.serving import Served, served

@@ -11,11 +11,11 @@ from typing import Any
 import pytest
 import requests
 
-from dimos_streams.bridge.journal.broadcast_reader import BroadcastReader
 from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.mcp.sessions import MAX_REQUESTS, SessionsBusyError
+from dimos_streams.journal.broadcast_reader import BroadcastReader
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.parts import scene
 from tests.bridge.serving import Served, served

@@ -18,13 +18,13 @@ import requests
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 
-from dimos_streams.bridge.http.serving.request_guard import MAX_BODY
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseStamped, PoseWithCovariance, Quaternion
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.messages.time import header
 from dimos_streams.operator.schema import schema, schema_text
+from dimos_streams.serving.server.request_guard import MAX_BODY
 from tests.bridge.monitor.parts import Client, agents
 from tests.bridge.parts import Scene, answered
 from tests.helpers import until

@@ -25,7 +25,7 @@ from dimos_streams.streams import In, Out
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, STATUS, Outcome, ToolEvent
-from dimos_streams.tool_stream.hosting import admission, host
+from dimos_streams.tool_stream.hosting import host, host_admission
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import stop_reason
 from dimos_streams.tool_stream.threads import ToolStream
@@ -556,7 +556,7 @@ async def test_a_result_is_said_in_its_own_words_if_it_has_any(how: str, text: s
 
 @pytest.mark.virtual_time
 async def test_a_module_runs_so_many_calls_and_no_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admission, "_MAX_OPEN", 2)
+    monkeypatch.setattr(host_admission, "_MAX_OPEN", 2)
     async with ModuleHarness(Carrier, name="carrier") as harness:
         for _ in range(2):
             await harness.call("carry", how="on")

@@ -161,7 +161,7 @@ class SplitRobot:
         await asyncio.sleep(0.6)
         view = await self.view(call_id)
         assert self.host.outcome(call_id) is view.outcome
-        assert not self.host.publisher.live("walker"), "nothing is left to report"
+        assert not self.host.publisher.heartbeat_calls("walker"), "nothing is left to report"
         return view.outcome
 
 
@@ -473,7 +473,7 @@ async def test_a_call_of_a_script_without_a_bridge_runs_on() -> None:
         assert world.host.outcome("by-hand") is None
         assert world.host.outcome("by-bridge") is Outcome.LOST
         assert world.host.outcome("nonsense") is Outcome.REJECTED
-        live = {call_id for call_id, _ in world.host.publisher.live("walker")}
+        live = {call_id for call_id, _ in world.host.publisher.heartbeat_calls("walker")}
         assert live == {"by-hand", "by-bridge", "nonsense"}, "their ends are kept for who may come"
 
         await world.bridge.start()

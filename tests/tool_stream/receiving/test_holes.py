@@ -266,7 +266,7 @@ async def test_a_close_is_acknowledged_at_once() -> None:
         ends.begin("call").close(Outcome.COMPLETED, "", {})
         await asyncio.sleep(0.002)
         assert list(asked) == [("ack", "call")]
-        assert ends.publisher.live("m") == []
+        assert ends.publisher.heartbeat_calls("m") == []
 
 
 @pytest.mark.virtual_time

@@ -23,8 +23,8 @@ async def test_calls_that_could_not_begin_push_out_no_close_of_another_one() -> 
     end("real", Outcome.COMPLETED)
     for number in range(10):
         end(f"forged{number}", Outcome.REJECTED)
-    assert [call_id for call_id, _ in publisher.live("m")] == ["real", "forged8", "forged9"]
+    assert [call_id for call_id, _ in publisher.heartbeat_calls("m")] == ["real", "forged8", "forged9"]
     for number in range(3):
         end(f"later{number}", Outcome.FAILED)
-    assert [call_id for call_id, _ in publisher.live("m")] == ["later0", "later1", "later2"]
+    assert [call_id for call_id, _ in publisher.heartbeat_calls("m")] == ["later0", "later1", "later2"]
     await bus.close()

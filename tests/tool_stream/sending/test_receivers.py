@@ -48,7 +48,7 @@ async def test_what_one_receiver_has_is_kept_for_the_other() -> None:
         events = await ends.until_closed("call")
         assert [event.seq for event in events] == list(range(1, 103))
         await asyncio.sleep(1)
-        assert ends.publisher.live("m") == []
+        assert ends.publisher.heartbeat_calls("m") == []
         second.stop()
 
 
@@ -65,7 +65,7 @@ async def test_who_has_read_nothing_acknowledges_nothing_for_a_receiver_behind_a
         forged = ToolStreamRequest(receiver=name, kind="ack", call_id="call", from_seq=1, to_seq=2)
         ends.sender_bus.publish(REQUESTS, encode(forged))
         await asyncio.sleep(0.1)
-        assert ends.publisher.live("m") == [("call", 2)]
+        assert ends.publisher.heartbeat_calls("m") == [("call", 2)]
         ends.receiver_bus.partitioned = False
         assert [event.type for event in await ends.until_closed("call")] == ["open", "close"]
 
@@ -80,11 +80,11 @@ async def test_a_receiver_that_stays_away_is_forgotten_beside_another() -> None:
         ends.receiver_bus.partitioned = True
         ends.begin("call").close(Outcome.COMPLETED, "", {})
         await asyncio.sleep(1)
-        assert ends.publisher.live("m") == [("call", 2)]
+        assert ends.publisher.heartbeat_calls("m") == [("call", 2)]
         await asyncio.sleep(RECEIVER_FORGOTTEN_S)
         ends.begin("next").close(Outcome.COMPLETED, "", {})
         await asyncio.sleep(1)
-        assert ends.publisher.live("m") == []
+        assert ends.publisher.heartbeat_calls("m") == []
         second.stop()
 
 
@@ -111,7 +111,7 @@ async def test_a_closed_call_is_let_go_of_though_its_publisher_goes_on() -> None
             await writer.update(str(number), {})
         writer.close(Outcome.CANCELLED, "", {})
         await asyncio.sleep(0.5)
-        assert ends.publisher.live("m") == []
+        assert ends.publisher.heartbeat_calls("m") == []
 
 
 @pytest.mark.slow

@@ -183,8 +183,8 @@ async def test_an_id_is_used_for_one_call() -> None:
             with pytest.raises(ValueError, match="call 'call' has begun already"):
                 ends.begin("call")
             writer.close(Outcome.COMPLETED, "", {})
-        assert ends.publisher.live("m") == [("call", 2)]
-        assert ends.publisher.live("other") == []
+        assert ends.publisher.heartbeat_calls("m") == [("call", 2)]
+        assert ends.publisher.heartbeat_calls("other") == []
 
 
 @pytest.mark.virtual_time
@@ -195,7 +195,7 @@ async def test_of_ended_calls_that_nobody_acknowledges_the_newest_are_kept() -> 
         ends.begin("open")
         for call_id in ("first", "second", "third"):
             ends.begin(call_id).close(Outcome.COMPLETED, "", {})
-        assert ends.publisher.live("m") == [("open", 1), ("second", 2), ("third", 2)]
+        assert ends.publisher.heartbeat_calls("m") == [("open", 1), ("second", 2), ("third", 2)]
 
 
 @pytest.mark.virtual_time

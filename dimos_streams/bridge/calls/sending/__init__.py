@@ -1,1 +1,1 @@
-"""What the bridge tells modules of their calls, again and again until it is heard."""
+"""Messages from the bridge to modules about their calls, repeated until they are heard."""

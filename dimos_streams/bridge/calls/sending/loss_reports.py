@@ -6,7 +6,8 @@ A module that can't be heard may hear well: it hears of each of its calls that w
 from __future__ import annotations
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.call_state import CallState, Repeat
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.bus import Bus
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.newest_entries import NewestEntries

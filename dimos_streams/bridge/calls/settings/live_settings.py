@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import Any
 
 from dimos_streams.bridge.calls.authority import Authority, by_model
-from dimos_streams.bridge.calls.call_state import CallState
 from dimos_streams.bridge.calls.settings.unsettled_settings import (
     SETTLES_WITHIN_S,
     UnknownChangeError,
     UnsettledSettings,
 )
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.common.secrets import know_settings, telling_name
 from dimos_streams.errors import CallRejectedError, SettingsError, SkillError, SkillUnavailableError, suggest
 from dimos_streams.live_settings import shown_secret

@@ -1,4 +1,4 @@
-"""What velocity gates say of an operator's stop, and which robots it may concern."""
+"""The velocity gates' answers to an operator's stop, and the robots that it may concern."""
 
 from __future__ import annotations
 

@@ -6,7 +6,7 @@ after it was asked for. The order that ends a call is just what lets such a one 
 
 from __future__ import annotations
 
-from dimos_streams.bridge.calls.call_state import CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops.stop_state import is_of
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.tool_stream.overtaken import OrderKind, overtaken

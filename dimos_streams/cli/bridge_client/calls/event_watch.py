@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, cast
 from dimos_streams.cli.bridge_client.declarations import Declarations
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.operator.agents import is_conversation
-from dimos_streams.operator.reporting import MONITOR
+from dimos_streams.operator.known_names import MONITOR
 
 if TYPE_CHECKING:
     from dimos_streams.bus import Bus

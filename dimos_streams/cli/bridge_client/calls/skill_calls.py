@@ -21,7 +21,7 @@ from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.reporter import create_reporter
 from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
 from dimos_streams.errors import SkillError
-from dimos_streams.operator.reporting import CLI, SAY
+from dimos_streams.operator.known_names import CLI, SAY
 from dimos_streams.tool_stream.gateway import CallTerms
 
 if TYPE_CHECKING:

@@ -32,7 +32,7 @@ def _checked_caller(value: str | None) -> str | None:
         return None
     from dimos_streams.bridge.calls.authority import MCP
     from dimos_streams.common.names import NAME_RULE, is_name, taken_for
-    from dimos_streams.operator.reporting import OWN_CALLERS
+    from dimos_streams.operator.known_names import OWN_CALLERS
     from dimos_streams.tool_stream.audience import is_bridge
 
     if not is_name(value):

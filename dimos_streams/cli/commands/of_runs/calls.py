@@ -63,7 +63,7 @@ def call(
     """
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
     from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
-    from dimos_streams.operator.reporting import CLI
+    from dimos_streams.operator.known_names import CLI
 
     if not skill.strip():
         raise UserError(f"SKILL {skill!r} names none; `dimos-streams skills` lists them")

@@ -6,6 +6,9 @@
 /** Maximum coordinate, in metres: a larger one is an error or in another unit. National grids are within it. */
 const FARTHEST_M = 1e8;
 
+/** Minimum length of a quaternion that has a direction: shorter ones are what is left of zeros. */
+const SHORTEST = 1e-3;
+
 export const ORIGIN = Object.freeze({ x: 0, y: 0, yaw: 0 });
 
 /** @param {number} angle @returns {number} the same direction, between -π and π */
@@ -44,8 +47,10 @@ export function between(one, other, share) {
   };
 }
 
-/** @param {{x: number, y: number, z: number, w: number}} turned a quaternion of any length @returns {number} about z, radians */
+/** @param {{x: number, y: number, z: number, w: number}} turned a quaternion of any length but nearly zero, which says nothing
+ * @returns {number} about z, radians; NaN where that is not known */
 export function yawOf({ x, y, z, w }) {
+  if (Math.hypot(x, y, z, w) < SHORTEST) return NaN;
   return Math.atan2(2 * (w * z + x * y), w * w + x * x - y * y - z * z);
 }
 

@@ -1,0 +1,254 @@
+"""The state of one call, folded from its events."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
+
+from pydantic import ConfigDict, Field, TypeAdapter, with_config
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls.state.repeat import Repeat
+from dimos_streams.common.moment import Moment
+from dimos_streams.common.readable.shortening import at_most
+from dimos_streams.journal.tables import CallRow
+from dimos_streams.skill import OnDuplicate, OnLoss
+from dimos_streams.tool_stream.event import Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.gateway import CallPhase, CallView
+from dimos_streams.tool_stream.opening import opening_of
+from dimos_streams.tool_stream.overtaken import OrderKind
+
+REQUESTED: Final = "requested"
+OPEN: Final = "open"
+CLOSED: Final = "closed"
+CANCEL_OVERDUE_S: Final = 3.0
+"""Time, in seconds, that a call has to end once asked to; operators hear of one that goes on for longer."""
+_SHORT_TEXT, _MAX_PLAIN = 200, 32
+"""Maximum characters of a text, and number of values, that are remembered of an unsolicited call."""
+_LEASE = 500
+"""Approximate memory of a resource that a call holds, besides its name, in bytes."""
+_SEEN = tuple(CallView.model_fields)
+
+T = TypeVar("T")
+Unkept: TypeAlias = Annotated[T, Field(exclude=True)]
+"""A field that belongs to this life of the bridge: the journal does not keep it."""
+
+
+@with_config(ConfigDict(arbitrary_types_allowed=True))
+@dataclass(slots=True, eq=False)
+class CallState:
+    """A call while a bridge, a hub or a viewer remembers it, as it changes with its events.
+
+    The first fields are those of a ``CallView``, which ``view`` makes of them when somebody asks; the others are what
+    only the bridge knows. Each event of each call changes some, so this is no frozen value that is replaced.
+    """
+
+    call_id: str
+    skill: str
+    module: str
+    caller: str
+    parent: str = ""
+    arguments: dict[str, Any] = field(default_factory=dict)
+    state: CallPhase = REQUESTED
+    outcome: Outcome | None = None
+    answer: str | None = None
+    text: str = ""
+    result: Any = None
+    last_seq: int = 0
+    resources: tuple[str, ...] = ()
+    on_loss: OnLoss = "stop"
+    robot: Annotated[str | None, Field(exclude_if=lambda robot: robot is None)] = None
+    requested_utime: int = 0
+    closed_utime: int | None = None
+
+    key: str | None = None
+    """The idempotency key with which it was begun."""
+    number: int = 0
+    """Its number among the calls that have begun: the time in µs, or where the clock was set back one more than that
+    of the call before; 0 if it has none."""
+    events_from: int = 0
+    """The journal's next offset when it began: its events have that one or later ones. 0 if that is not known."""
+    by_agent: bool = False
+    """True if ``caller``, who stands at the beginning of the chain, is an agent."""
+    journalled: bool = True
+    """True if its events are kept and read by everybody; False if only the bridge itself reads them."""
+    asked_on_loss: OnLoss | None = None
+    """The policy for a cut link that its caller asks for; it also holds for the calls that this one begins."""
+    instance: str = ""
+    """The instance of its module in which it runs; empty until an event of it or a heartbeat names it."""
+    cancel_reason: str | None = None
+    """The reason why it was asked to end; None if it was not."""
+    overruled: dict[str, OrderKind] = field(default_factory=dict)
+    """The orders since it was asked for, by the robot that they are for (see ``overruling``), which also hold for the
+    calls that it begins."""
+
+    on_duplicate: Unkept[OnDuplicate | None] = None
+    """The fate that it asks for where a duplicate of it runs; None leaves that to its skill."""
+    lease_wait_s: Unkept[float] = 0.0
+    """Maximum time, in seconds, that it may wait for a resource that another call holds."""
+    begin_by: Unkept[float | None] = None
+    """The latest time at which it may begin, on ``clock.steady``; None if there is no limit."""
+    since: Unkept[float] = field(default_factory=clock.monotonic)
+    """Time at which it was requested, or taken over from the journal, on the loop's clock."""
+    listed: Unkept[float] = 0.0
+    """Time at which its module last showed by an event or a heartbeat that it runs it, on the loop's clock."""
+    request: Unkept[Repeat | None] = None
+    """The schedule of asking its module to begin it; None if it need not be asked any more."""
+    cancel: Unkept[Repeat | None] = None
+    """The schedule of asking it to end; None if nobody wants it to."""
+    unsolicited: Unkept[bool] = False
+    """True if it was begun without the broker, since the broker started."""
+    missing_open: Unkept[bool] = False
+    """True if its ``open`` is gone, and with it what the call uses; that is looked up when its skill is known."""
+    closing: Unkept[bool] = False
+    """True while it is being given up as lost."""
+    last: Unkept[ToolEvent | None] = None
+    """Its newest event; None for an unsolicited call, whose data may be large."""
+    progress: Unkept[Mapping[str, Any]] = field(default_factory=dict)
+    """The data of its newest progress, empty before the first since the bridge was started; of an unsolicited call
+    only numbers and short texts."""
+    answered: Unkept[Moment] = field(default_factory=Moment)
+    """The moment from which its answer is safe in the journal."""
+    closed: Unkept[Moment] = field(default_factory=Moment)
+    """The moment from which its close is safe in the journal."""
+    arguments_bytes: Unkept[int | None] = None
+    """Approximate memory of its arguments, in bytes; None until somebody asks for ``size``."""
+
+    def changes_state_with(self, event: ToolEvent) -> bool:
+        """Return whether the call's next event changes more of its state than its newest text and progress."""
+        return (
+            event.type in ("open", "close")
+            or self.state != OPEN
+            or (event.type == "update" and self.answer is None)
+            or (bool(event.instance) and not self.instance)
+        )
+
+    def apply(self, event: ToolEvent) -> None:
+        """Apply the call's next event. It may be skipped before a later one, unless the call ``changes_state_with``
+        it or it has the newest progress."""
+        if event.seq > self.last_seq:
+            self.last_seq = event.seq
+        if not self.skill:
+            # All that was known of it before was that events of it are gone.
+            self.module, self.skill, self.caller = event.module or self.module, event.skill, event.caller
+        self.last, self.text = None if self.unsolicited else event, event.text
+        if event.type != "gap":  # which the receiver makes itself, of silence
+            self.listed = clock.monotonic()
+        self.instance = self.instance or event.instance
+        if self.state == REQUESTED:
+            self.state, self.request = OPEN, None
+        if self.answer is None and event.type in ("update", "close"):
+            self.answer = event.text
+        if event.type == "progress":
+            self.progress = _plain(event.data) if self.unsolicited else event.data
+        if event.type == "close":
+            self.state, self.outcome, self.closed_utime = CLOSED, event.outcome, event.utime
+            self.result = event.data.get("result")
+            self.cancel, self.progress = None, {}
+
+    @property
+    def position(self) -> tuple[int, str]:
+        """Its position among all calls, oldest first."""
+        return self.number or self.requested_utime, self.call_id
+
+    @property
+    def size(self) -> int:
+        """Approximate memory that it takes, in bytes; the last event of a call of ours repeats its text."""
+        if self.arguments_bytes is None:
+            self.arguments_bytes = _weight(json_text(self.arguments))
+        texts = len(self.text) + len(self.answer or "")
+        result = 0 if self.result is None else _weight(json_text(self.result))
+        leases = sum(_LEASE + len(name) for name in self.resources)
+        return 1000 + 2 * texts + result + self.arguments_bytes + leases + len(self.parent)
+
+    def shorten(self) -> None:
+        """Keep only the beginnings of its texts; readers of its events have the whole texts."""
+        self.text = at_most(self.text, _SHORT_TEXT)
+        self.answer = None if self.answer is None else at_most(self.answer, _SHORT_TEXT)
+
+    def wake(self) -> None:
+        """Wake those who wait for its answer or its close; call it when the events are safe in the journal."""
+        if self.answer is not None:
+            self.answered.set()
+        if self.state == CLOSED:
+            self.closed.set()
+
+    def lingers(self) -> bool:
+        """Return whether it was asked to end more than ``CANCEL_OVERDUE_S`` ago and has not ended."""
+        if self.state == CLOSED or self.cancel is None:
+            return False
+        return clock.monotonic() - self.cancel.since > CANCEL_OVERDUE_S
+
+    def view(self) -> CallView:
+        """The call at this moment, as callers see it."""
+        return CallView(**{name: getattr(self, name) for name in _SEEN})
+
+    @classmethod
+    def from_view(cls, view: CallView) -> CallState:
+        """The state of a call of which nothing is known but what callers see."""
+        return cls(**{name: getattr(view, name) for name in _SEEN})
+
+    def copy(self) -> CallState:
+        """The call as it is now; what becomes of it later does not change the copy."""
+        return copy.copy(self)
+
+    def restore(self, before: CallState) -> None:
+        """Make the call again what it was when ``before`` was copied from it."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(before, each.name))
+
+    def row(self) -> CallRow:
+        """The call as the journal keeps it."""
+        done_with = {"cancel_reason"} if self.cancel is None else None
+        record = _JOURNALLED.dump_json(self, exclude=done_with).decode()
+        return CallRow(self.call_id, self.last_seq, self.state == CLOSED, record)
+
+    @classmethod
+    def from_row(cls, row: CallRow) -> CallState:
+        """The inverse of ``row``. Raises pydantic's ``ValidationError`` for an invalid record."""
+        call = _JOURNALLED.validate_json(row.record)
+        call.last_seq, call.listed = row.last_seq, clock.monotonic()
+        if call.cancel_reason is not None and call.state != CLOSED:
+            call.cancel = Repeat(call.since)
+        call.wake()
+        return call
+
+    @classmethod
+    def from_event(cls, event: ToolEvent) -> CallState:
+        """A call that was begun without the broker, at the first of its events that is known."""
+        call = cls(
+            call_id=event.call_id,
+            skill=event.skill,
+            module=event.module,
+            caller=event.caller,
+            requested_utime=event.utime,
+            missing_open=event.type != "open",
+        )
+        if event.type == "open":
+            call.begin(event)
+        return call
+
+    def begin(self, event: ToolEvent) -> None:
+        """Take over from its ``open`` what it was begun with. What is invalid in the event is left out."""
+        self.parent, self.arguments, self.resources, self.on_loss = opening_of(event.data)
+
+
+_JOURNALLED = TypeAdapter(CallState)
+"""Reads and writes a call as the JSON that the journal keeps of it."""
+
+
+def _weight(json: str) -> int:
+    """Approximate memory of the value of a JSON text, in bytes: short values take more than their text."""
+    return len(json) + 64 * sum(map(json.count, "{[")) + 32 * sum(map(json.count, ",:"))
+
+
+def _plain(data: Mapping[str, Any]) -> dict[str, Any]:
+    plain = ((name, value) for name, value in data.items() if len(name) <= _SHORT_TEXT and _is_short(value))
+    return dict(itertools.islice(plain, _MAX_PLAIN))
+
+
+def _is_short(value: Any) -> bool:
+    return len(value) <= _SHORT_TEXT if isinstance(value, str) else value is None or isinstance(value, int | float)

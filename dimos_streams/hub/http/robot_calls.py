@@ -1,0 +1,149 @@
+"""Calls of robots, whoever asks for them: how they are begun, found and asked for at their bridges."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import replace
+from urllib.parse import quote, urlencode
+
+from fastapi import Response
+from fastapi.responses import JSONResponse
+
+from dimos_streams import clock
+from dimos_streams.bridge.http.call_routes import CallBody, Wait
+from dimos_streams.errors import UnknownCallError
+from dimos_streams.fleet.protocol import RobotName
+from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeReply, BridgeRequest, within
+from dimos_streams.hub.http import hub_kinds
+from dimos_streams.hub.http.refusing import asked, refused
+from dimos_streams.hub.parts import HubParts
+from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
+from dimos_streams.hub.threads import in_thread
+from dimos_streams.serving.problems import MEDIA_TYPE, ProblemError
+from dimos_streams.tool_stream.event import is_call_id, json_text
+
+
+class FleetCallBody(CallBody):
+    """Body of ``POST /calls``."""
+
+    robot: RobotName | None = None
+    """The robot that is to do it. It may be left out where a single one has such a skill, or where the skill's name
+    has the robot's before it: ``r1_turn`` or ``r1/turn``."""
+
+
+async def begin(
+    parts: HubParts, body: FleetCallBody, wait: Wait | None, timeout_s: float, *, model: bool = False
+) -> tuple[str, BridgeReply]:
+    """Begin a call at its robot, for a ``model``, or for somebody with an operator's rights; return the robot, and
+    its bridge's reply. Raises ``ProblemError`` and ``UnknownSkillError``."""
+    asked_at = clock.steady()
+    with refused():
+        async with within(ORDER_WAITS_S):
+            robot, skill = await _meant(parts, body)
+    path = "/calls" if wait is None else f"/calls?{urlencode({'wait': wait, 'timeout_s': timeout_s})}"
+    request = BridgeRequest(
+        robot,
+        "POST",
+        path,
+        body.model_dump(mode="json", exclude={"robot"}, exclude_none=True) | {"skill": skill},
+        asked_by=body.caller,
+        role="model" if model else "operator",
+        key=_key(body, path),
+        lease_wait_s=body.lease_wait_s,
+        timeout_s=None if wait is None else timeout_s,
+        asked_at=asked_at,
+    )
+    reply = await asked(parts, request)
+    call_id = reply.body.get("call_id") if isinstance(reply.body, dict) else None
+    if isinstance(call_id, str):
+        parts.begun[call_id] = robot
+    return robot, reply
+
+
+async def find(parts: HubParts, call_id: str, robot: str | None, *, for_order: bool = False) -> RobotCallRow:
+    """A call of which events have come; an order waits for nobody who only looks.
+
+    Raises ``UnknownCallError`` and ``ProblemError``.
+    """
+    if not is_call_id(call_id):
+        raise UnknownCallError(call_id)
+    threads = parts.threads.orders if for_order else parts.threads.pages
+    with refused():
+        async with within(ORDER_WAITS_S):
+            rows = await in_thread(threads, parts.storage.calls.find, call_id)
+    rows = [row for row in rows if robot in (None, row.robot)]
+    if not rows:
+        raise UnknownCallError(call_id)
+    if len(rows) > 1:
+        names = ", ".join(row.robot for row in rows)
+        raise ProblemError(
+            hub_kinds.ROBOT_NEEDED, f"several robots have a call {call_id!r}: add ?robot=, one of {names}"
+        )
+    return rows[0]
+
+
+async def robot_of_call(parts: HubParts, call_id: str) -> str:
+    """The robot of a call, also of one that was begun here and of which no event has come yet. Raises as ``find``."""
+    try:
+        return (await find(parts, call_id, None, for_order=True)).robot
+    except UnknownCallError:
+        if call_id not in parts.begun:
+            raise
+        return parts.begun[call_id]
+
+
+async def ask_for(parts: HubParts, call_id: str) -> BridgeReply:
+    """The state of a call that was begun here, as its robot's bridge says it. Raises ``ProblemError``."""
+    robot = parts.begun[call_id]
+    reply = await asked(parts, BridgeRequest(robot, "GET", f"/calls/{quote(call_id, safe='')}", role="model"))
+    body = reply.body | {"robot": robot} if reply.status == 200 and isinstance(reply.body, dict) else reply.body
+    return replace(reply, body=body, headers={})
+
+
+async def first_event(parts: HubParts, robot: str, reply: BridgeReply, next_event: int) -> int:
+    """A number that is not behind the first event of a call with an idempotency key that a bridge says it has: it may
+    have begun before ``next_event``, which is what is known if the database does not say."""
+    call_id = reply.body.get("call_id") if isinstance(reply.body, dict) else None
+    if not (isinstance(call_id, str) and is_call_id(call_id)):
+        return next_event
+    try:
+        rows = await in_thread(parts.threads.orders, parts.storage.calls.find, call_id)
+    except (StorageUnavailableError, WrongSchemaError):
+        return next_event  # the call has begun all the same, and what it says from now on can be read
+    return min([next_event, *(row.first_seq for row in rows if row.robot == robot)])
+
+
+def as_response(reply: BridgeReply) -> Response:
+    """Turn a bridge's answer into the hub's own."""
+    if reply.body is None and reply.status in (204, 205):
+        return Response(status_code=reply.status, headers=reply.headers)
+    media_type = MEDIA_TYPE if reply.status >= 400 else "application/json"
+    return JSONResponse(reply.body, reply.status, headers=reply.headers, media_type=media_type)
+
+
+async def _meant(parts: HubParts, body: FleetCallBody) -> tuple[str, str]:
+    """The robot that a call is for, and its skill. Raises ``ProblemError`` and ``UnknownSkillError``."""
+    if body.robot is not None:
+        return body.robot, body.skill
+    with refused():
+        if body.agent is not None:
+            found = [(robot, body.skill) for robot in (await parts.robots.all()).values()]
+        else:
+            found = await parts.robots.meant(body.skill)
+    # Whether another one is connected changes from one moment to the next: no robot moves because one has left.
+    if len(found) == 1:
+        return found[0][0].name, found[0][1]
+    names = ", ".join(sorted(robot.name for robot, _ in found)[:50]) or "none is known"
+    raise ProblemError(
+        hub_kinds.ROBOT_NEEDED, f"{body.skill!r} could be meant for several robots: give `robot`, one of {names}"
+    )
+
+
+def _key(body: FleetCallBody, path: str) -> str | None:
+    """The key of a command, the same for requests with one idempotency key that wait in the same way. Requests that
+    wait otherwise are other commands, which the bridge finds to be about one call. None without an idempotency
+    key."""
+    if body.idempotency_key is None:
+        return None
+    what = [body.caller, body.idempotency_key, path, body.lease_wait_s, body.on_duplicate]
+    return hashlib.sha256(json_text(what).encode()).hexdigest()

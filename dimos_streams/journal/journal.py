@@ -1,0 +1,296 @@
+"""The journal: every event at its offset, in SQLite, so that readers and the broker survive a restart."""
+
+from __future__ import annotations
+
+import logging
+import sqlite3
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from dimos_streams import clock
+from dimos_streams.journal import tables
+from dimos_streams.journal.checkpoint import Checkpoint
+from dimos_streams.journal.entry import EncodedEntry
+from dimos_streams.journal.query import Asked
+from dimos_streams.journal.storage import JournalStorage
+from dimos_streams.journal.tables import CallRow, Identity
+from dimos_streams.tool_stream.event import ToolEvent
+
+_logger = logging.getLogger(__name__)
+
+FoundT = TypeVar("FoundT")
+
+JOURNAL_FILE = "journal.sqlite"
+"""The name, in a run's directory, of the file of its bridge's journal, unless the bridge is given another."""
+_MEMORY_BYTES = 32 * 1024 * 1024
+"""Maximum size of a journal that is in memory instead of a file, in bytes."""
+_FEW = 8
+"""Maximum number of events that are kept in the tail first; for more, a commit costs less for each."""
+_SET_S = 5.0
+"""Change of the wall clock against the steady one, in seconds, from which on it was set."""
+_TRIM_EVERY = 512
+_TRIM_STEP = 1024
+_CHECKPOINTS = 3
+"""Maximum number of checkpoints in a row, each shorter than the one before, until nothing is written during one."""
+_LONG_LOG = 1024
+"""Pages of the log from which on a checkpoint is repeated at once; a shorter log may wait for the next time."""
+
+InThread = Callable[[Callable[[], None]], Awaitable[None]]
+"""Runs a function in another thread; done when that has returned."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JournalLimits:
+    """Bounds of a journal. It is trimmed from its beginning, a bounded step at a time."""
+
+    events: int = 200_000
+    age_s: float = 86_400.0
+    """Maximum age of an event, in seconds."""
+    bytes: int = 256 * 1024 * 1024
+    closed_calls: int = 2_000
+    """Maximum number of closed calls whose state is kept beside the events. The ledger has the newest 1,000 of them
+    in memory and looks the others up here."""
+
+
+class Journal:
+    """Events by offset 1, 2, 3 …, in a file or (``path`` None) in memory. Use from one thread.
+
+    Beside a file that was moved aside, offsets begin far behind those of the old one.
+
+    It is called on the event loop: a batch costs 20 µs and 7 µs per event, less than a hop to a thread and back.
+    What waits for the disk, the checkpoint of the write-ahead log, is done in a thread.
+
+    No method raises because of the disk: ``JournalStorage`` goes on in memory when a file fails, and ``state`` says
+    why.
+
+    ``identity`` is another one where an offset may mean another event: in each new file, and in memory after a file,
+    since what is at the same offsets of that file later is not known.
+    """
+
+    def __init__(self, path: Path | None = None, limits: JournalLimits | None = None) -> None:
+        self.limits = limits or JournalLimits()
+        self.storage = JournalStorage(path)
+        self._since_trim = 0
+        self._ahead_s = 0.0
+        """The time, in seconds, by which the wall clock is ahead of the steady one."""
+        self._undated, self._undated_until = 0, 0.0
+        """The newest offset when the clock was last set, and the time on ``clock.steady`` until which all events up
+        to it are kept."""
+        self._checkpointed = (0, 0)
+        """The number of the file that was last checkpointed as a whole, and how much had been written to it."""
+
+    @property
+    def path(self) -> Path | None:
+        """The file; None while memory is used."""
+        return self.storage.path
+
+    @property
+    def state(self) -> str:
+        """See ``JournalStorage.state``."""
+        return self.storage.state
+
+    @property
+    def is_anothers(self) -> bool:
+        """True if another process writes the file that was asked for: nothing beside it is ours either."""
+        return self.storage.tail.is_anothers
+
+    @property
+    def files(self) -> int:
+        """The number of times that a file was opened; another number means another file, even of the same path."""
+        return self.storage.files
+
+    @property
+    def identity(self) -> Identity:
+        """The identity of the journal, from ``open`` on."""
+        return self.storage.identity
+
+    @property
+    def resumed_at(self) -> int:
+        """The newest offset that it had when it was opened."""
+        return self.storage.resumed_at
+
+    @property
+    def first_offset(self) -> int:
+        """The oldest offset that is kept; ``last_offset + 1`` if none is."""
+        return self.storage.first
+
+    @property
+    def last_offset(self) -> int:
+        """The newest offset, 0 before the first event."""
+        return self.storage.last
+
+    def open(self) -> None:
+        """Open or create the file, or fall back to memory."""
+        self._ahead_s = clock.utime() / 1e6 - clock.steady()
+        self.storage.open()
+
+    def close(self) -> None:
+        """Write everything to the disk and let go of the file. Twice is fine."""
+        self.storage.close()
+
+    def look_for_file(self) -> None:
+        """See ``JournalStorage.look_for_file``."""
+        self.storage.look_for_file()
+
+    def come_back(self) -> bool:
+        """See ``JournalStorage.come_back``."""
+        return self.storage.come_back()
+
+    def rename(self, begin: int) -> None:
+        """Give the journal a new identity from an offset on: other events are known at these offsets of the old one.
+        That is so where a power cut has taken the end of a file, or where a copy of it was put back."""
+        self.storage.rename(begin)
+
+    def append(self, events: Sequence[ToolEvent], calls: Sequence[CallRow] = ()) -> list[EncodedEntry]:
+        """Give the events their offsets and keep them, and what is new of their calls, in one transaction."""
+        if not events and not calls:
+            return []
+        entries = self._entries(events)
+        rows = tables.rows_of(entries, events)
+        try:
+            tables.write(self.storage.database, rows, calls)
+        except sqlite3.Error as error:
+            self.storage.fall_back(error)
+            tables.write(self.storage.database, rows, calls)
+        self.storage.last += len(entries)
+        self._grow(len(entries) + len(calls))
+        return entries
+
+    def keep(self, events: Sequence[ToolEvent]) -> list[EncodedEntry]:
+        """Give the events their offsets and make them safe, as ``append`` does. Readers may have them at once; call
+        ``commit_tail`` once they do."""
+        self.commit_tail()
+        storage = self.storage
+        if not storage.tail.is_open or not 0 < len(events) <= _FEW or storage.last < storage.first:
+            return self.append(events)
+        entries = self._entries(events)
+        if not storage.tail.keep(storage.identity.journal_id, tables.rows_of(entries, events)):
+            return self.append(events)
+        storage.last += len(entries)
+        self._since_trim += len(entries)
+        return entries
+
+    @property
+    def is_uncommitted(self) -> bool:
+        """True if the database lacks what only the tail has."""
+        return bool(self.storage.tail.uncommitted)
+
+    def commit_tail(self) -> None:
+        """Have the database take in what only the tail has. Twice is fine, and after ``close``."""
+        self.storage.commit_tail()
+        self._grow(0)
+
+    def read(self, query: Asked[FoundT], limit: int, max_bytes: int) -> FoundT:
+        """See ``Asked.run``. Only for callers that may hold up the loop; readers go through ``JournalPages``."""
+        try:
+            return query.run(self.storage.database, self.first_offset, self.last_offset, limit, max_bytes)
+        except sqlite3.Error as error:
+            self.storage.fall_back(error)
+            return query.nothing(self.first_offset)
+
+    def call(self, call_id: str) -> CallRow | None:
+        """The row of one call, None for an unknown one."""
+        return self.storage.ask(lambda db: tables.call_row(db, call_id), None)
+
+    def calls(self, closed: int) -> list[CallRow]:
+        """The rows of all open calls and of the newest ``closed`` ones, oldest first, for a broker that starts again.
+
+        The seq of an open call is that of its newest event.
+        """
+        rows: list[CallRow] = self.storage.ask(lambda db: tables.call_rows(db, closed), [])
+        seqs: dict[str, int] = {}
+        if any(not row.closed for row in rows):
+            seqs = self.storage.ask(tables.newest_seqs, {})
+        return [row._replace(last_seq=max(row.last_seq, seqs.get(row.call_id, 0))) for row in rows]
+
+    def notes(self, prefix: str) -> dict[str, str]:
+        """The notes beside the events whose names begin with ``prefix``."""
+        return {name: value for name, value in self.storage.notes.items() if name.startswith(prefix)}
+
+    def note(self, name: str, value: str | None) -> None:
+        """Keep a text beside the events, in place of the one of that name; None removes it. The caller must bound how
+        much it notes, because all notes are in memory too."""
+        if value is None:
+            self.storage.notes.pop(name, None)
+        else:
+            self.storage.notes[name] = value
+        self.storage.ask(lambda db: tables.set_note(db, name, value), None)
+
+    def trim(self) -> None:
+        """Drop what is beyond the limits, at most a step of it."""
+        self._since_trim = 0
+        self.storage.ask(self._trim, None)
+
+    async def checkpoint(self, in_thread: InThread) -> None:
+        """Move the write-ahead log into the file. What waits for the disk is done ``in_thread``."""
+        storage = self.storage
+        for _ in range(_CHECKPOINTS):
+            path, db = storage.path, storage.db
+            if (
+                path is None
+                or storage.home is not None
+                or db is None
+                or self._checkpointed == (storage.files, db.total_changes)
+            ):
+                return
+            checkpoint = Checkpoint(path, db)
+            try:
+                checkpoint.begin()
+                await in_thread(checkpoint.copy)
+                if storage.db is not db:
+                    return
+                if checkpoint.finish():
+                    self._checkpointed = storage.files, db.total_changes
+                elif checkpoint.pages < _LONG_LOG:
+                    return
+            except sqlite3.Error as error:  # what it means for events shows at the next append
+                _logger.warning("the journal %s can't be checkpointed: %s", path, error)
+                return
+            finally:
+                checkpoint.close()
+
+    def size(self) -> int:
+        """Bytes in use."""
+        return self.storage.ask(tables.size, 0)
+
+    def _entries(self, events: Sequence[ToolEvent]) -> list[EncodedEntry]:
+        return [EncodedEntry.of(offset, event) for offset, event in enumerate(events, start=self.storage.last + 1)]
+
+    def _grow(self, rows: int) -> None:
+        """Note that the database has more rows, and trim it now and then."""
+        self._since_trim += rows
+        if self._since_trim >= _TRIM_EVERY:
+            self.trim()
+
+    def _trim(self, db: sqlite3.Connection) -> None:
+        cut = self._cut(db)
+        if cut >= self.storage.first:
+            tables.drop_events(db, cut)
+            self.storage.first = cut + 1
+        tables.drop_closed_calls(db, self.limits.closed_calls)
+
+    def _cut(self, db: sqlite3.Connection) -> int:
+        """The last offset that must go now, below ``first_offset`` if none must. The newest one stays."""
+        storage = self.storage
+        step = storage.first + _TRIM_STEP - 1
+        by_count = storage.last - self.limits.events
+        most = (
+            self.limits.bytes
+            if storage.home is None or storage.path is not None
+            else min(self.limits.bytes, _MEMORY_BYTES)
+        )
+        by_size = step if tables.size(db) > most else 0
+        return min(max(by_count, by_size, self._aged(db, step)), step, storage.last - 1)
+
+    def _aged(self, db: sqlite3.Connection, upto: int) -> int:
+        """The newest offset, not beyond ``upto``, of an event that is too old; 0 for none. What came before the clock
+        was set may be of any age, and counts as of that moment."""
+        now, utime = clock.steady(), clock.utime()
+        if abs((utime / 1e6 - now) - self._ahead_s) > _SET_S:
+            self._ahead_s = utime / 1e6 - now
+            self._undated, self._undated_until = self.storage.last, now + self.limits.age_s
+        if self.storage.first <= self._undated and now < self._undated_until:
+            return 0
+        return tables.last_between(db, clock.KNOWN_FROM_US, utime - int(self.limits.age_s * 1e6), upto)

@@ -1,0 +1,21 @@
+"""The names by which operators' tools call, and those of the agents' skills that they call.
+
+The skills are those of ``agent/operator_skills.py``, all with ``audience="operator"``; of a namespaced
+agent they are called ``robot1_pause`` and so on. Where a successor of the agent would not know of an order, its
+result has ``unkept``, the reason. What can't be done fails with a ``SkillError`` that says why.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+REPORT: Final = "report"
+SAY: Final = "say"
+APPROVALS: Final = "approvals"
+DECISION: Final = "an operator's decision"
+"""The words with which notes of a conversation name an operator's decision that it waits for."""
+MONITOR: Final = "monitor"
+"""Caller of the monitor's ``report`` calls, which tools do not show among calls."""
+OPERATOR, CLI, HTTP = "operator", "cli", "http"
+"""The callers of what the monitor's clients order, of the command line's calls, and of requests that name nobody."""
+OWN_CALLERS = frozenset({MONITOR, OPERATOR, CLI, HTTP})

@@ -1,0 +1,1 @@
+"""The settings of a replay beside those of the recorded run."""

@@ -1,0 +1,1 @@
+"""HTTP as bridges, fleet hubs and viewed recordings serve it alike: the server, strict routes, problems, events."""

@@ -1,0 +1,60 @@
+"""The check whether a call may begin here, by its arguments, its skill, its caller, and what runs already."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.errors import CallRejectedError, MessageError, UnknownSkillError
+from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.skill import OnLoss, SkillSpec
+from dimos_streams.tool_stream.arguments.schemas import check_size
+from dimos_streams.tool_stream.audience import refusal
+from dimos_streams.tool_stream.event import CALLS, arguments_object, on_loss_of
+from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
+from dimos_streams.tool_stream.hosting.settings_change import SET
+
+MAX_SHOWN = 120
+"""Maximum characters of an argument in texts about a call."""
+_MAX_OPEN = 1000
+"""Maximum number of calls that a module runs at a time; more are rejected."""
+
+
+def read_call(message: SkillCall) -> tuple[dict[str, Any], OnLoss | None]:
+    """Return the arguments of a call and its ``on_loss``. Raises ``CallRejectedError`` if they are invalid."""
+    try:
+        return arguments_object(message.arguments_json, CALLS, SkillCall.msg_name), on_loss_of(message, CALLS)
+    except MessageError as error:
+        given = f"arguments_json is {shortened(repr(message.arguments_json), MAX_SHOWN)}"
+        raise CallRejectedError(
+            f"{error} ({given}; valid: a JSON object by the names of the skill's parameters, or nothing)"
+        ) from error
+
+
+def admitted(
+    hosted: HostedModule, message: SkillCall, arguments: Mapping[str, Any], size: int
+) -> tuple[SkillSpec, dict[str, Any]]:
+    """Return the skill that is called, and its arguments. Raises ``SkillError`` for a call that can't begin."""
+    spec = hosted.skills.get(message.skill)
+    check_size(message.skill, size)
+    if spec is None:
+        raise UnknownSkillError(message.skill, set(hosted.skills) - {SET})
+    _check_audience(spec, message)
+    checked = spec.validate(arguments)
+    if len(hosted.calls) >= _MAX_OPEN:
+        raise CallRejectedError(f"module {message.module!r} runs {_MAX_OPEN} calls already")
+    if spec.policy.moves and hosted.loss.runaway:
+        raise CallRejectedError(
+            f"module {message.module!r} can't move the robot: its call {hosted.loss.runaway} does not end"
+            f"{hosted.loss.consequence}"
+        )
+    return spec, checked
+
+
+def _check_audience(spec: SkillSpec, message: SkillCall) -> None:
+    """Raise ``SkillError`` if the skill is not for its caller. The bridge checks this too, but calls may come from
+    elsewhere."""
+    why = refusal(message.skill, spec.policy.audience, caller=message.caller, parent=message.parent)
+    if why:
+        raise CallRejectedError(why)

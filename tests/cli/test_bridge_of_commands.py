@@ -1,0 +1,61 @@
+"""Which bridge a command asks that names none: never that of somebody else without a word."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.cli.bridge_client.connection import find_bridge
+from dimos_streams.cli.bridge_client.robot_orders import receivers
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
+from dimos_streams.common.process.loopback import BRIDGE_PORT
+from dimos_streams.errors import UserError
+from dimos_streams.runtime import registry
+from tests.runtime.test_registry import living_record
+
+
+@pytest.fixture(autouse=True)
+def own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
+
+
+@pytest.mark.parametrize("named", [False, True])
+@pytest.mark.parametrize(
+    ("bridge_on", "words"),
+    [
+        ("", "has no bridge that could be asked$"),
+        ("brain-side", "has no bridge that could be asked: it is on machine 'brain-side'; .* --url"),
+    ],
+    ids=["no bridge", "on another machine"],
+)
+def test_a_living_run_without_a_bridge_is_never_taken_for_another_at_the_usual_port(
+    bridge_on: str, words: str, named: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    record = living_record().model_copy(update={"port": None, "bridge": None, "bridge_on": bridge_on})
+    registry.write(record)
+    with pytest.raises(UserError, match=f"^run {record.run_id} {words}"):
+        find_bridge(BridgeChoice(run=record.run_id if named else None))
+    assert find_bridge(BridgeChoice(port=9)).url == "http://127.0.0.1:9"
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("bridge_on", ["", "brain-side"])
+def test_a_newer_run_without_a_bridge_is_passed_over_with_a_word_unless_it_is_a_part(
+    bridge_on: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    old = living_record().model_copy(update={"port": 9})
+    registry.write(old)
+    new = living_record().model_copy(update={"port": None, "bridge_on": bridge_on})
+    registry.write(new)
+    assert find_bridge(BridgeChoice()).url == "http://127.0.0.1:9"
+    said = f"run {new.run_id} is newer and has no bridge: {old.run_id} is asked\n"
+    assert capsys.readouterr().err == ("" if bridge_on else said)
+
+
+def test_where_no_run_lives_it_is_said_which_bridge_is_asked(capsys: pytest.CaptureFixture[str]) -> None:
+    usual = f"http://127.0.0.1:{BRIDGE_PORT}"
+    said = f"no run of yours lives: whatever bridge answers at {usual} is asked\n"
+    assert (find_bridge(BridgeChoice()).url, capsys.readouterr().err) == (usual, said)
+    assert ([each.name for each in receivers(BridgeChoice())], capsys.readouterr().err) == ([usual], said)
+    assert (find_bridge(BridgeChoice(port=BRIDGE_PORT)).url, capsys.readouterr().err) == (usual, "")

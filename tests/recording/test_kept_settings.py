@@ -1,0 +1,79 @@
+"""What an operator has set lasts over a module's restart in a replay, too, and from before the beginning of a log."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.blueprint.classes import instantiate
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.clock import run_virtual
+from dimos_streams.module import Services
+from dimos_streams.recording.metadata import describe
+from dimos_streams.recording.recorder import RecordingOptions, recording
+from dimos_streams.regression.replay import ReplayOptions, replay
+from dimos_streams.runtime.in_process import InProcessRun
+from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.plan import context_for, plan_run
+from dimos_streams.tool_stream.hosting.settings_change import as_assignments, restore_settings
+from tests.recording.logs import raw, read_log, write_log
+
+_OPTIONS = RunOptions(bus_url="memq://", seed=7)
+_LATER_US = 2_500_000
+_BRIDGE = ModuleSpec(name="bridge", type="dimos_streams.bridge.module:Bridge")
+_PICKER = ModuleSpec(name="picker", type="tests.recording.modules:Picker")
+_ROBOT = Blueprint(name="robot", modules={"bridge": _BRIDGE, "picker": _PICKER})
+
+
+@pytest.fixture
+def log(tmp_path: Path) -> Path:
+    """A log of a module whose gain is set, and which an operator then restarts."""
+    metadata = describe(blueprint=_ROBOT.model_dump(mode="json"), seed=7, mode="virtual")
+    options = RecordingOptions(path=tmp_path / "a.lcmlog", metadata=metadata)
+
+    async def mission() -> None:
+        run = InProcessRun(_ROBOT.without("picker"), _OPTIONS, attach=[lambda bus: recording(bus, options)])
+        await run.start()
+        broker = run.gateway
+        assert isinstance(broker, Broker)
+        assert await life(run, broker, {}, "picker.gain=0.9") == {"gain": 0.9}
+        await life(run, broker, {"gain": 0.9}, "")
+        await run.stop()
+
+    async def life(run: InProcessRun, broker: Broker, kept: dict[str, float], assignment: str) -> dict[str, float]:
+        host = ModuleHost(run.bus)
+        plan = next(plan for plan in plan_run(_ROBOT) if plan.spec.name == "picker")
+        module = instantiate(plan.spec, context_for(_OPTIONS, Services(), plan))
+        restore_settings(module, as_assignments(kept))
+        await host.start(module, plan.topics)
+        await asyncio.sleep(1.0)
+        if assignment:
+            await broker.settings.change([assignment], "operator")
+        await broker.call("pick", {}, caller="test")
+        await asyncio.sleep(1.0)
+        await host.stop("an operator restarts it")
+        await asyncio.sleep(0.2)
+        return dict(module.live_values)
+
+    run_virtual(mission())
+    return options.path
+
+
+@pytest.mark.feature("K4")
+def test_what_was_set_holds_after_a_restart(log: Path) -> None:
+    report = replay(log, ReplayOptions(modules=("picker",)))
+    assert report.passed, "\n".join(report.lines())
+    assert report.calls == 4, "the check, the change, and one in each life"
+
+
+@pytest.mark.feature("K4")
+def test_what_was_set_before_a_part_of_a_log_holds_in_it(log: Path, tmp_path: Path) -> None:
+    events = raw(read_log(log))
+    rest = [events[0], *(event for event in events if event[0] >= events[1][0] + _LATER_US)]
+    report = replay(write_log(tmp_path / "b.lcmlog", rest), ReplayOptions(modules=("picker",)))
+    assert report.passed, "\n".join(report.lines())
+    assert report.calls == 1
