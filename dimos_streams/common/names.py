@@ -19,12 +19,14 @@ _SIGNS = "._-/:@+"
 NAME_RULE = f"valid: 1 to {MAX_NAME} letters of ASCII, digits and {_SIGNS}"
 SKILL_NAME_RULE = f"valid: 1 to {MAX_NAME} letters of ASCII, digits, _ and -"
 _READABLE_RULE = f"valid: at most {MAX_NAME} printable characters"
+KEY_RULE = f"valid: 1 to {MAX_NAME} printable characters"
 PARAMETER_RULE = f"valid: 1 to {MAX_NAME} printable characters without blanks"
 
 MODULE_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 """The form of a module's name inside its namespace: small letters, digits and single underscores, beginning with a
 letter."""
 
+_REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _SHOWN = 60
 """Maximum length of what is no name in an error, in characters."""
 _HASH = 6
@@ -38,6 +40,17 @@ _SKILL = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
 def is_name(text: str) -> bool:
     """Return whether a text may name a module, a caller or a skill that is asked for."""
     return _NAME.fullmatch(text) is not None
+
+
+def taken_for(name: str) -> str:
+    """The name that people would take a name for: in small letters, and without signs at its ends."""
+    return name.lower().strip(_SIGNS)
+
+
+def is_key(text: str) -> bool:
+    """Return whether a text may be an idempotency key. Halves of characters, which no text can have, are all read as
+    one character, so that keys with them would be one."""
+    return 0 < len(text) <= MAX_NAME and text.isprintable() and _REPLACEMENT not in text
 
 
 def fault_of_names(names: Iterable[str]) -> str:

@@ -21,7 +21,7 @@ from urllib.parse import urlsplit
 
 import h11
 
-from dimos_streams.common.http.bearer import has_token
+from dimos_streams.common.http.bearer import authorization_in, has_token
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.listening import listening_socket
 from dimos_streams.common.process.loopback import is_loopback
@@ -170,6 +170,7 @@ class ViewerDoor:
                     if not data.endswith(_HEAD_END):  # what follows is forwarded frame by frame
                         return data, (400, "a viewer waits for the answer before it says more")
                     headers = {name.decode().lower(): value.decode("latin-1") for name, value in event.headers}
+                    headers["authorization"] = authorization_in(event.headers)
                     return data, self._rules.refusal(event.target.decode("latin-1"), headers)
         raise ConnectionError("the viewer left before it had said what it wants")
 

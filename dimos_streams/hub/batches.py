@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from dimos_streams.common.names import fault_of_names
+from dimos_streams.common.names import NAME_RULE, fault_of_names, is_name
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.fleet.batches import Batch, ShippedEvent, ShippedGap
 from dimos_streams.hub.storage.rows import BatchEntry, RobotBatch
 from dimos_streams.tool_stream.event import CALL_ID_RULE, ToolEvent, is_call_id, json_text
 
 _NAMES = frozenset({"utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data"})
+_SHOWN = 60
+"""Maximum length of what is no name in the gap that takes its event's place, in characters."""
 
 
 class NoEventError(DimosStreamsError):
@@ -20,7 +22,11 @@ class NoEventError(DimosStreamsError):
 
 
 def robot_batch(robot: str, batch: Batch) -> RobotBatch:
-    """Return a robot's batch as it is to be stored, each event checked. Raises ``NoEventError``."""
+    """Return a robot's batch as it is to be stored, each event checked. Raises ``NoEventError``.
+
+    A gap takes the place of an event in a name that nobody can have: a robot's bus may bring any number of those, and
+    one that is refused holds up what comes behind it.
+    """
     entries = (_gap(each) if isinstance(each, ShippedGap) else _event(each) for each in batch.entries)
     return RobotBatch(robot, batch.journal, tuple(entries))
 
@@ -37,6 +43,9 @@ def _event(shipped: ShippedEvent) -> BatchEntry:
         raise NoEventError(shipped.offset, f"call_id {event.call_id[:50]!r} can be no call's; {CALL_ID_RULE}")
     if fault := fault_of_names((event.module, event.skill, event.caller)):
         raise NoEventError(shipped.offset, fault)
+    if (nobody := next(filter(_is_nobodys, (event.module, event.skill, event.caller)), None)) is not None:
+        why = f"an event is left out: a name in it is {ascii(nobody)[:_SHOWN]}; {NAME_RULE}"
+        return _gap(ShippedGap(offset=shipped.offset, to_offset=shipped.offset, gap=why))
     if event.type == "gap" and not _is_of_call(event):
         raise NoEventError(
             shipped.offset,
@@ -52,6 +61,11 @@ def _event(shipped: ShippedEvent) -> BatchEntry:
         json_text(fields),
         fields,
     )
+
+
+def _is_nobodys(name: str) -> bool:
+    """Return whether a name in an event can be nobody's; the empty one is nobody's on purpose."""
+    return name != "" and not is_name(name)
 
 
 def _is_of_call(gap: ToolEvent) -> bool:

@@ -141,7 +141,7 @@ class FleetRobot:
             open_calls=self.open_calls,
             modules=report.modules if report else 0,
             skills=len(self.skills),
-            robots=report.robots if report else (),
+            robots=tuple(filter(is_name, report.robots)) if report else (),
             version=self.row.version,
             to_come=max(0, report.last_offset - (self.row.acknowledged or 0)) if report else None,
         )

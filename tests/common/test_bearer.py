@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.common.http.bearer import (
+    authorization_in,
     bearer_headers,
     bearer_token,
     has_token,
@@ -16,6 +17,8 @@ from dimos_streams.common.http.bearer import (
     without_token,
 )
 from dimos_streams.common.secrets import know, redacted
+
+HEADERS = [(b"authorization", b"Bearer t0ken"), (b"Authorization", b"Bearer x"), (b"host", b"localhost")]
 
 
 def test_a_token_that_was_sent_is_found() -> None:
@@ -48,6 +51,22 @@ def test_the_query_counts_only_where_the_header_names_no_token() -> None:
     assert not has_token("t0ken", "Bearer", "token=t0ken")
     assert not has_token("t0ken", "Bearer \xff", "")
     assert not has_token("t0ken", "", "")
+
+
+@pytest.mark.parametrize(
+    "query", ["token=t0ken&token=x", "token=x&token=t0ken", "token=t0ken&token", "token=t0ken&tok%65n="]
+)
+def test_a_token_is_given_once_in_a_query(query: str) -> None:
+    assert not has_token("t0ken", "", query)
+
+
+def test_a_header_that_comes_twice_has_no_token() -> None:
+    right, wrong, other = ((name, value) for name, value in HEADERS)
+    assert has_token("t0ken", authorization_in([other, right]), "")
+    assert authorization_in([other]) == ""
+    for twice in ([right, wrong], [wrong, right], [right, right]):
+        assert not has_token("t0ken", authorization_in([other, *twice]), "token=t0ken")
+        assert not bearer_token(authorization_in(twice))
 
 
 def in_subprotocol(token: str) -> str:

@@ -31,6 +31,14 @@ from tests.hub.test_shipping import problem
         {"headers": {"Location": "//elsewhere/"}},
         {"headers": {"Link": '<http://elsewhere/>; rel="next"'}},
         {"headers": {"Location": "/\u0100"}},
+        {"status": 201, "headers": {"Location": "/calls/../../robots/robot1/calls"}},
+        {"status": 201, "headers": {"Location": "/calls/%2e%2E"}},
+        {"status": 201, "headers": {"Location": "/calls/c1%2F..%2F..%2Frobots"}},
+        {"status": 201, "headers": {"Location": "/calls/c1?x=1"}},
+        {"status": 201, "headers": {"Location": "/calls/c1/cancel"}},
+        {"status": 201, "headers": {"Location": "/robots/robot1/calls"}},
+        {"headers": {"Link": '</calls/../robots/robot1/calls>; rel="next"'}},
+        {"headers": {"Link": '</robots/robot1/calls?limit=1>; rel="next"'}},
     ],
 )
 def test_a_robot_can_not_speak_for_the_hub(answer: dict[str, Any]) -> None:
@@ -38,6 +46,18 @@ def test_a_robot_can_not_speak_for_the_hub(answer: dict[str, Any]) -> None:
     with pytest.raises(ProblemError, match="robot 'r1' has answered with what a hub does not pass on") as caught:
         relayed("r1", BridgeReply(**given))
     assert caught.value.status_code == 502
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Location": "/calls/c1:a.b~2-3"},
+        {"Location": "/calls/a%3Ab", "Link": '</tool_streams?from=9>; rel="events"'},
+        {"Link": '</calls?limit=1&before=7-a>; rel="next"'},
+    ],
+)
+def test_what_a_bridge_gives_leads_to_it(headers: dict[str, str]) -> None:
+    assert relayed("r1", BridgeReply(201, None, headers)).headers == headers
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,13 @@ class AnsweringRobot:
                 if self.late:
                     self.robot.answer(self.hub, command["id"], 504, {"detail": "too late"}, outcome="expired")
                 elif not self.mute:
-                    self.robot.answer(self.hub, command["id"], status, body, headers={"Link": '</x>; rel="events"'})
+                    self.robot.answer(
+                        self.hub,
+                        command["id"],
+                        status,
+                        body,
+                        headers={"Link": '</tool_streams?from=7>; rel="events"'},
+                    )
                 self.took.release()
 
     def start(self) -> None:

@@ -12,9 +12,11 @@ from typing import Any
 import pytest
 import requests
 
-from dimos_streams.fleet.batches import encoded_event
+from dimos_streams.common.text import parse_json
+from dimos_streams.fleet.batches import Batch, ShippedEvent, encoded_event
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES, MAX_BATCH_BYTES, MAX_REPORT_BYTES
-from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME
+from dimos_streams.hub.batches import robot_batch
+from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME, ToolEvent, json_text
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
 from tests.hub.test_shipping import problem
 
@@ -80,6 +82,32 @@ def test_a_gap_of_a_call_as_its_bridge_has_journalled_it_is_an_event_like_others
 
 
 @pytest.mark.feature("H2")
+@pytest.mark.parametrize(
+    "changed",
+    [{"caller": "cli "}, {"module": "a b"}, {"module": "dr\u0456ve"}, {"skill": "\u0442urn"}, {"caller": "\ud800"}],
+)
+def test_an_event_in_a_name_that_nobody_can_have_is_left_out_and_holds_nothing_up(changed: dict[str, str]) -> None:
+    fields = parse_json(json.dumps({**json.loads(event(2)), **changed}))
+    sound = [ShippedEvent(offset=n, event=json.loads(event(n))) for n in (1, 3)]
+    odd = ShippedEvent(offset=2, event=fields)
+    batch = Batch(version="", sent_utime=0, journal="journal-1", entries=[sound[0], odd, sound[1]])
+    first, left_out, last = robot_batch("r1", batch).entries
+    assert [first.body, last.body] == [json_text(each.event) for each in sound]
+    assert (left_out.first, left_out.last, left_out.type) == (2, 2, "gap")
+    served = ToolEvent.from_dict(json.loads(left_out.body))
+    assert (served.module, served.skill, served.caller, served.call_id) == ("", "", "", "")
+    assert "an event is left out: a name in it is " in served.text
+    assert served.text.isascii()
+
+
+@pytest.mark.feature("H2")
+def test_parts_of_a_robot_are_shown_by_names_only(hub_and_robot: tuple[ServedHub, Robot]) -> None:
+    hub, robot = hub_and_robot
+    assert robot.report(hub, robots=["left", "left ", "l\u0435ft", ""]).status_code == 200
+    assert [each["robots"] for each in hub.get("/robots").json()] == [["left"]]
+
+
+@pytest.mark.feature("H2")
 @pytest.mark.parametrize("value", [True, "1", 1.0, -1, 2**70])
 def test_integers_of_messages_are_integers_of_json_within_bounds(
     hub_and_robot: tuple[ServedHub, Robot], value: Any
@@ -98,10 +126,10 @@ def test_integers_of_messages_are_integers_of_json_within_bounds(
 def test_no_text_that_a_database_can_not_have_is_taken_for_a_database_that_is_gone(database_url: str) -> None:
     robot = Robot("r1", added(database_url, "r1")["r1"])
     with served_hub(database_url) as hub:
-        shipped = json.dumps({**json.loads(event(1)), "caller": "my client", "text": "b\0"}).encode()
+        shipped = json.dumps({**json.loads(event(1)), "caller": "my-client", "text": "b\0"}).encode()
         assert robot.ship(hub, encoded_event(1, shipped)).status_code == 200
         ((offset, served),) = hub.events(1)
-        assert (served["caller"], served["text"]) == ("my client", "b\0")
+        assert (served["caller"], served["text"]) == ("my-client", "b\0")
         assert hub.get(f"/events?caller={served['caller']}").json() == [{"offset": offset, "event": served}]
         assert hub.get("/events?caller=a%00").json() == []
         for refused in (robot.report(hub, version="1\0"), _batch(robot, hub, version="1\0")):

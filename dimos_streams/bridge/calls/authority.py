@@ -16,7 +16,7 @@ from typing import Literal
 
 from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 from dimos_streams.bridge.calls.state.remembered_calls import Calls, chain
-from dimos_streams.common.names import NAME_RULE, is_name
+from dimos_streams.common.names import NAME_RULE, is_name, taken_for
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import has_secret
 from dimos_streams.errors import CallRejectedError, UnknownSkillError
@@ -114,10 +114,12 @@ class Authority:
 
     def _check_caller(self, caller: str) -> None:
         """Raise ``CallRejectedError`` for what is no name, and for one that people would take for another one, as
-        ``Agent`` for the agent ``agent``: names that mean somebody have small letters only."""
+        ``Agent`` or ``agent.`` for the agent ``agent``: names that mean somebody have small letters only, and no
+        signs at their ends."""
         if caller and not is_name(caller):
             raise CallRejectedError(f"caller is {shortened(repr(caller), _SHOWN)}; {NAME_RULE}")
-        like = caller.lower()
+        like = taken_for(caller)
+        like = MCP if f"{like}/" == MCP else like
         means_somebody = like in OWN_CALLERS or is_bridge(like) or like.startswith(MCP) or self.is_agent(like)
         if means_somebody and like != caller and not caller.startswith(MCP):
             raise CallRejectedError(f"{caller!r} looks like {like!r}, which is not you: call by a name of your own")

@@ -175,7 +175,9 @@ class McpTools:
         )
         oldest_first = [*calls][::-1]
         report = await self._calls.cancel_all(oldest_first, named_reason(reason, session.caller), session.caller)
-        return content(str(report), **report.model_dump(mode="json"))
+        ends_some = report.ended or report.going_on
+        text = str(report) if ends_some else "no call of yours was open, and none of others' that may move a robot"
+        return content(text, **report.model_dump(mode="json"))
 
     async def _shown(self, call_id: str) -> CallView:
         """A call that clients may know of. Raises ``UnknownCallError``: operators' calls are none of them."""

@@ -8,7 +8,7 @@ from pydantic import ValidationError
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.closing import conflict_of
-from dimos_streams.bridge.monitor.lanes import Lanes
+from dimos_streams.bridge.monitor.lanes import Lanes, SharedLanes
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.secrets import redacted_data
@@ -36,6 +36,7 @@ class Commands:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._shared = SharedLanes()
 
     async def carry_out(self, text: str, lanes: Lanes) -> bytes:
         """Carry out a command in its turn, and return the answer, which has no ``seq`` yet. Any text gets one."""
@@ -51,7 +52,7 @@ class Commands:
             valid = f" (commands: {', '.join(COMMAND_NAMES)})" if errors.keys() == {"command"} else ""
             return _error(id, "bad-command", f"not a command: {in_a_line(errors)}{valid}", errors)
         try:
-            async with lanes.place(command):
+            async with lanes.place(command, self._shared):
                 return await self._carry_out(command)
         except DimosStreamsError as error:
             return _error(id, _problem(error), str(error), _fields(error))

@@ -1,4 +1,4 @@
-"""The lanes of one client's commands: what stops has room of its own, which slow commands can't fill."""
+"""The lanes of clients' commands: what stops has room of its own, which slow commands can't fill."""
 
 from __future__ import annotations
 
@@ -6,16 +6,31 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 
+from dimos_streams.bridge.monitor.places import FairPlaces
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.commands import Abort, Cancel, Command, Decide, Pause, Resume, Say, Step, Undo
 
 AT_A_TIME = 16
 """Maximum number of commands of one client, in each lane, that are carried out at a time."""
+OF_ALL = 32
+"""Maximum number of commands of all clients together, in each lane, that are carried out at a time: an agent takes as
+many within the time in which a call has to begin, and orders by other ways find room."""
 
 _STOPPING = (Pause, Resume, Step, Abort, Cancel)
 """Commands that stop, or let go on: a ``resume`` must not come after a ``pause`` that was sent later."""
 _BEGINNING = (Say, Undo, Decide)
 """Commands that begin something, which nobody means any more who has aborted since."""
+
+
+class SharedLanes:
+    """The lanes that all clients share. Use from the loop only."""
+
+    def __init__(self) -> None:
+        self._stopping, self._others = FairPlaces(OF_ALL), FairPlaces(OF_ALL)
+
+    def lane(self, command: Command) -> FairPlaces:
+        """The lane of a command."""
+        return self._stopping if isinstance(command, _STOPPING) else self._others
 
 
 class Lanes:
@@ -26,14 +41,15 @@ class Lanes:
         self._aborts = 0
 
     @contextlib.asynccontextmanager
-    async def place(self, command: Command) -> AsyncIterator[None]:
-        """Wait for a command's turn in its lane, and hold its place there.
+    async def place(self, command: Command, shared: SharedLanes) -> AsyncIterator[None]:
+        """Wait for a command's turn in its lane, and among other clients' commands, and hold its place there.
 
         Raises ``SkillError`` if an ``abort`` has overtaken a command that would begin something.
         """
         self._aborts += isinstance(command, Abort)
         aborts = self._aborts
-        async with self._stopping if isinstance(command, _STOPPING) else self._others:
+        own = self._stopping if isinstance(command, _STOPPING) else self._others
+        async with own, shared.lane(command).place(self):
             if isinstance(command, _BEGINNING) and self._aborts > aborts:
                 raise SkillError(f"{command.command!r} is not carried out: an abort came while it waited; ask anew")
             yield

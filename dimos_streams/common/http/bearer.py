@@ -25,6 +25,9 @@ SUBPROTOCOL = "dimos-streams"
 _IN_SUBPROTOCOLS = "bearer."
 """Stands before the token, in base64url, in the name of a subprotocol, which is never chosen."""
 _IN_QUERIES = "token"
+_HEADER = b"authorization"
+_NO_TOKEN = "Bearer "
+"""The header of somebody who says that this is their token, and names none."""
 _TLS = ("https", "wss")
 _MAX_FILE = 64 * 1024
 """Maximum size of a file that has a token, in bytes."""
@@ -80,6 +83,13 @@ def bearer_token(authorization: str) -> str | None:
     return token.strip() if scheme.lower() == "bearer" else None
 
 
+def authorization_in(headers: Iterable[tuple[bytes, bytes]]) -> str:
+    """The value of a request's header ``Authorization``, empty without one. Of several none counts, and whoever sends
+    them has no token by that header or otherwise."""
+    found = [value.decode("latin-1") for name, value in headers if name.lower() == _HEADER]
+    return found[0] if len(found) == 1 else _NO_TOKEN if found else ""
+
+
 def subprotocol_token(offered: Iterable[str]) -> str | None:
     """The token among the subprotocols that a WebSocket asks for; None if there is none, empty for what is no
     base64url."""
@@ -95,12 +105,14 @@ def subprotocol_token(offered: Iterable[str]) -> str | None:
 
 def has_token(token: str, authorization: str, query: str, subprotocols: Iterable[str] = ()) -> bool:
     """Return whether a request has the token: by its header or, if that names none, by the subprotocols that it asks
-    for or, if none of those names one, as ``?token=`` of its query."""
+    for or, if none of those names one, as ``?token=`` of its query, once: which one of several counts would be
+    anybody's guess."""
     given = bearer_token(authorization)
     if given is None:
         given = subprotocol_token(subprotocols)
     if given is None:
-        given = parse_qs(query).get(_IN_QUERIES, [""])[0].strip()
+        named = parse_qs(query, keep_blank_values=True).get(_IN_QUERIES, [])
+        given = named[0].strip() if len(named) == 1 else ""
     return hmac.compare_digest(given.encode(), token.encode())
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import get_args
+from urllib.parse import unquote
 
 from dimos_streams.client.orders import Order
 from dimos_streams.fleet.commands import two_robots
@@ -13,10 +14,14 @@ from dimos_streams.fleet.paths import bare_path, is_open
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.serving.problems import ProblemError
+from dimos_streams.tool_stream.event import is_call_id
 
-_HERE = r"/(?!/)[!#-;=?-\[\]-~]*"
-_HEADERS = {"Location": re.compile(f"({_HERE})"), "Link": re.compile(rf'<({_HERE})>; rel="[a-z]+"')}
-"""The headers that are passed on, and the form that their values must have: paths of the same server."""
+_QUERY = r"\?[!#-;=?-\[\]-~]*"
+_HEADERS = {
+    "Location": re.compile("(/calls/[!-~]+)"),
+    "Link": re.compile(rf'<(/(?:calls|events|tool_streams)(?:{_QUERY})?)>; rel="[a-z]+"'),
+}
+"""The headers that are passed on, and the form that their values must have: paths as a bridge gives them."""
 _ORDERS = get_args(Order)
 _NO_CONTENT = (204, 205)
 
@@ -30,9 +35,9 @@ def relayed(robot: str, reply: BridgeReply) -> BridgeReply:
     if status in _NO_CONTENT and reply.body is not None:
         raise _refused(robot, f"a body with status {status}")
     for name, value in reply.headers.items():
-        form = _HEADERS.get(name)
-        if form is None or not form.fullmatch(value):
-            raise _refused(robot, f"{name[:50]!r}: {value[:100]!r}; valid: Location and Link of paths")
+        if not _is_a_bridges(name, value):
+            why = "valid: Location with a call's path, and Link with that of calls or events"
+            raise _refused(robot, f"{name[:50]!r}: {value[:100]!r}; {why}")
     return reply if status < 400 else replace(reply, headers={})  # a refusal leads nowhere
 
 
@@ -53,6 +58,15 @@ def headers_below(robot: str, headers: Mapping[str, str]) -> dict[str, str]:
         for name, value in headers.items()
         if (found := _HEADERS[name].fullmatch(value)) is not None and is_open("operator", "GET", found[1])
     }
+
+
+def _is_a_bridges(name: str, value: str) -> bool:
+    """Return whether a header leads where a bridge leads: clients follow a path with ``..`` in it to anywhere else at
+    the hub, to another robot's bridge too."""
+    form = _HEADERS.get(name)
+    if form is None or not (found := form.fullmatch(value)):
+        return False
+    return name != "Location" or is_call_id(unquote(found[1].removeprefix("/calls/")))
 
 
 def _refused(robot: str, what: str) -> ProblemError:

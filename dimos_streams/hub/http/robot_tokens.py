@@ -8,7 +8,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams import clock
-from dimos_streams.common.http.bearer import bearer_token
+from dimos_streams.common.http.bearer import authorization_in, bearer_token
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.hub.http.hub_kinds import FOREIGN_ROBOT, HUB_UNAVAILABLE
 from dimos_streams.hub.storage.robots import token_hash
@@ -45,8 +45,7 @@ class RobotTokens:
     async def _refusal(self, scope: Scope) -> Response | None:
         asked, _, what = scope["path"][len(PREFIX) :].partition("/")
         asked = asked[:100]
-        authorization = dict(scope["headers"]).get(b"authorization", b"").decode("latin-1")
-        token = bearer_token(authorization)
+        token = bearer_token(authorization_in(scope["headers"]))
         if not token:
             detail = f"send the token of robot {asked!r} as 'Authorization: Bearer ...'"
             return _closing(problem(problem_kinds.TOKEN_NEEDED, detail))

@@ -10,7 +10,7 @@ from urllib.parse import unquote
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from dimos_streams.common.http.bearer import has_token
+from dimos_streams.common.http.bearer import authorization_in, has_token
 from dimos_streams.common.schemas.http_url import requested_host
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problem_kinds import Kind
@@ -163,7 +163,7 @@ class Guard:
             return problem(
                 problem_kinds.FOREIGN_ORIGIN, "pages of other origins may not use this server, only lead to it"
             )
-        if not (self._token is None or is_public or _has_token(scope, headers, self._token)):
+        if not (self._token is None or is_public or _has_token(scope, self._token)):
             detail = f"send {self._token_of} token as 'Authorization: Bearer ...'"
             return problem(problem_kinds.TOKEN_NEEDED, detail)
         return None
@@ -194,11 +194,11 @@ def _bring_to_origin_form(scope: Scope) -> None:
     scope.update(path=unquote(raw_path.decode("latin-1")), raw_path=raw_path, headers=headers)
 
 
-def _has_token(scope: Scope, headers: Mapping[bytes, str], token: str) -> bool:
+def _has_token(scope: Scope, token: str) -> bool:
     """Return whether a request has the token; by its query only one that reads."""
     reading = scope["type"] == "websocket" or scope["method"] in _READING
     query = scope["query_string"].decode("latin-1") if reading else ""
-    return has_token(token, headers.get(b"authorization", ""), query, scope.get("subprotocols", ()))
+    return has_token(token, authorization_in(scope["headers"]), query, scope.get("subprotocols", ()))
 
 
 def _is_of_another_page(scope: Scope, headers: Mapping[bytes, str]) -> bool:

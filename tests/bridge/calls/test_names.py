@@ -59,6 +59,13 @@ async def test_the_name_of_an_agent_that_hangs_is_not_free_when_the_bridge_start
         ("Agent", "^'Agent' looks like 'agent', which is not you: call by a name of your own"),
         ("CLI", "'CLI' looks like 'cli'"),
         ("Bridge", "'Bridge' looks like 'bridge'"),
+        ("agent.", r"^'agent\.' looks like 'agent', which is not you"),
+        ("./agent", "looks like 'agent'"),
+        ("/Agent", "looks like 'agent'"),
+        ("agent/", "looks like 'agent'"),
+        ("cli-", "'cli-' looks like 'cli'"),
+        ("mcp", "'mcp' looks like 'mcp/'"),
+        ("bridge:", "'bridge:' looks like 'bridge'"),
         ("MCP/claude", "'MCP/claude' looks like 'mcp/claude'"),
     ],
 )

@@ -136,6 +136,11 @@ def test_errors_say_what_was_wrong(caplog: pytest.LogCaptureFixture) -> None:
         for caller in ("me ", "\uff41gent", "m\u0435", "a\nb", ""):
             strange = problem(bridge.post("/calls", {"skill": "at_once", "caller": caller}), 422, "bad-request")
             assert list(strange["errors"]) == ["body.caller"], caller
+        for key in ("\ud800", "\udc01", "\ufffd", "a\0", "\x1b[1m", "a\nb", ""):
+            keyed = {"skill": "at_once", "idempotency_key": key}
+            assert list(problem(bridge.post("/calls", keyed), 422, "bad-request")["errors"]) == [
+                "body.idempotency_key"
+            ]
         alike = problem(bridge.post("/calls", {"skill": "follow", "caller": "Operator"}), 409, "call-rejected")
         assert alike["detail"] == "'Operator' looks like 'operator', which is not you: call by a name of your own"
         problem(bridge.get("/calls/nobody"), 404, "unknown-call")

@@ -38,3 +38,4 @@ async def test_a_client_ends_its_own_calls_and_every_motion() -> None:
             ("cancelled", "cancelled by the client (by 'mcp/one')")
         ] * 2
         assert {view.call_id for view in await broker.calls(open_only=True)} == {patrol, search}
+        assert await end("all") == "no call of yours was open, and none of others' that may move a robot"

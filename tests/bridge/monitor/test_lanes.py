@@ -12,7 +12,8 @@ import pytest
 from starlette.websockets import WebSocketDisconnect
 
 from dimos_streams.bridge.monitor.commands import Commands
-from dimos_streams.bridge.monitor.lanes import AT_A_TIME
+from dimos_streams.bridge.monitor.lanes import AT_A_TIME, OF_ALL
+from dimos_streams.bridge.monitor.places import FairPlaces
 from dimos_streams.bridge.monitor.socket import MOST_COMMANDS, serve
 from dimos_streams.serving.server.slow_clients import SlowClients
 from tests.bridge.monitor.parts import ToyAgent, agents
@@ -153,3 +154,75 @@ async def test_no_more_is_read_than_is_answered_soon(monkeypatch: pytest.MonkeyP
         wakes.set()
         await until(lambda: len(socket.answers) == MOST_COMMANDS + 10)
         assert len(told(agent)) == MOST_COMMANDS + 10
+
+
+async def _hold(places: FairPlaces, client: str, began: list[str], over: asyncio.Event) -> None:
+    async with places.place(client):
+        began.append(client)
+        await over.wait()
+
+
+@pytest.mark.virtual_time
+async def test_a_place_goes_to_whoever_holds_the_fewest_and_comes_back_from_who_left() -> None:
+    places, began = FairPlaces(2), list[str]()
+    overs = [asyncio.Event() for _ in range(6)]
+    who = ["flood", "flood", "flood", "flood", "honest", "other"]
+    tasks = [asyncio.ensure_future(_hold(places, *each)) for each in zip(who, [began] * 6, overs, strict=True)]
+    await until(lambda: len(began) == 2)
+    overs[0].set()
+    await until(lambda: began == ["flood", "flood", "honest"])
+    tasks[5].cancel()
+    overs[4].set()
+    await until(lambda: began == ["flood", "flood", "honest", "flood"])
+    leaving = [asyncio.ensure_future(_hold(places, "late", began, overs[0])) for _ in range(2)]
+    await asyncio.sleep(0)
+    overs[1].set()
+    leaving[0].cancel()  # before a place gets free, of which it learns after that
+    await asyncio.sleep(0)
+    leaving[1].cancel()  # when it has just been given that place
+    overs[2].set()
+    overs[3].set()
+    ends = await asyncio.gather(*tasks, *leaving, return_exceptions=True)
+    assert [type(end) for end in ends if end is not None] == [asyncio.CancelledError] * 3
+    assert "late" not in began
+    async with asyncio.timeout(1.0), places.place("a"), places.place("b"):
+        pass
+
+
+@pytest.mark.feature("C6")
+@pytest.mark.virtual_time
+async def test_orders_of_many_consoles_leave_room_for_those_of_another_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with agents("agent") as (scene, made):
+        call, wakes, under_way = scene.broker.call, asyncio.Semaphore(0), 0
+
+        async def slowly(*args: Any, **kwargs: Any) -> str:
+            nonlocal under_way
+            under_way += 1
+            await wakes.acquire()
+            under_way -= 1
+            return await call(*args, **kwargs)
+
+        sockets, commands = [FakeSocket() for _ in range(5)], Commands(scene.broker)
+        serving = [
+            asyncio.ensure_future(
+                serve(socket, scene.bridge.monitor, commands, SlowClients(send_timeout_s=5.0))  # type: ignore[arg-type]
+            )
+            for socket in sockets
+        ]
+        *flood, honest = sockets
+        await until(lambda: made["agent"].reports)
+        monkeypatch.setattr(scene.broker, "call", slowly)
+        for number, socket in enumerate(flood * AT_A_TIME):
+            socket.send("pause", reason=str(number))
+        await until(lambda: under_way == OF_ALL)
+        honest.send("pause", reason="honest")
+        await until(honest.unread.empty)
+        for _ in range(len(flood) * AT_A_TIME + 1):
+            assert under_way <= OF_ALL
+            wakes.release()
+        await until(lambda: sum(len(socket.answers) for socket in sockets) == len(flood) * AT_A_TIME + 1)
+        reasons = [given["reason"] for _, given in made["agent"].commands]
+        assert reasons.index("honest") <= OF_ALL + len(flood)
+        for socket in sockets:
+            socket.leave()
+        await asyncio.wait(serving)

@@ -18,11 +18,12 @@ _SHOWN = 60
 
 
 def _checked_key(value: str | None) -> str | None:
-    from dimos_streams.common.names import MAX_NAME
+    from dimos_streams.common.names import MAX_NAME, is_key
 
-    if value is not None and not 1 <= len(value) <= MAX_NAME:
+    if value is not None and not is_key(value):
         shown = shortened(repr(value), _SHOWN)
-        raise UserError(f"--idempotency-key {shown}: it must have 1 to {MAX_NAME} characters, and has {len(value)}")
+        rule = f"it must have 1 to {MAX_NAME} characters, all of them printable, and has {len(value)}"
+        raise UserError(f"--idempotency-key {shown}: {rule}")
     return value
 
 
@@ -30,15 +31,16 @@ def _checked_caller(value: str | None) -> str | None:
     if value is None:
         return None
     from dimos_streams.bridge.calls.authority import MCP
-    from dimos_streams.common.names import NAME_RULE, is_name
+    from dimos_streams.common.names import NAME_RULE, is_name, taken_for
     from dimos_streams.operator.known_names import OWN_CALLERS
     from dimos_streams.tool_stream.audience import is_bridge
 
     if not is_name(value):
         raise UserError(f"--caller {shortened(repr(value), _SHOWN)}: {NAME_RULE}")
-    like = value.lower()  # which a bridge would take for the same
-    if like.startswith(MCP) or is_bridge(like):
-        whose = "an MCP client" if like.startswith(MCP) else "a bridge"
+    like = taken_for(value)  # which a bridge would take for the same
+    is_client = f"{like}/".startswith(MCP)
+    if is_client or is_bridge(like):
+        whose = "an MCP client" if is_client else "a bridge"
         raise UserError(f"--caller {value!r} is the name of {whose}: valid is a name of your own")
     if like in OWN_CALLERS and like != value:
         raise UserError(f"--caller {value!r} looks like {like!r}, which is not you: valid is a name of your own")
