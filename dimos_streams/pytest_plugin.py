@@ -175,7 +175,7 @@ def _found_from(folder: Path, reference: str) -> str:
     """The reference to a blueprint as the working directory has it, from a test's folder. Raises ``UserError`` for a
     file that is in neither."""
     from dimos_streams.blueprint.load import is_path
-    from dimos_streams.common.real_path import real_path
+    from dimos_streams.common.process.disk import real_path
     from dimos_streams.documents.document import display_path, documents_beside
     from dimos_streams.errors import UserError, suggest
 

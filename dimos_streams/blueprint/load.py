@@ -12,8 +12,8 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 from dimos_streams.common.importing import import_attribute, kind_of
+from dimos_streams.common.process.disk import real_path
 from dimos_streams.common.process.nearby import command_with
-from dimos_streams.common.real_path import real_path
 from dimos_streams.documents.document import display_path, read_document, refuse_broken_link
 from dimos_streams.errors import UserError
 from dimos_streams.module import Module

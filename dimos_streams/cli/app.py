@@ -13,7 +13,7 @@ import typer
 
 from dimos_streams.cli import exit_codes
 from dimos_streams.cli.option_groups.ungrouped import ungrouped
-from dimos_streams.cli.system.whole_texts import with_whole_texts
+from dimos_streams.cli.option_groups.whole_texts import with_whole_texts
 from dimos_streams.common.process.own_code import DEBUG
 
 _DEBUG = "--debug"

@@ -12,9 +12,8 @@ from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
-from dimos_streams.common.process.disk import why_endless
+from dimos_streams.common.process.disk import real_path, why_endless
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.common.real_path import real_path
 from dimos_streams.common.text import well_formed
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.errors import UserError, suggest

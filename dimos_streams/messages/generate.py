@@ -16,7 +16,7 @@ import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from dimos_streams.common.real_path import real_path
+from dimos_streams.common.process.disk import real_path
 from dimos_streams.errors import UserError
 from dimos_streams.messages import registry
 from dimos_streams.messages.base import Message

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import dimos_streams
-from dimos_streams.common.real_path import real_path
+from dimos_streams.common.process.disk import real_path
 
 
 def test_the_file_behind_links_is_found_and_a_circle_of_them_is_no_bug(tmp_path: Path) -> None:

@@ -12,8 +12,7 @@ from typing import Any
 from dimos_streams.agent.context.memo import Memo
 from dimos_streams.agent.models.protocol import ImagePart
 from dimos_streams.common.newest_entries import NewestEntries
-from dimos_streams.common.process.disk import read_small
-from dimos_streams.common.real_path import real_path
+from dimos_streams.common.process.disk import read_small, real_path
 from dimos_streams.tool_stream.event import ToolEvent
 
 _MAX_BYTES = 5_000_000

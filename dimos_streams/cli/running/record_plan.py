@@ -15,7 +15,7 @@ from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.wiring import external_channels, ports_of
 from dimos_streams.bus import Bus
 from dimos_streams.cli.option_groups.run_request import RunRequest
-from dimos_streams.common.real_path import real_path
+from dimos_streams.common.process.disk import real_path
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.recording.files.older import check_replaceable, replacing

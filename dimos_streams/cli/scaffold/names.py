@@ -11,7 +11,7 @@ from pathlib import Path
 
 from dimos_streams.cli.scaffold.templates import identifiers
 from dimos_streams.common.names import MODULE_NAME
-from dimos_streams.common.real_path import real_path
+from dimos_streams.common.process.disk import real_path
 from dimos_streams.errors import UserError
 
 MAX_LENGTH = 24

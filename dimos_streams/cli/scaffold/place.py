@@ -17,7 +17,7 @@ from dimos_streams.cli.scaffold.names import (
     class_name,
 )
 from dimos_streams.cli.scaffold.templates import rendered
-from dimos_streams.common.real_path import real_path
+from dimos_streams.common.process.disk import real_path
 from dimos_streams.documents.document import display_path
 from dimos_streams.errors import UserError
 

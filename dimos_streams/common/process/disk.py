@@ -1,4 +1,5 @@
-"""Files: whether there is room for them, whether they have an end, and those that are whole at every moment."""
+"""Files: where links lead, whether there is room for them, whether they have an end, and those that are whole at
+every moment."""
 
 from __future__ import annotations
 
@@ -29,6 +30,15 @@ def trouble_with(directory: Path) -> str:
     with contextlib.suppress(OSError):  # that it could not be written is what counts
         path.unlink(missing_ok=True)
     return trouble
+
+
+def real_path(path: Path) -> Path:
+    """Return the path of the file or folder that a path leads to, absolute and without links. A circle of links stays
+    in it: whoever opens it gets the system's own error, where ``Path.resolve`` would raise one that is a bug's."""
+    try:
+        return Path(os.path.realpath(path))
+    except ValueError:  # it has a NUL, which no path has: that is said, too, by whatever opens it
+        return Path(os.path.abspath(path))
 
 
 def why_endless(status: os.stat_result) -> str:

@@ -14,8 +14,8 @@ from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 from dimos_streams import clock
+from dimos_streams.common.process.disk import real_path
 from dimos_streams.common.process.ownership import stranger_with
-from dimos_streams.common.real_path import real_path
 from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake, check_tables

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Protocol
 
 from dimos_streams.common.importing import how_to_get
-from dimos_streams.common.real_path import real_path
+from dimos_streams.common.process.disk import real_path
 from dimos_streams.common.tasks import end_tasks, end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.runtime.events import OnRunEvent, RunEvent
