@@ -1,5 +1,5 @@
-"""Files: where links lead, whether there is room for them, whether they have an end, and those that are whole at all
-times."""
+"""Files: where links lead, whether there is room for them, whether they have an end, and those that are whole at
+every moment."""
 
 from __future__ import annotations
 
