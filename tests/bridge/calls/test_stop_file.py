@@ -56,6 +56,8 @@ async def test_a_bridge_that_begins_on_a_full_disk_says_that_a_stop_may_be_lost(
         await file.probe()
     (lost,) = file.lost()
     assert lost.startswith("perhaps stops from before the bridge began")
+    assert await file.keep(StopState(), 5.0) == ""
+    assert file.lost() == [], "whoever has given an order since knows what holds"
 
 
 def test_health_says_that_an_order_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -73,6 +73,7 @@ class StopFile:
         while self._written < self._asked:
             number = self._asked
             self._problem = await in_own_thread(stop_state.save, path, self._state)
+            self._doubt = self._doubt if self._problem else ""  # whoever gives an order now knows what holds
             self._written = number
             self._progress.set()
             self._progress.clear()
