@@ -278,7 +278,7 @@ def test_links_that_lead_to_no_file_are_named_as_they_were_typed(tmp_path: Path)
             load_scene(str(tmp_path / name))
     with pytest.raises(UserError, match="can't be read: Too many levels of symbolic links"):
         resolve(str(tmp_path / "a.yaml" / "x.yaml"))
-    with pytest.raises(UserError, match="can't be read: embedded null"):
+    with pytest.raises(UserError, match=r"can't be read: (stat: )?embedded null"):
         resolve(str(tmp_path / "a\0.yaml"))
 
 

@@ -35,5 +35,5 @@ def test_a_url_that_no_server_has_is_named(url: str) -> None:
 
 
 def test_a_host_that_can_have_no_address_is_one_where_nobody_answers() -> None:
-    with pytest.raises(NoAnswerError, match=r"the bridge at http://a\.\.b can't be reached: label empty or too long"):
+    with pytest.raises(NoAnswerError, match=r"the bridge at http://a\.\.b can't be reached: .*label empty"):
         BridgeRequests("http://a..b", token=None, timeout_s=1.0, tls=None).send("GET", "/skills")
