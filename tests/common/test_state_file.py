@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import pytest
 
-from dimos_streams.common.process.disk import SavedState, load_state, save_state
+from dimos_streams.common.process.disk import SavedState, load_state, replace_text, save_state
 
 
 def full(*args: Any) -> NoReturn:
@@ -48,3 +48,11 @@ def test_what_was_saved_is_there_until_something_newer_is(
     save_state(path, "third")
     assert load_state(path) == SavedState(b"third", outdated=False)
     assert list(tmp_path.iterdir()) == [path]
+
+
+def test_what_need_not_outlast_the_machine_does_not_wait_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "fsync", full)
+    replace_text(tmp_path / "run.json", "a record")
+    assert (tmp_path / "run.json").read_text() == "a record"

@@ -50,8 +50,9 @@ def why_endless(status: os.stat_result) -> str:
     return "" if is_bounded else "it is a device or a pipe, which may have no end"
 
 
-def replace_text(path: Path, text: str) -> None:
-    """Put a text in a file's place, for its owner only; a reader finds the old text or the new one.
+def replace_text(path: Path, text: str, *, durable: bool = False) -> None:
+    """Put a text in a file's place, for its owner only; a reader finds the old text or the new one. A ``durable`` one
+    outlasts a machine that loses its power, which takes as long as the disk does: never wait for that on a loop.
 
     Raises ``OSError``; then the old one is there, and nothing else.
     """
@@ -60,7 +61,8 @@ def replace_text(path: Path, text: str) -> None:
         temporary.touch(mode=0o600)
         temporary.chmod(0o600)  # it may have been left there by somebody else
         temporary.write_text(text)
-        _sync(temporary)  # else the new name may reach the disk before what it is the name of
+        if durable:
+            _sync(temporary)  # else the new name may reach the disk before what it is the name of
         temporary.replace(path)
     except OSError:
         with contextlib.suppress(OSError):  # the first error says more
@@ -108,9 +110,10 @@ class SavedState(NamedTuple):
 
 
 def save_state(path: Path, text: str) -> None:
-    """Put a text in a file's place. Raises ``OSError``; then what was saved before is kept, as out of date."""
+    """Put a text in a file's place, and wait for the disk. Raises ``OSError``; then what was saved before is kept, as
+    out of date."""
     try:
-        replace_text(path, text)
+        replace_text(path, text, durable=True)
     except OSError:
         with contextlib.suppress(OSError):  # the first error says more
             _outdate(path)
