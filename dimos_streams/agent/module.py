@@ -105,9 +105,11 @@ class Agent(OperatorSkills):
 
     async def start(self) -> None:
         """See ``Module``. Raises ``UserError`` for a model or a gate that does not exist."""
-        await self._load_for(self.config.model, *(agent.model for agent in self.config.agents.values()))
         run_dir = self.context.run_dir
         record_dir = run_dir / FOLDER if run_dir else None
+        resumption = read_resumption(record_dir, self.name) if record_dir else None
+        kept = resumption.settings.model if resumption is not None else ""
+        await self._load_for(self.config.model, kept, *(agent.model for agent in self.config.agents.values()))
         self._gateway = self._choose_gateway()
         self.core = AgentCore(
             self.config,
@@ -118,7 +120,7 @@ class Agent(OperatorSkills):
             run_dir=run_dir,
             robot=self._robot,
             directory=self.context.services.get(ModuleDirectory),
-            resumption=read_resumption(record_dir, self.name) if record_dir else None,
+            resumption=resumption,
             on_warnings=self._on_warnings,
         )
         self._show_state()

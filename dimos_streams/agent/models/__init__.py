@@ -13,7 +13,10 @@ from dimos_streams.agent.models.retrying import Retry, RetryingModel
 from dimos_streams.agent.models.silence import SilenceModel
 from dimos_streams.errors import UserError, suggest
 
-_OF_SERVERS = ("openai", "openai.resources.chat", "dimos_streams.agent.models.answer_body")
+_OF_SERVERS = (
+    *("openai", "openai.resources.chat", "httpcore2"),
+    *("dimos_streams.agent.models.openai_chat", "dimos_streams.agent.models.answer_body"),
+)
 _FORMS = ("offline", "scripted:FILE", "openai:MODEL")
 
 
