@@ -22,7 +22,3 @@ class HullConfig(ModuleConfig):
     def half_width(self) -> float:
         """Half the width of the corridor that a direction needs."""
         return self.robot_radius + (self.side_margin + _SPARE)
-
-
-HALF_WIDTH = HullConfig.model_validate({}).half_width
-"""The one of the simulated robot."""

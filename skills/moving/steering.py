@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.scan import free_distance, hits, why_blind
 from dimos_streams.messages.sensor_msgs import LaserScan
-from dimos_streams.skills.moving.hull import HALF_WIDTH
 from dimos_streams.streams import In
 
 NEAR = 2.0
@@ -19,7 +18,7 @@ STEPS = tuple(math.radians(degrees) for degrees in (12, 24, 36, 48, 60, 75, 90))
 class Surroundings:
     """The points of one scan that are near enough to matter."""
 
-    def __init__(self, points: Sequence[complex] = (), half_width: float = HALF_WIDTH) -> None:
+    def __init__(self, points: Sequence[complex], half_width: float) -> None:
         """``points`` are in base_link, metres; ``half_width`` is half of what the robot needs, see ``HullConfig``."""
         self._points, self._half_width = points, half_width
 
@@ -28,11 +27,11 @@ class Surroundings:
         return free_distance(self._points, direction, self._half_width)
 
 
-def surroundings_of(scan: In[LaserScan], half_width: float = HALF_WIDTH) -> Surroundings:
+def surroundings_of(scan: In[LaserScan], half_width: float) -> Surroundings:
     """The surroundings in the newest scan (of base_link); nothing if there is none, or only an old one."""
     message, age = scan.latest, scan.age()
     if message is None or age is None or age > SCAN_AGE_S or why_blind(message):
-        return Surroundings(half_width=half_width)
+        return Surroundings((), half_width)
     return Surroundings(hits(message, within=NEAR), half_width)
 
 

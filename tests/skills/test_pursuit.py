@@ -87,17 +87,17 @@ def _wall(x: float, left: float, right: float) -> list[complex]:
 
 def test_a_detour_takes_the_nearer_side_and_keeps_to_it() -> None:
     detour = Detour()
-    assert detour.direction(Surroundings(), 0.3, 1.0) == 0.3
-    right = detour.direction(Surroundings(_wall(0.9, left=0.6, right=-0.2)), 0.0, 1.0)
+    assert detour.direction(Surroundings((), 0.33), 0.3, 1.0) == 0.3
+    right = detour.direction(Surroundings(_wall(0.9, left=0.6, right=-0.2), 0.33), 0.0, 1.0)
     assert right < 0
-    assert Surroundings(_wall(0.9, left=0.6, right=-0.2)).free_distance(right) >= 1.0
-    symmetric = Surroundings(_wall(0.9, left=0.3, right=-0.3))
+    assert Surroundings(_wall(0.9, left=0.6, right=-0.2), 0.33).free_distance(right) >= 1.0
+    symmetric = Surroundings(_wall(0.9, left=0.3, right=-0.3), 0.33)
     assert detour.direction(symmetric, 0.0, 1.0) < 0
     assert Detour().direction(symmetric, 0.0, 1.0) > 0
 
 
 def test_where_nothing_is_free_the_heading_stays() -> None:
-    ring = Surroundings([0.6 * turned(math.radians(degrees)) for degrees in range(0, 360, 5)])
+    ring = Surroundings([0.6 * turned(math.radians(degrees)) for degrees in range(0, 360, 5)], 0.33)
     assert Detour().direction(ring, 0.2, 1.0) == 0.2
     assert ring.free_distance(0.0) == pytest.approx(0.6 - 0.33, abs=0.02)
 
@@ -213,25 +213,25 @@ def test_a_sighting_is_what_fits_best_and_where_it_can_be() -> None:
 )
 async def test_of_a_scan_only_what_is_near_and_measured_is_around(change: dict[str, float], points: int) -> None:
     async with ModuleHarness(Drive) as harness:
-        assert not surroundings_of(harness.module.scan)._points  # type: ignore[attr-defined]
+        assert not surroundings_of(harness.module.scan, 0.33)._points  # type: ignore[attr-defined]
         ranges = [1.0, 1.4, 1.9, 2.1, 0.05, math.nan, math.inf]
         scan = LaserScan(angle_min=-0.5, angle_increment=0.5, range_min=0.1, range_max=12.0, ranges=ranges)
         for name, value in change.items():
             setattr(scan, name, value)
         harness.feed("scan", scan)
         await asyncio.sleep(0.4)
-        around = surroundings_of(harness.module.scan)  # type: ignore[attr-defined]
+        around = surroundings_of(harness.module.scan, 0.33)  # type: ignore[attr-defined]
         assert len(around._points) == points
         if not change:
             assert around._points == pytest.approx([1.0 * turned(-0.5), 1.4 + 0j, 1.9 * turned(0.5)], abs=1e-6)
         await asyncio.sleep(0.2)
-        assert not surroundings_of(harness.module.scan)._points  # type: ignore[attr-defined]
+        assert not surroundings_of(harness.module.scan, 0.33)._points  # type: ignore[attr-defined]
 
 
 @pytest.mark.slow
 @given(st.floats(-3.0, 3.0), st.lists(st.complex_numbers(min_magnitude=0.4, max_magnitude=3.0), max_size=12))
 def test_a_detour_is_free_and_the_nearest_that_is(wanted: float, points: list[complex]) -> None:
-    around = Surroundings(points)
+    around = Surroundings(points, 0.33)
     found = Detour().direction(around, wanted, 0.9)
     if around.free_distance(found) < 0.9:
         assert found == wanted
