@@ -16,7 +16,7 @@ from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.viewer.desk import Desk
 from dimos_streams.viewer.stage import Stage
-from dimos_streams.viewer.transport_commands import parse_command
+from dimos_streams.viewer.transport_commands import transport_command
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -82,7 +82,7 @@ async def _read(client: _Client, desk: Desk) -> None:
 def _problem_with(text: str | None, stage: Stage) -> str:
     """Do what a message asks for; empty if that is done."""
     try:
-        command = parse_command(text)
+        command = transport_command(text)
     except ValueError as error:
         return str(error)
     try:

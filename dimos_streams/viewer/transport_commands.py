@@ -8,7 +8,7 @@ from pydantic import Field, TypeAdapter, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.schemas.frozen_model import FrozenModel
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.text import parse_command
 from dimos_streams.viewer.transport import FASTEST, SLOWEST
 
 
@@ -51,13 +51,13 @@ _COMMANDS: TypeAdapter[TransportCommand] = TypeAdapter(TransportCommand)
 _VALID = "valid: play, pause, speed (with speed), seek (with utime), step (with back)"
 
 
-def parse_command(text: str | None) -> TransportCommand:
+def transport_command(text: str | None) -> TransportCommand:
     """Return the command in a message's text, None standing for bytes. Raises ``ValueError`` that says what is wrong
     with the message, and what would be valid."""
     if text is None:
         raise ValueError(f"send text, not bytes; {_VALID}")
     try:
-        return _COMMANDS.validate_python(parse_json(text))
+        return _COMMANDS.validate_python(parse_command(text))
     except ValidationError as error:
         raise ValueError(f"{in_a_line(problems_with_values(error, 'message'))}; {_VALID}") from error
     except ValueError as error:

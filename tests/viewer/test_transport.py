@@ -12,7 +12,7 @@ from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 from dimos_streams.dashboard.serving import FILES
 from dimos_streams.viewer.transport import FASTEST, SLOWEST, Transport
-from dimos_streams.viewer.transport_commands import PausePlayback, Play, Seek, Speed, StepPlayback, parse_command
+from dimos_streams.viewer.transport_commands import PausePlayback, Play, Seek, Speed, StepPlayback, transport_command
 
 BEGIN, END = 1_600_000_000_000_000, 1_600_000_060_000_000
 
@@ -95,8 +95,8 @@ def test_the_page_asks_for_what_there_is_and_for_nothing_else() -> None:
 
 
 def test_commands_are_read() -> None:
-    assert parse_command('{"command": "seek", "utime": 5}') == Seek(command="seek", utime=5)
-    assert parse_command('{"command": "step"}') == StepPlayback(command="step", back=False)
+    assert transport_command('{"command": "seek", "utime": 5}') == Seek(command="seek", utime=5)
+    assert transport_command('{"command": "step"}') == StepPlayback(command="step", back=False)
 
 
 @pytest.mark.parametrize(
@@ -110,9 +110,10 @@ def test_commands_are_read() -> None:
         ('{"command": "speed", "speed": NaN}', "valid: play"),
         ('{"command": "seek", "utime": 1e99}', "utime"),
         ('{"command": "play", "loud": true}', "loud"),
+        ('{"command": "pause", "command": "play"}', "several members of the name 'command'"),
     ],
 )
 def test_what_is_no_command_is_refused_with_what_would_be_valid(text: str | None, said: str) -> None:
     with pytest.raises(ValueError, match="valid: ") as refused:
-        parse_command(text)
+        transport_command(text)
     assert said in str(refused.value)

@@ -8,7 +8,7 @@ from pydantic import Field, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.schemas.frozen_model import FrozenModel
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.text import parse_command
 
 MAX_TOPICS = 64
 """Maximum number of topics that one client may watch at a time."""
@@ -43,7 +43,7 @@ def parse_request(text: str | None) -> Watch | Seen:
     if text is None:
         raise ValueError(f"send text, not bytes; valid: {_VALID}")
     try:
-        given = parse_json(text)
+        given = parse_command(text)
     except ValueError as error:
         raise ValueError(f"not JSON: {error}; valid: {_VALID}") from error
     if not isinstance(given, dict) or len(given.keys() & {"watch", "seen"}) != 1:
