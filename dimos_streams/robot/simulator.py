@@ -18,7 +18,6 @@ from dimos_streams.messages.sensor_msgs import CameraInfo, Image, LaserScan
 from dimos_streams.messages.std_msgs import Header, String
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header
-from dimos_streams.messages.velocities import is_sound
 from dimos_streams.module import ConfigFault, Module, ModuleConfig
 from dimos_streams.robot import sensor_messages
 from dimos_streams.robot.completeness import until_complete
@@ -34,7 +33,7 @@ from dimos_streams.robot.simulation.settings import (
     SceneSettings,
 )
 from dimos_streams.robot.simulation.world import TICK_S, World, WorldConfig
-from dimos_streams.robot.velocity import STILL, Velocity
+from dimos_streams.robot.velocity import STILL, Velocity, velocity_of
 from dimos_streams.streams import In, Out
 
 if TYPE_CHECKING:
@@ -172,7 +171,7 @@ class Simulator(Module):
         message, age = self.cmd_vel.latest, self.cmd_vel.age()
         if message is None or age is None or age > self.config.cmd_timeout_s:
             return STILL
-        return Velocity(message.linear.x, message.linear.y, message.angular.z) if is_sound(message) else STILL
+        return velocity_of(message)
 
     def _happen(self, event: SceneEvent) -> None:
         if event.hide is not None:

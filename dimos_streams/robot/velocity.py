@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.messages.velocities import is_sound
+
 
 @dataclass(frozen=True, slots=True)
 class Velocity:
@@ -13,3 +16,8 @@ class Velocity:
 
 
 STILL = Velocity()
+
+
+def velocity_of(twist: Twist) -> Velocity:
+    """Return the velocity that a message commands; to stand for one that is not sound."""
+    return Velocity(twist.linear.x, twist.linear.y, twist.angular.z) if is_sound(twist) else STILL

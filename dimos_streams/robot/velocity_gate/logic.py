@@ -102,10 +102,8 @@ class VelocityGateLogic:
             self.listen(now)
 
     def command(self, source: Source, velocity: Velocity, now: float) -> None:
-        """Take a command. One with a value that is not finite counts as a command to stand."""
-        values = (velocity.vx, velocity.vy, velocity.wz)
-        sound = all(math.isfinite(value) for value in values)
-        self._commands[source] = _VelocityCommand(velocity if sound else STILL, now)
+        """Take a command of finite values, see ``velocity_of``."""
+        self._commands[source] = _VelocityCommand(velocity, now)
 
     def scan(self, scan: LaserScan, now: float) -> None:
         """Take a scan of the base's frame. One that is of no use, see ``why_blind``, is ignored."""

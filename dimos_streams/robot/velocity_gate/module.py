@@ -19,7 +19,7 @@ from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.messages.velocities import PARTING_ZEROS, is_sound
 from dimos_streams.module import Module, ModuleConfig, OfRobot
 from dimos_streams.operator.holding import GATE, HOLDS_KNOWN_AFTER_S, MAX_VALID_S, VelocityGateState
-from dimos_streams.robot.velocity import STILL, Velocity
+from dimos_streams.robot.velocity import STILL, Velocity, velocity_of
 from dimos_streams.robot.velocity_gate.hold_file import HoldFile
 from dimos_streams.robot.velocity_gate.logic import Source, VelocityGateLimits, VelocityGateLogic
 from dimos_streams.streams import In, Out
@@ -167,22 +167,21 @@ class VelocityGate(Module):
         await in_own_thread(file.save, holds, clock.monotonic())
 
     def _take(self, source: Source, twist: Twist) -> None:
-        velocity, sound = Velocity(twist.linear.x, twist.linear.y, twist.angular.z), is_sound(twist)
-        self.logic.command(source, velocity if sound else STILL, clock.monotonic())
-        self._note_absurd(source, velocity, sound=sound)
+        self.logic.command(source, velocity_of(twist), clock.monotonic())
+        self._note_absurd(source, twist)
 
-    def _note_absurd(self, source: Source, velocity: Velocity, *, sound: bool) -> None:
-        speed, turn = math.hypot(velocity.vx, velocity.vy), abs(velocity.wz)
+    def _note_absurd(self, source: Source, twist: Twist) -> None:
+        speed, turn = math.hypot(twist.linear.x, twist.linear.y), abs(twist.angular.z)
         what = "velocity gate %r: %s wants %g m/s and %g rad/s"
-        if not sound or not math.isfinite(speed):  # of finite parts: their hypotenuse overflows
+        if not is_sound(twist) or not math.isfinite(speed):  # of finite parts: their hypotenuse overflows
             elsewhere = ", and what is not finite on another axis" if math.isfinite(speed + turn) else ""
             stands = f"{what}{elsewhere}: that counts as a command to stand"
-            _log.warning(stands, self.name, source, speed, velocity.wz)
+            _log.warning(stands, self.name, source, speed, twist.angular.z)
             return
         limits = self.logic.limits
         if speed > _ABSURD * max(limits.max_speed, _SLOW) or turn > _ABSURD * max(limits.max_turn, _SLOW):
             most = (limits.max_speed, limits.max_turn)
-            _log.warning(f"{what}; %g and %g pass at most", self.name, source, speed, velocity.wz, *most)
+            _log.warning(f"{what}; %g and %g pass at most", self.name, source, speed, twist.angular.z, *most)
 
     def _report_state(self, now: float, *, still: bool) -> None:
         """Say what operators have to know, once it is done."""
