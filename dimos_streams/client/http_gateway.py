@@ -177,10 +177,15 @@ class HttpGateway:
     async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
         """See ``SkillGateway``."""
         ids = list(call_ids)
+        errors: list[SkillError] = []
         for first in range(0, len(ids), MAX_ENDED_AT_ONCE):
-            batch = ids[first : first + MAX_ENDED_AT_ONCE]
-            body = {"calls": batch, "reason": reason, "wait_s": 0.0}
-            self._requests.content(await self._requests.post("/calls/cancel", body))
+            body = {"calls": ids[first : first + MAX_ENDED_AT_ONCE], "reason": reason, "wait_s": 0.0}
+            try:
+                self._requests.content(await self._requests.post("/calls/cancel", body))
+            except SkillError as error:  # the others are asked all the same
+                errors.append(error)
+        if errors:
+            raise errors[0]
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""

@@ -129,8 +129,8 @@ class SkillGateway(Protocol):
         """Ask a call to end. A closed call is fine; raises ``UnknownCallError`` for an unknown one."""
 
     async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
-        """Ask calls to end, however many, in one request that does not wait for that. Those that are not known any
-        more have ended."""
+        """Ask calls to end, however many, in as few requests as that takes, and don't wait for their ends. Those that
+        are not known any more have ended. A request that fails keeps none of the others from being made."""
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """Return the calls that the broker remembers, oldest first."""

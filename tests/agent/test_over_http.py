@@ -18,6 +18,7 @@ import pytest
 
 from dimos_streams.agent.module import Agent
 from dimos_streams.bus import create_bus
+from dimos_streams.client import http_gateway
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.sse_client import SseError
 from dimos_streams.errors import (
@@ -97,6 +98,20 @@ def test_one_request_asks_many_calls_to_end_and_no_other_ones() -> None:
             both = await over_http._requests.post("/calls/cancel", {"calls": ids, "robot": "robot1"})
             with pytest.raises(SkillError, match="calls or a robot, not both"):
                 over_http._requests.content(both)
+
+    asyncio.run(main())
+
+
+def test_a_request_that_is_refused_keeps_no_other_call_from_ending(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(http_gateway, "MAX_ENDED_AT_ONCE", 1)
+
+    async def main() -> None:
+        async with stage(http=True) as s:
+            over_http, broker = gateway_at(s.bridge.url), s.bridge.broker
+            call_id = await over_http.call("think", {"seconds": 90}, caller="me")
+            with pytest.raises(SkillError, match="calls"):
+                await over_http.cancel_calls(["", call_id], "enough")
+            assert await broker.wait(call_id, "close", 10.0)
 
     asyncio.run(main())
 
