@@ -79,10 +79,9 @@ class HoldTable:
     the reader's own, so no clock of another machine matters.
 
     A hold that wants to count for longer than ``MAX_VALID_S`` counts for that time, and one for less than
-    ``MIN_VALID_S`` for that. One that is damaged is skipped:
-    its source is not a name, or ``valid_s`` is not finite, not more than 0 or more than an hour; a release may say 0.
-    Both show in a limited line in the log and in ``note``. A message is skipped silently if a newer one of its source
-    came before, but not two in a row.
+    ``MIN_VALID_S`` for that. One that is damaged is skipped: its source is not a name, or ``valid_s`` is not finite,
+    not more than 0 or more than an hour; a release may say 0. Both show in a limited line in the log and in ``note``.
+    A message is skipped silently if a newer one of its source came before, but not two in a row.
     """
 
     def __init__(self, reader: str = "") -> None:
