@@ -22,6 +22,11 @@ _BEGINNING = (Say, Undo, Decide)
 """Commands that begin something, which nobody means any more who has aborted since."""
 
 
+def _stops(command: Command) -> bool:
+    """Return whether a command has its place in the lane of those that stop."""
+    return isinstance(command, _STOPPING)
+
+
 class SharedLanes:
     """The lanes that all clients share. Use from the loop only."""
 
@@ -30,7 +35,7 @@ class SharedLanes:
 
     def lane(self, command: Command) -> FairPlaces:
         """The lane of a command."""
-        return self._stopping if isinstance(command, _STOPPING) else self._others
+        return self._stopping if _stops(command) else self._others
 
 
 class Lanes:
@@ -48,7 +53,7 @@ class Lanes:
         """
         self._aborts += isinstance(command, Abort)
         aborts = self._aborts
-        own = self._stopping if isinstance(command, _STOPPING) else self._others
+        own = self._stopping if _stops(command) else self._others
         async with own, shared.lane(command).place(self):
             if isinstance(command, _BEGINNING) and self._aborts > aborts:
                 raise SkillError(f"{command.command!r} is not carried out: an abort came while it waited; ask anew")
