@@ -10,6 +10,7 @@ from urllib.parse import quote
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
+from dimos_streams.bridge.mcp.calls import began_before
 from dimos_streams.client.problems import problem_error
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
@@ -55,7 +56,9 @@ class FleetCalls:
                     raise
                 return CallView.model_validate(_content(await ask_for(self._parts, call_id)))
 
-    async def calls(self, wanted: Callable[[CallFacts], bool], *, open_only: bool = False) -> Iterator[CallView]:
+    async def calls(
+        self, wanted: Callable[[CallFacts], bool], *, open_only: bool = False, before: str | None = None
+    ) -> Iterator[CallView]:
         """See ``McpCalls``."""
         table = self._parts.storage.calls
         with _as_skill_errors(), refused():
@@ -63,7 +66,7 @@ class FleetCalls:
                 self._parts.threads.pages,
                 lambda: table.newest(_CALLS, robot=None, state="open" if open_only else None, before=None),
             )
-        return (view for view in map(_view, (row.record for row in rows)) if wanted(view))
+        return (view for view in (_view(row.record) for row in began_before(before, rows)) if wanted(view))
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``McpCalls``."""

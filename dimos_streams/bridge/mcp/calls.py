@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import dropwhile, islice
+from typing import Any, Protocol, TypeVar
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.visibility import shown_to_models
@@ -24,8 +25,11 @@ class McpCalls(Protocol):
     async def view(self, call_id: str) -> CallView:
         """A call as it stands."""
 
-    async def calls(self, wanted: Callable[[CallFacts], bool], *, open_only: bool = False) -> Iterator[CallView]:
-        """The remembered calls that are wanted, newest first, each as it is when its turn comes."""
+    async def calls(
+        self, wanted: Callable[[CallFacts], bool], *, open_only: bool = False, before: str | None = None
+    ) -> Iterator[CallView]:
+        """The remembered calls that are wanted, newest first, each as it is when its turn comes: those that began
+        ``before`` a call, if its id is given."""
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """Ask a call to end."""
@@ -47,6 +51,21 @@ class McpCalls(Protocol):
         """A function that returns whether a call may move a robot, for all that is known."""
 
 
+class _HasId(Protocol):
+    @property
+    def call_id(self) -> str: ...
+
+
+HasId = TypeVar("HasId", bound=_HasId)
+
+
+def began_before(call_id: str | None, newest_first: Iterable[HasId]) -> Iterator[HasId]:
+    """Return the calls behind the one of an id, all without an id."""
+    if call_id is None:
+        return iter(newest_first)
+    return islice(dropwhile(lambda call: call.call_id != call_id, newest_first), 1, None)
+
+
 class BrokerCalls:
     """The skills and calls of a bridge."""
 
@@ -65,11 +84,13 @@ class BrokerCalls:
         """See ``McpCalls``."""
         return await self._broker.view(call_id)
 
-    async def calls(self, wanted: Callable[[CallFacts], bool], *, open_only: bool = False) -> Iterator[CallView]:
+    async def calls(
+        self, wanted: Callable[[CallFacts], bool], *, open_only: bool = False, before: str | None = None
+    ) -> Iterator[CallView]:
         """See ``McpCalls``. Views are made of those only that are taken: a thousand would hold the loop up."""
         calls = self._broker.ledger.calls
         newest_first = reversed(calls.open if open_only else list(calls))
-        return (call.view() for call in newest_first if wanted(call))
+        return (call.view() for call in began_before(before, newest_first) if wanted(call))
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``McpCalls``."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
-from itertools import dropwhile, islice
+from itertools import islice
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, Field, ValidationError
@@ -145,11 +145,8 @@ class McpTools:
                 and given.skill in (None, call.skill)
             )
 
-        found = await self._calls.calls(is_wanted)
-        if given.before is not None:
-            before = (await self._shown(given.before)).call_id
-            found = islice(dropwhile(lambda call: call.call_id != before, found), 1, None)
-        page = list(islice(found, given.limit + 1))
+        before = None if given.before is None else (await self._shown(given.before)).call_id
+        page = list(islice(await self._calls.calls(is_wanted, before=before), given.limit + 1))
         return call_list(page[: given.limit], more=len(page) > given.limit)
 
     async def _cancel(self, session: Session, given: CancelCall) -> dict[str, Any]:
