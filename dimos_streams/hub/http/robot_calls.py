@@ -122,14 +122,14 @@ def as_response(reply: BridgeReply) -> Response:
 
 
 async def _meant(parts: HubParts, body: FleetCallBody) -> tuple[str, str]:
-    """The robot that a call is for, and its skill. Raises ``ProblemError`` and ``UnknownSkillError``."""
+    """The robot that a call is for, and its skill. Raises ``ProblemError`` and ``UnknownSkillError``, and
+    ``StorageUnavailableError``."""
     if body.robot is not None:
         return body.robot, body.skill
-    with refused():
-        if body.agent is not None:
-            found = [(robot, body.skill) for robot in (await parts.robots.all()).values()]
-        else:
-            found = await parts.robots.meant(body.skill)
+    if body.agent is not None:
+        found = [(robot, body.skill) for robot in (await parts.robots.all()).values()]
+    else:
+        found = await parts.robots.meant(body.skill)
     # Whether another one is connected changes from one moment to the next: no robot moves because one has left.
     if len(found) == 1:
         return found[0][0].name, found[0][1]
