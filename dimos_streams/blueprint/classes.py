@@ -208,13 +208,14 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
     if stated and not detail["loc"]:
         return Problem(f"module {spec.name!r}: the default of {stated}: {fault(detail)}", spec.where("type"))
     path = [str(part) for part in detail["loc"]]
+    if detail["type"] in ("missing", "missing_argument"):  # what was set beside it is not why
+        where = spec.where("config", *path)
+        return Problem(f"module {spec.name!r} needs the setting {'.'.join(path)!r}", where)
     where = _judged_at(spec, *path)
     if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         names = fields_at(expected, path[:-1])
         near = suggest(path[-1], names) or f" (valid: {', '.join(names) or 'none: it has no settings'})"
         return Problem(f"module {spec.name!r} has no setting {'.'.join(path)!r}{near}", where)
-    if detail["type"] in ("missing", "missing_argument"):
-        return Problem(f"module {spec.name!r} needs the setting {'.'.join(path)!r}", where)
     given = detail["input"]
     if detail["type"] in _NO_LIST and isinstance(given, Mapping) and given and all(map(str.isdecimal, given)):
         items = list(given)

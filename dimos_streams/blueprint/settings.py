@@ -25,6 +25,8 @@ PREFIX = "DIMOS_STREAMS__"
 
 DEFAULT = "default"
 """The source of a value that nobody has given: it is its class's."""
+COMMAND_LINE = "command line"
+"""The source of a value that was given with ``--set``, or another option."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +39,7 @@ class SettingRow:
     value: Any
     """Plain data, as JSON has it; ``[redacted]`` if it is secret."""
     source: str
-    """``"file:line"``, ``"environment VARIABLE"``, ``"command line"`` or ``DEFAULT``."""
+    """``"file:line"``, ``"environment VARIABLE"``, ``COMMAND_LINE`` or ``DEFAULT``."""
     live: bool = False
     """True if it may be changed while the module runs."""
 
@@ -114,9 +116,9 @@ def _addresses(
     for assignment in assignments:
         address, equals, text = assignment.partition("=")
         if equals:
-            yield "command line", address.strip(), text
+            yield COMMAND_LINE, address.strip(), text
         else:
-            with findings.at("command line"):
+            with findings.at(COMMAND_LINE):
                 raise UserError(f"{assignment!r} is not of the form module.field=value")
 
 

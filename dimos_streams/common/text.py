@@ -7,6 +7,7 @@ neither encoded nor sent, and one of them in a conversation would be refused by 
 from __future__ import annotations
 
 import json
+import os
 import re
 import sys
 import unicodedata
@@ -35,6 +36,16 @@ def well_formed(text: str) -> str:
     except UnicodeEncodeError:
         return text.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "replace")
     return text
+
+
+def with_escaped_bytes(text: str) -> str:
+    """A path or an argument that is no UTF-8, with those of its bytes escaped that are none, ``\\xff``; empty for one
+    that is UTF-8."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return os.fsencode(text).decode(errors="backslashreplace")
+    return ""
 
 
 def well_formed_json(text: str) -> str:

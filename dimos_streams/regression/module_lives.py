@@ -13,6 +13,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.module import RunContext
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.regression.settings.begun_settings import Assignments
+from dimos_streams.regression.settings.given_settings import without_given
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.plan import ModulePlan
 from dimos_streams.tool_stream.event import STATUS
@@ -35,7 +36,7 @@ class ModuleLives:
 
     As in a live run, only the instance that has the module's name speaks for it; others are heard when it has stopped
     or was silent for ``ALIVE_S``. A life begins with the settings that its heartbeat says were changed in an earlier
-    one.
+    one, but for those that are given for the replay.
     """
 
     def __init__(
@@ -137,5 +138,5 @@ class ModuleLives:
     async def _start(self, name: str, settings: Assignments) -> None:
         plan = self._plans[name]
         module = instantiate(plan.spec, self._context)
-        restore_settings(module, settings)
+        restore_settings(module, without_given(settings, plan.spec))
         await self._host.start(module, plan.topics)

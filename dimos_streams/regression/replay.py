@@ -26,7 +26,9 @@ from dimos_streams.regression.replay_run import ReplayRun
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, scope_of
+from dimos_streams.regression.settings.begun_settings import begun_settings
 from dimos_streams.regression.settings.changed_settings import changed_settings
+from dimos_streams.regression.settings.given_settings import REPLAY
 from dimos_streams.regression.tolerances import EXACT, LIVE, Tolerances
 from dimos_streams.tool_stream.event import REQUESTS
 
@@ -39,7 +41,8 @@ class ReplayOptions:
     blueprint: Blueprint | None = None
     """The blueprint to run, or None for the recording's own."""
     settings: Mapping[str, Any] = field(default_factory=dict)
-    """Config values that are changed: ``{"follow.distance_gain": 1.3}``."""
+    """Config values that are changed: ``{"follow.distance_gain": 1.3}``. With them each life of a module begins,
+    whatever an operator had set before it in the recorded run."""
     tolerances: Tolerances | None = None
     """The tolerances, or None for the usual ones: equality for recordings of virtual runs, ``LIVE`` for others."""
     seed: int | None = None
@@ -62,7 +65,7 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
     with LogReader(path) as log:
         metadata = first_metadata(log)
         blueprint = options.blueprint or _own_blueprint(path, metadata)
-        blueprint = blueprint.configured(dict(options.settings), source="replay")
+        blueprint = blueprint.configured(dict(options.settings), source=REPLAY)
         virtual = _is_virtual(metadata)
         first = next((event.utime for event in steady(log.events()) if event.channel != CHANNEL), None)
         if first is None:
@@ -76,10 +79,12 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
         scope = scope_of(blueprint, options.modules, recorded)
         _check_inputs(log, scope)
         check_fields(tolerances, channels_of(blueprint), scope.outputs)
+        begun = begun_settings(steady(log.events()), scope.names)
         run = ReplayRun(
             log,
             scope,
             earlier_calls(steady(log.events()), scope),
+            begun,
             tolerances,
             seed=seed,
             acknowledged=recorded(REQUESTS),
@@ -88,7 +93,8 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
             on_progress=on_progress,
         )
         report: Report = run_with_feed(run.run, start)
-        return dataclasses.replace(report, settings=tuple(changed_settings(metadata, blueprint, options.modules)))
+        changed = changed_settings(metadata, blueprint, options.modules, begun)
+        return dataclasses.replace(report, settings=tuple(changed))
 
 
 def usual_tolerances(metadata: Metadata | None) -> Tolerances:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
+from collections.abc import Mapping
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
@@ -26,7 +27,7 @@ from dimos_streams.regression.module_lives import ENDS_HERE, ModuleLives
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of
-from dimos_streams.regression.settings.begun_settings import begun_settings
+from dimos_streams.regression.settings.begun_settings import Assignments
 from dimos_streams.regression.tolerances import Tolerances
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, ToolEvent
@@ -46,6 +47,7 @@ class ReplayRun:
         log: LogReader,
         scope: Scope,
         earlier: EarlierCalls,
+        settings: Mapping[str, Assignments],
         tolerances: Tolerances,
         *,
         seed: int,
@@ -54,11 +56,13 @@ class ReplayRun:
         with_series: bool,
         on_progress: OnProgress | None,
     ) -> None:
-        """``acknowledged`` says whether the log has acknowledgements; ``rewriter`` writes the log anew."""
+        """``settings`` are those that had been changed when the log begins, by module; ``acknowledged`` says whether
+        the log has acknowledgements; ``rewriter`` writes the log anew."""
         self._log = log
         self._acknowledged = acknowledged
         self._scope = scope
         self._earlier = earlier
+        self._settings = settings
         self._seed = seed
         self._tolerances = tolerances
         self._on_progress = on_progress or (lambda log: None)
@@ -87,8 +91,7 @@ class ReplayRun:
         # Where nobody's acknowledgements were recorded their absence says nothing.
         bound_s = LOSS_BOUND_S if self._acknowledged else math.inf
         context = RunContext(seed=self._seed, loss_bound_s=bound_s, services=Services())
-        settings = begun_settings(steady(self._log.events()), self._scope.names)
-        lives = self._lives = ModuleLives(host, self._scope.plans, context, self._ended, settings)
+        lives = self._lives = ModuleLives(host, self._scope.plans, context, self._ended, self._settings)
         feed = self._feed = loop.feed = Feed(steady(self._log.events(), self._times), self._judge, self._publish)
         try:
             await lives.start()

@@ -16,6 +16,7 @@ from dimos_streams.common.process.ownership import stranger_with
 from dimos_streams.common.process.run_owner import is_ended_run, own, pid_space, process_start
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import know
+from dimos_streams.common.text import with_escaped_bytes
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.liveness.part_state import ClockOffset
 
@@ -107,14 +108,11 @@ def new_run_dir(name: str) -> Path:
 
 def _check_utf8(directory: Path) -> None:
     """Raise ``UserError`` for a path that is no UTF-8: records of runs name their paths in JSON."""
-    try:
-        str(directory).encode()
-    except UnicodeEncodeError as error:
-        shown = os.fsencode(directory).decode(errors="backslashreplace")
+    if shown := with_escaped_bytes(str(directory)):
         raise UserError(
             f"no run can be kept in {shown}: the path is not valid UTF-8, as it must be;"
             " DIMOS_STREAMS_STATE_DIR can name another"
-        ) from error
+        )
 
 
 def _make_run(directory: Path) -> None:

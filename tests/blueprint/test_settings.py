@@ -170,3 +170,9 @@ def test_what_is_judged_as_a_whole_names_what_was_set_on_top_of_the_file(write: 
         with pytest.raises(BlueprintError) as raised:
             apply_settings(blueprint, environment, assignments)
         assert [problem.where for problem in raised.value.problems] == [place]
+
+
+def test_what_was_set_is_not_blamed_for_what_the_file_lacks(write: Write) -> None:
+    text = "modules:\n  key:\n    type: tests.blueprint.toy_modules:Keyless\n    config: {}\n"
+    [line] = refused(resolve(write("x.yaml", text)), None, ("key.tries=2",))
+    assert line == "x.yaml:4: module 'key' needs the setting 'key'"

@@ -94,6 +94,7 @@ class NeedsPackages(Module):
 
 class KeylessConfig(ModuleConfig):
     key: str
+    tries: int = 1
 
 
 class Keyless(Module):

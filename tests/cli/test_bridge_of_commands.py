@@ -40,17 +40,27 @@ def test_a_living_run_without_a_bridge_is_never_taken_for_another_at_the_usual_p
     assert capsys.readouterr().err == ""
 
 
-@pytest.mark.parametrize("bridge_on", ["", "brain-side"])
-def test_a_newer_run_without_a_bridge_is_passed_over_with_a_word_unless_it_is_a_part(
-    bridge_on: str, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize(
+    ("old", "new", "is_part"),
+    [
+        ({}, {}, False),
+        ({}, {"bridge_on": "brain-side"}, False),
+        ({"bridge_on": "brain-side"}, {"bridge_on": "brain-side"}, True),
+        ({"bridge_on": "brain-side"}, {"bridge_on": "other-side"}, False),
+        ({"bridge_on": "brain-side"}, {"bridge_on": "brain-side", "blueprint": "arm"}, False),
+    ],
+    ids=["no bridge", "of a whole run", "its own", "on another machine", "of another blueprint"],
+)
+def test_a_newer_run_without_a_bridge_is_passed_over_with_a_word_unless_it_is_a_part_of_the_same(
+    old: dict[str, str], new: dict[str, str], is_part: bool, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    old = living_record().model_copy(update={"port": 9})
-    registry.write(old)
-    new = living_record().model_copy(update={"port": None, "bridge_on": bridge_on})
-    registry.write(new)
+    asked = living_record().model_copy(update={"port": 9, **old})
+    registry.write(asked)
+    newer = living_record().model_copy(update={"port": None, **new})
+    registry.write(newer)
     assert find_bridge(BridgeChoice()).url == "http://127.0.0.1:9"
-    said = f"run {new.run_id} is newer and has no bridge: {old.run_id} is asked\n"
-    assert capsys.readouterr().err == ("" if bridge_on else said)
+    said = f"run {newer.run_id} is newer and has no bridge: {asked.run_id} is asked\n"
+    assert capsys.readouterr().err == ("" if is_part else said)
 
 
 def test_where_no_run_lives_it_is_said_which_bridge_is_asked(capsys: pytest.CaptureFixture[str]) -> None:

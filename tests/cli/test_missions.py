@@ -74,7 +74,6 @@ def test_missions_are_listed_with_what_they_cost_and_shown(machine: Machine) -> 
     assert machine("missions", "--run", run_id).out == listed.out
 
 
-@pytest.mark.feature("A5")
 def test_missions_of_an_agent_are_in_their_order_also_after_a_step_back_of_the_clock(tmp_path: Path) -> None:
     for agent, began in (("a", {"y": 9, "x": 2, "w": 3}), ("b", {"v": 10})):
         record = MissionRecord(tmp_path, agent)
@@ -89,6 +88,7 @@ def test_missions_of_an_agent_are_in_their_order_also_after_a_step_back_of_the_c
     assert [mission.id for mission in read_missions(tmp_path)] == ["y", "x", "w", "v"]
 
 
+@pytest.mark.feature("A5")
 def test_what_does_not_fit_in_a_record_hides_no_mission(machine: Machine) -> None:
     folder = machine.state / "runs" / "20260101-patrol-aa" / FOLDER
     record = MissionRecord(folder, "agent")

@@ -21,6 +21,7 @@ from dimos_streams.common.text import (
     repaired,
     well_formed,
     well_formed_json,
+    with_escaped_bytes,
 )
 
 ANY_TEXT = st.text(st.characters() | st.sampled_from(["\ud83d", "\ude00", "\udcff", "\\", '"', "u", "😀"]))
@@ -132,3 +133,10 @@ def test_texts_as_people_write_them_are_in_their_normal_form(text: str) -> None:
     forms: tuple[Literal["NFC", "NFKC"], ...] = ("NFC", "NFKC")
     for form in forms:
         assert normalized(form, text) == unicodedata.normalize(form, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"), [("", ""), ("ü😀", ""), ("ü\udcff/\udcfe", "ü\\xff/\\xfe"), ("\udcc3", "\\xc3")]
+)
+def test_bytes_that_are_no_utf8_are_shown_escaped(text: str, shown: str) -> None:
+    assert with_escaped_bytes(text) == shown

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dimos_streams.blueprint.classes import instantiate
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.settings import COMMAND_LINE
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.clock import run_virtual
 from dimos_streams.module import Services
+from dimos_streams.recording.cut import LogPart, cut
 from dimos_streams.recording.metadata import describe
+from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.recorder import RecordingOptions, recording
 from dimos_streams.regression.replay import ReplayOptions, replay
+from dimos_streams.regression.settings.given_settings import REPLAY, without_given
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import context_for, plan_run
 from dimos_streams.tool_stream.hosting.settings_change import as_assignments, restore_settings
-from tests.recording.logs import raw, read_log, write_log
 
 _OPTIONS = RunOptions(bus_url="memq://", seed=7)
-_LATER_US = 2_500_000
 _BRIDGE = ModuleSpec(name="bridge", type="dimos_streams.bridge.module:Bridge")
 _PICKER = ModuleSpec(name="picker", type="tests.recording.modules:Picker")
 _ROBOT = Blueprint(name="robot", modules={"bridge": _BRIDGE, "picker": _PICKER})
@@ -54,7 +57,9 @@ def log(tmp_path: Path) -> Path:
         if assignment:
             await broker.settings.change([assignment], "operator")
         await broker.call("pick", {}, caller="test")
-        await asyncio.sleep(1.0)
+        await asyncio.sleep(0.8)
+        await broker.call("pick", {}, caller="test")
+        await asyncio.sleep(0.2)
         await host.stop("an operator restarts it")
         await asyncio.sleep(0.2)
         return dict(module.live_values)
@@ -63,17 +68,57 @@ def log(tmp_path: Path) -> Path:
     return options.path
 
 
+def part_of(log: Path, from_s: float) -> Path:
+    part = log.with_name("part.lcmlog")
+    with LogReader(log) as whole:
+        cut([whole], part, LogPart(from_s=from_s))
+    return part
+
+
 @pytest.mark.feature("K4")
 def test_what_was_set_holds_after_a_restart(log: Path) -> None:
     report = replay(log, ReplayOptions(modules=("picker",)))
     assert report.passed, "\n".join(report.lines())
-    assert report.calls == 4, "the check, the change, and one in each life"
+    assert report.calls == 6, "the check, the change, and two in each life"
 
 
 @pytest.mark.feature("K4")
-def test_what_was_set_before_a_part_of_a_log_holds_in_it(log: Path, tmp_path: Path) -> None:
-    events = raw(read_log(log))
-    rest = [events[0], *(event for event in events if event[0] >= events[1][0] + _LATER_US)]
-    report = replay(write_log(tmp_path / "b.lcmlog", rest), ReplayOptions(modules=("picker",)))
+@pytest.mark.parametrize(("from_s", "calls"), [(1.5, 3), (2.5, 2)], ids=["in its life", "in a later life"])
+def test_what_was_set_before_a_part_of_a_log_holds_in_it(log: Path, from_s: float, calls: int) -> None:
+    report = replay(part_of(log, from_s), ReplayOptions(modules=("picker",)))
     assert report.passed, "\n".join(report.lines())
-    assert report.calls == 1
+    assert report.calls == calls
+
+
+@pytest.mark.feature("K4")
+@pytest.mark.parametrize("gain", [0.7, 0.5], ids=["new", "as the run began"])
+def test_what_is_set_for_a_replay_wins_over_what_was_set_before(log: Path, gain: float) -> None:
+    report = replay(part_of(log, 1.5), ReplayOptions(modules=("picker",), settings={"picker.gain": gain}))
+    assert f"result: recorded 0.9, replayed {gain}" in "\n".join(report.lines())
+    assert report.settings == (f"picker.gain: recorded 0.9, replayed {gain}",)
+
+
+def test_what_was_set_before_and_is_not_set_for_a_replay_is_no_other_setting(log: Path) -> None:
+    other = _ROBOT.configured({"picker.gain": 0.7})
+    report = replay(part_of(log, 1.5), ReplayOptions(modules=("picker",), blueprint=other))
+    assert report.passed, "\n".join(report.lines())
+    assert report.settings == ()
+
+
+@pytest.mark.parametrize(
+    ("given", "kept"),
+    [
+        ({}, {"gain", "lens.zoom", "lens.filter"}),
+        ({"gain": 1, "lens.zoom": 2}, {"lens.filter"}),
+        ({"lens": {}}, {"gain"}),
+        ({"lens.zoom.x": 2, "len": 3}, {"gain", "lens.filter"}),
+    ],
+)
+@pytest.mark.parametrize("source", [COMMAND_LINE, REPLAY])
+def test_a_setting_that_is_given_in_part_or_whole_is_not_kept(
+    given: dict[str, Any], kept: set[str], source: str
+) -> None:
+    spec = _PICKER.remapped("gain", None, source).configured(["lens", "filter"], "red", "robot.yaml:3")
+    for path, value in given.items():
+        spec = spec.configured(path.split("."), value, source)
+    assert without_given({"gain": "0.9", "lens.zoom": "3", "lens.filter": "blue"}, spec).keys() == kept

@@ -129,10 +129,10 @@ def test_an_input_that_is_called_otherwise_now_is_told_what_the_log_has(mission_
 def test_a_recorded_setting_that_its_module_has_no_more_is_named() -> None:
     now = resolve("robot-only")
     then = describe(blueprint=now.configured({"follow.gone": 1}).model_dump(mode="json"))
-    (line,) = changed_settings(then, now, ["follow"])
+    (line,) = changed_settings(then, now, ["follow"], {})
     assert line.startswith("the recorded settings of module 'follow' do not fit its class any more: ")
     assert "'gone'" in line
-    assert list(changed_settings(None, now, ["follow"])) == []
+    assert list(changed_settings(None, now, ["follow"], {})) == []
 
 
 @pytest.mark.feature("F3")
@@ -143,14 +143,14 @@ def test_a_default_that_the_code_has_changed_is_named(monkeypatch: pytest.Monkey
     then, unsaid = describe(blueprint=described, defaults=defaults), describe(blueprint=described)
     then = Metadata.decoded(then.encoded())
     monkeypatch.setattr(Picker, "config_type", lambda: ChangedPickerConfig)
-    assert list(changed_settings(then, blueprint, ["p"])) == ["p.gain: recorded 0.5, replayed 0.6"]
-    assert list(changed_settings(unsaid, blueprint, ["p"])) == []
+    assert list(changed_settings(then, blueprint, ["p"], {})) == ["p.gain: recorded 0.5, replayed 0.6"]
+    assert list(changed_settings(unsaid, blueprint, ["p"], {})) == []
     given = blueprint.configured({"p.gain": 0.7})
-    assert list(changed_settings(then, given, ["p"])) == ["p.gain: recorded 0.5, replayed 0.7"]
-    assert list(changed_settings(unsaid, given, ["p"])) == [
+    assert list(changed_settings(then, given, ["p"], {})) == ["p.gain: recorded 0.5, replayed 0.7"]
+    assert list(changed_settings(unsaid, given, ["p"], {})) == [
         "p.gain: recorded the default, which the log does not name (today 0.6), replayed 0.7"
     ]
-    assert list(changed_settings(then, blueprint.configured({"p.gain": 0.5}), ["p"])) == []
+    assert list(changed_settings(then, blueprint.configured({"p.gain": 0.5}), ["p"], {})) == []
 
 
 def test_defaults_are_one_text_whatever_the_order_of_a_set_and_have_no_secret() -> None:

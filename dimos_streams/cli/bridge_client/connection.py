@@ -188,7 +188,7 @@ def _bridge_here(port: int | None, token: str | None) -> BridgeAddress:
     for number, run in enumerate(living):
         if (address := bridge_of_run(run, token)) is not None:
             for newer in living[:number]:
-                if not newer.bridge_on:  # else it is a part, and the bridge may well be its own
+                if not _are_parts_of_one(newer, run):
                     note(f"run {newer.run_id} is newer and has no bridge: {run.run_id} is asked")
             newest_of([run, *(each for each in living if each.bridge_url not in (None, run.bridge_url))])
             return address
@@ -199,6 +199,11 @@ def _bridge_here(port: int | None, token: str | None) -> BridgeAddress:
     usual = BridgeAddress(f"http://127.0.0.1:{BRIDGE_PORT}", token, is_guess=True)
     note(f"no run of yours lives: whatever bridge answers at {usual.url} is asked")
     return usual
+
+
+def _are_parts_of_one(run: RunRecord, other: RunRecord) -> bool:
+    """Return whether two runs are parts of one blueprint, so that the bridge of one is that of the other."""
+    return bool(run.bridge_on) and (run.blueprint, run.bridge_on) == (other.blueprint, other.bridge_on)
 
 
 def _bridgeless(run: RunRecord) -> UserError:

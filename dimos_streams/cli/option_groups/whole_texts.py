@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
 from collections.abc import Callable
 from typing import Any
 
@@ -25,8 +24,7 @@ def with_whole_texts(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check(text: str) -> None:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        shown = os.fsencode(text).decode(errors="backslashreplace")
-        raise UserError(f"'{shown}' is not valid UTF-8, as every text must be") from error
+    from dimos_streams.common.text import with_escaped_bytes
+
+    if shown := with_escaped_bytes(text):
+        raise UserError(f"'{shown}' is not valid UTF-8, as every text must be")

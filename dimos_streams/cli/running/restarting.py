@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.answers import MODULES
-from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, bridge_of_run
 from dimos_streams.runtime.live.control import ControlReply, Order, ask
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ async def restarted(record: RunRecord, module: str) -> ControlReply:
 
     The run answers when they are ready; the bridge takes them for the old ones until it has heard the new ones.
     """
-    address = None if record.port is None else BridgeAddress(f"http://127.0.0.1:{record.port}", record.token)
+    address = bridge_of_run(record)
     before = await _processes(address)
     answer = await ask(record.run_dir, Order(command="restart", module=module))
     deadline = clock.monotonic() + _HEARD_WITHIN_S

@@ -15,6 +15,7 @@ from dimos_streams.blueprint.load import drafted
 from dimos_streams.blueprint.machines import part_of
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.names import run_name
+from dimos_streams.blueprint.settings import COMMAND_LINE
 from dimos_streams.blueprint.wiring import agents_of
 from dimos_streams.bus import bus_url
 from dimos_streams.bus.url import leaves_process
@@ -157,9 +158,9 @@ def _part_of(draft: Draft, machine: str) -> Blueprint:
 def _with_port(blueprint: Blueprint, port: int | None, *, virtual: bool) -> Blueprint:
     bridge = bridge_in(blueprint)
     if bridge is not None and port is not None:
-        blueprint = blueprint.configured({f"{bridge}.port": port}, source="command line")
+        blueprint = blueprint.configured({f"{bridge}.port": port}, source=COMMAND_LINE)
         if virtual:
-            blueprint = blueprint.configured({f"{bridge}.http": True}, source="command line")
+            blueprint = blueprint.configured({f"{bridge}.http": True}, source=COMMAND_LINE)
     if bridge is not None and blueprint.modules[bridge].config.get("port") == 0:
         chosen = _free_port(str(blueprint.modules[bridge].config.get("host", "127.0.0.1")))
         blueprint = blueprint.configured({f"{bridge}.port": chosen}, source="port 0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dimos_streams.blueprint.classes import module_class, module_config
 from dimos_streams.blueprint.kinds import RECORDER, is_of
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.settings import defaults_of
@@ -22,11 +21,10 @@ def create_runner(plan: RunPlan, options: RunOptions, on_event: OnRunEvent) -> S
     own = [spec for spec in blueprint.modules.values() if is_of(spec, RECORDER)]
     if record is None and not own:
         return _runner(plan.mode, blueprint, options, on_event)
-    for spec in blueprint.modules.values():
-        module_config(spec, module_class(spec))  # what its types say is secret is known from then on
+    defaults = defaults_of(blueprint)  # what its types say is secret is known from then on
     metadata = describe(
         blueprint=blueprint.model_dump(mode="json"),
-        defaults=defaults_of(blueprint),
+        defaults=defaults,
         seed=plan.request.seed,
         mode=plan.mode,
         said=plan.request.said,

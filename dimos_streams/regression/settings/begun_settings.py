@@ -19,19 +19,22 @@ Assignments = Mapping[str, str]
 def begun_settings(events: Iterable[LogEvent], modules: Collection[str]) -> dict[str, Assignments]:
     """Return what was set in each of the modules when the log begins, as in a part that was cut out of a longer one.
 
-    Only a heartbeat before the first change in the log counts: later ones have what is set again at its moment.
+    Only a heartbeat before the first change in the log counts: later ones have what is set again at its moment. Nor
+    does one that describes skills: in a part it may be from before the part, and from before a change.
     """
     found: dict[str, Assignments] = {}
+    wanted = set(modules)
     for event in events:
+        if not wanted:
+            break
         try:
             if event.channel == STATUS:
                 status = decode(ModuleStatus, event.data, STATUS)
-                if status.module in modules:
-                    found.setdefault(status.module, kept_assignments(status.state_json))
+                if status.module in wanted and not status.skills_json:
+                    found[status.module] = kept_assignments(status.state_json)
+                    wanted.discard(status.module)
             elif event.channel == EVENTS and (said := unpack_event(event.data)).skill == SET:
-                found.setdefault(said.module, {})
+                wanted.discard(said.module)
         except MessageError:  # damaged; whoever reads it skips it
             continue
-        if found.keys() >= set(modules):
-            break
     return found

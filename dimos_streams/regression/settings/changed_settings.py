@@ -8,17 +8,22 @@ from typing import Any, NamedTuple
 
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.settings import DEFAULT, SettingRow, settings_of
+from dimos_streams.common.nested import with_value
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import is_secret, telling_name
 from dimos_streams.errors import UserError
 from dimos_streams.recording.metadata import Metadata, without_secrets
+from dimos_streams.regression.settings.begun_settings import Assignments
+from dimos_streams.regression.settings.given_settings import without_given
 
 _WIDTH = 60
 
 
-def changed_settings(metadata: Metadata | None, blueprint: Blueprint, modules: Iterable[str]) -> Iterator[str]:
-    """Yield a line for each setting of the modules whose value is not that of the recorded run, as far as the
-    recording says which that was."""
+def changed_settings(
+    metadata: Metadata | None, blueprint: Blueprint, modules: Iterable[str], begun: Mapping[str, Assignments]
+) -> Iterator[str]:
+    """Yield a line for each setting of the modules whose value is not that of the recorded run where the log begins,
+    as far as the recording says which that was. ``begun`` is what an operator had set by then, by module."""
     recorded = metadata.modules if metadata is not None else {}
     for name in modules:
         spec, described = blueprint.modules[name], recorded.get(name)
@@ -26,8 +31,10 @@ def changed_settings(metadata: Metadata | None, blueprint: Blueprint, modules: I
         if metadata is None or not isinstance(config, Mapping):
             continue
         defaults = None if metadata.defaults is None else metadata.defaults.get(name)
+        kept = begun.get(name, {})
         try:
-            before, now = _recorded(spec, config, defaults), _values(spec, without_secrets(spec.config))
+            before = _recorded(spec, _with(config, kept), defaults)
+            now = _values(spec, _with(without_secrets(spec.config), without_given(kept, spec)))
         except UserError as error:
             yield f"the recorded settings of module {name!r} do not fit its class any more: {error}"
             continue
@@ -35,6 +42,12 @@ def changed_settings(metadata: Metadata | None, blueprint: Blueprint, modules: I
             was, is_now = before.get(field, _NONE), now.get(field, _NONE)
             if was.value != is_now.value:
                 yield f"{name}.{field}: recorded {was}, replayed {is_now}"
+
+
+def _with(config: Mapping[str, Any], assignments: Assignments) -> Mapping[str, Any]:
+    for path, text in assignments.items():
+        config = with_value(config, path.split("."), json.loads(text))
+    return config
 
 
 class _Value(NamedTuple):
