@@ -164,7 +164,7 @@ class Bridge(Module):
         if self.context.run_dir is not None and not clock.is_virtual():
             self._disk = await self.run_blocking(trouble_with, self.context.run_dir)
         if self.journal.state != "ok" and not self._disk:
-            self.journal.come_back()
+            await self.journal.homing.attempt(self.run_blocking)
 
     def _report_health(self) -> None:
         """Report what is not well as the module's health."""

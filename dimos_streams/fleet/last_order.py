@@ -48,7 +48,7 @@ class LastOrder:
         """Note a command that is about to be carried out, if it is such an order; one that comes late, after a newer
         one, changes nothing."""
         kind = _ORDERS.get(bare_path(command.path))
-        if kind is None or command.method != "POST":
+        if kind is None or command.method != "POST" or (kind == "cancel" and _names_calls(command)):
             return
         last = self._last()
         if last is None or command.id > last.id:
@@ -72,3 +72,8 @@ class LastOrder:
         """
         noted = self._noted
         return None if noted is None or clock.steady() > noted.at + MAX_EXPIRY_S else noted
+
+
+def _names_calls(command: Command) -> bool:
+    """Return whether a command to cancel is about some calls only, which it names."""
+    return (command.body or {}).get("calls") is not None

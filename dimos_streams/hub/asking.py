@@ -148,7 +148,7 @@ class Asker:
             raise CommandRefusedError(id)
         state = await self._outcome(id, request.within_s)
         if state is None:
-            state = (await in_thread(self._executor, self._storage.commands.states, [id])).get(id)
+            state = await self._last_state(id)
         return _reply(request, state)
 
     async def run(self) -> None:
@@ -183,6 +183,16 @@ class Asker:
             if not waiting:
                 self._waiting.pop(id, None)
 
+    async def _last_state(self, id: int) -> CommandState | None:
+        """The state of a command that nobody waits for any more; None if it is forgotten, or the database does not
+        say: the robot may have carried the command out all the same."""
+        try:
+            async with within(ORDER_WAITS_S):
+                return (await in_thread(self._executor, self._storage.commands.states, [id])).get(id)
+        except StorageUnavailableError as error:
+            _log.warning("what became of command %d can't be read: %s", id, error)
+            return None
+
     def _resolve(self, states: Mapping[int, CommandState]) -> None:
         for id, state in states.items():
             never_sent = not state.sent and state.left_s <= 0
@@ -206,7 +216,7 @@ async def within(seconds: float) -> AsyncGenerator[None]:
 
 
 def _reply(request: BridgeRequest, state: CommandState | None) -> BridgeReply:
-    """The reply to a request, from the state of its command; None if that is forgotten. Raises as ``ask`` does."""
+    """The reply to a request, from the state of its command; None if nobody knows it. Raises as ``ask`` does."""
     if state is None or (state.outcome is None and (state.sent or state.left_s > 0)):
         raise RobotSilentError(
             f"the command was sent to robot {request.robot!r}, and it has not answered: nobody knows whether it"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Collection
 from concurrent.futures import Executor
 from functools import cached_property
@@ -161,7 +162,7 @@ class FleetView:
         self._storage = storage
         self._executor = executor
         self._robots: dict[str, FleetRobot] = {}
-        self._until = 0.0
+        self._read_at = self._changed_at = -math.inf
         self._turn = asyncio.Lock()
 
     @property
@@ -170,36 +171,39 @@ class FleetView:
         return self._robots
 
     def forget(self) -> None:
-        """Look again next time: a robot has changed, or none may be missed."""
-        self._until = 0.0
+        """Look again next time: a robot has changed."""
+        self._changed_at = clock.monotonic()
 
     async def all(self) -> dict[str, FleetRobot]:
         """Return all robots by name, as they were a second ago at most, and not before ``forget``.
 
         Raises ``StorageUnavailableError``.
         """
-        async with self._turn:
-            if clock.monotonic() >= self._until:
-                self._until = clock.monotonic() + _FRESH_S
-                before = self._robots
-                try:
-                    rows = await in_thread(self._executor, self._storage.robots.all)
-                except BaseException:
-                    self._until = 0.0
-                    raise
-                names = frozenset(row.name for row in rows)
-                self._robots = {row.name: FleetRobot(row, names) for row in rows}
-                for name, robot in self._robots.items():
-                    known = before.get(name)
-                    if known is not None and "skills" in known.__dict__ and known.row.skills == robot.row.skills:
-                        robot.__dict__["skills"] = known.skills  # read already
-            return self._robots
+        return await self._read_since(max(self._changed_at, clock.monotonic() - _FRESH_S))
 
     async def newest(self) -> dict[str, FleetRobot]:
         """Return all robots as they are now: nobody is refused for what was true a second ago, when a robot may have
         come to another hub since. Raises ``StorageUnavailableError``."""
-        self.forget()
-        return await self.all()
+        return await self._read_since(clock.monotonic())
+
+    async def _read_since(self, time: float) -> dict[str, FleetRobot]:
+        """Return all robots as of a read that began after a time: one serves everybody who asked before it began."""
+        if self._read_at > time:
+            return self._robots
+        async with self._turn:
+            if self._read_at <= time:
+                began = clock.monotonic()
+                self._take(await in_thread(self._executor, self._storage.robots.all))
+                self._read_at = began
+            return self._robots
+
+    def _take(self, rows: list[RobotRow]) -> None:
+        before, names = self._robots, frozenset(row.name for row in rows)
+        self._robots = {row.name: FleetRobot(row, names) for row in rows}
+        for name, robot in self._robots.items():
+            known = before.get(name)
+            if known is not None and "skills" in known.__dict__ and known.row.skills == robot.row.skills:
+                robot.__dict__["skills"] = known.skills  # read already
 
     async def named(self, name: str) -> FleetRobot:
         """The robot of a name. Raises ``UnknownFleetRobotError``."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import sqlite3
@@ -11,6 +12,7 @@ from typing import TypeVar
 
 from dimos_streams import clock
 from dimos_streams.journal import tables
+from dimos_streams.journal.file_copy import FileCopy
 from dimos_streams.journal.moved_files import (
     has_predecessor,
     is_damaged,
@@ -159,23 +161,35 @@ class JournalStorage:
             "the journal %s was deleted, or another file was put in its place; it is written anew", self.path
         )
 
-    def come_back(self) -> bool:
-        """Go on in a file, with all that memory or a deleted file has; return whether it does now.
-
-        Offsets go on as they were. What was written before the disk refused is in the file that was moved aside. It
-        takes some 0.1 s for as much as memory may hold.
-        """
+    def claim_home(self) -> bool:
+        """Take the tail of the file to come back to; return whether there is such a file, and it is nobody else's."""
         self.commit_tail()
-        home, memory = self.home, self.db
-        if home is None or memory is None:
+        if self.home is None:
             return False
         if self.path is not None:
             self.tail.close()  # it may be deleted as well
+        try:
+            self.tail.open(self.home)
+        except sqlite3.Error as error:
+            _logger.warning("the journal can't be kept in %s again: %s", self.home, error)
+            return False
+        return True
+
+    def come_back(self, copy: FileCopy | None = None) -> bool:
+        """Go on in a file, with all that memory or a deleted file has; return whether it does now.
+
+        Offsets go on as they were. What was written before the disk refused is in the file that was moved aside. It
+        takes some 0.1 s for as much as memory may hold, and for a large file a second, but for what ``copy`` has.
+        """
+        # The tail comes first: the file that is moved aside may be another bridge's by now.
+        if not self.claim_home() or self.home is None or self.db is None:
+            return False
+        home, memory = self.home, self.db
         first, last = self.first, self.last
         copied = False
+        copy = copy or FileCopy(home, memory)
         try:
-            self.tail.open(home)  # before the file is moved aside: it may be another bridge's by now
-            tables.copy_to(home, memory)
+            copy.finish()
             copied = True
             self._open_file(home)
         except (sqlite3.Error, OSError) as error:
@@ -187,8 +201,12 @@ class JournalStorage:
                 leave_behind(home)
             self.db, self.first, self.last = memory, first, last
             return False
+        finally:
+            copy.remove()
         self.path, self.home, self.state = home, None, "ok"
         self.first, self.last = first, last
+        with contextlib.suppress(sqlite3.Error):
+            memory.execute("PRAGMA synchronous=OFF")  # its log need not get to the disk
         memory.close()
         _logger.warning("the journal is in %s again, from offset %d on", home, first)
         return True

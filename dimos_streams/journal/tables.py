@@ -15,10 +15,10 @@ from typing import NamedTuple
 from dimos_streams import clock
 from dimos_streams.common.process.disk import why_endless
 from dimos_streams.journal.entry import EncodedEntry
-from dimos_streams.journal.moved_files import leave_behind
 from dimos_streams.tool_stream.event import ToolEvent
 
-_APPLICATION_ID = 0x64537472
+APPLICATION_ID = 0x64537472
+"""SQLite's mark of a journal's file."""
 _SCHEMA = (
     "CREATE TABLE IF NOT EXISTS events"
     " (offset INTEGER PRIMARY KEY, utime INTEGER, call_id TEXT, seq INTEGER, caller TEXT, type TEXT, body BLOB)",
@@ -64,7 +64,7 @@ def new_identity(begin: int) -> Identity:
 def open_memory() -> sqlite3.Connection:
     """An empty database in memory."""
     db = sqlite3.connect(":memory:", isolation_level=None)
-    _create_tables(db)
+    create_tables(db)
     return db
 
 
@@ -78,15 +78,15 @@ def open_file(path: Path) -> sqlite3.Connection:
     try:
         owner = db.execute("PRAGMA application_id").fetchone()[0]
         tables = db.execute("SELECT count(*) FROM sqlite_master").fetchone()[0]
-        if tables and owner != _APPLICATION_ID:
+        if tables and owner != APPLICATION_ID:
             raise sqlite3.OperationalError(f"{path} is another program's database")
         db.execute("PRAGMA journal_mode=WAL")
         db.execute("PRAGMA synchronous=NORMAL")
         db.execute(f"PRAGMA cache_size=-{CACHE_KB}")
         # Checkpoints wait for the disk; Journal.checkpoint does them in a thread long before this many pages.
         db.execute("PRAGMA wal_autocheckpoint=50000")
-        db.execute(f"PRAGMA application_id={_APPLICATION_ID}")
-        _create_tables(db)
+        db.execute(f"PRAGMA application_id={APPLICATION_ID}")
+        create_tables(db)
     except BaseException:
         db.close()
         raise
@@ -103,7 +103,7 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     has_log = log.exists() and log.stat().st_size > 0
     db = _connected_for_reading(path, "" if has_log else "&immutable=1")  # else it would begin a log
     try:
-        if db.execute("PRAGMA application_id").fetchone()[0] != _APPLICATION_ID:
+        if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise sqlite3.OperationalError("it is another program's database")
         if any(sql not in _STATEMENTS for (sql,) in db.execute("SELECT sql FROM sqlite_master WHERE sql NOT NULL")):
             raise sqlite3.OperationalError("its tables are not those of a journal")
@@ -113,21 +113,19 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     return db
 
 
-def copy_to(home: Path, memory: sqlite3.Connection) -> None:
-    """Make a file of all that is in memory; one that is there is moved aside. Raises ``OSError`` too."""
-    copied = home.with_name(f"{home.name}.new")
-    copied.unlink(missing_ok=True)
-    try:
-        with contextlib.closing(sqlite3.connect(copied)) as copy:
-            copy.execute("PRAGMA synchronous=OFF")  # the checkpoints to come wait for the disk, in their thread
-            memory.backup(copy)
-            copy.execute(f"PRAGMA application_id={_APPLICATION_ID}")
-        leave_behind(home)
-        if home.exists():
-            raise OSError(f"{home} can't be moved aside")
-        copied.rename(home)
-    finally:
-        copied.unlink(missing_ok=True)
+def rows_after(db: sqlite3.Connection, offset: int, most: int, most_bytes: int) -> list[Row]:
+    """The events behind an offset, until there are ``most``, or their JSON has ``most_bytes``."""
+    rows: list[Row] = []
+    size = 0
+    with contextlib.closing(
+        db.execute("SELECT * FROM events WHERE offset > ? ORDER BY offset LIMIT ?", (offset, most))
+    ) as found:
+        for row in found:
+            rows.append(row)
+            size += len(row[-1])
+            if size >= most_bytes:
+                break
+    return rows
 
 
 def offsets(db: sqlite3.Connection) -> tuple[int, int] | None:
@@ -145,7 +143,7 @@ def identity(db: sqlite3.Connection) -> Identity | None:
 
 def set_identity(db: sqlite3.Connection, identity: Identity) -> None:
     """Set the identity of a journal, in place of any before."""
-    with _transaction(db):
+    with transaction(db):
         db.execute("DELETE FROM identity")
         db.execute("INSERT INTO identity VALUES (?, ?)", identity)
 
@@ -167,7 +165,7 @@ def set_note(db: sqlite3.Connection, name: str, value: str | None) -> None:
 def set_notes(db: sqlite3.Connection, notes: Mapping[str, str]) -> None:
     """Keep notes in place of those of their names."""
     if notes:
-        with _transaction(db):
+        with transaction(db):
             db.executemany("INSERT OR REPLACE INTO notes VALUES (?, ?)", notes.items())
 
 
@@ -175,7 +173,7 @@ def notes_of(path: Path) -> dict[str, str]:
     """The notes of a journal's file that nobody has open; empty for a file that is no journal."""
     with contextlib.closing(_connected_for_reading(path)) as db:
         owner = db.execute("PRAGMA application_id").fetchone()[0]
-        return notes(db, "") if owner == _APPLICATION_ID else {}
+        return notes(db, "") if owner == APPLICATION_ID else {}
 
 
 def rows_of(entries: Iterable[EncodedEntry], events: Sequence[ToolEvent]) -> list[Row]:
@@ -192,7 +190,7 @@ def write(db: sqlite3.Connection, rows: Sequence[Row], calls: Sequence[CallRow] 
     if len(rows) == 1 and not calls:
         db.execute(_INSERT, rows[0])  # one statement is a transaction by itself, and 15 µs shorter
         return
-    with _transaction(db):
+    with transaction(db):
         db.executemany(_INSERT, rows)
         if calls:
             db.executemany(
@@ -245,7 +243,7 @@ def last_between(db: sqlite3.Connection, begin: int, end: int, upto: int) -> int
 
 def drop_events(db: sqlite3.Connection, upto: int) -> None:
     """Forget the events up to an offset. How far an open call got is kept in its row."""
-    with _transaction(db):
+    with transaction(db):
         seqs = db.execute("SELECT max(seq), call_id FROM events WHERE offset <= ? GROUP BY call_id", (upto,))
         db.executemany("UPDATE calls SET last_seq = max(last_seq, ?) WHERE call_id = ?", seqs.fetchall())
         db.execute("DELETE FROM events WHERE offset <= ?", (upto,))
@@ -272,7 +270,8 @@ def _connected_for_reading(path: Path, more: str = "") -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{more}", uri=True)
 
 
-def _create_tables(db: sqlite3.Connection) -> None:
+def create_tables(db: sqlite3.Connection) -> None:
+    """Make the tables of a journal that are not there."""
     for statement in _SCHEMA:
         db.execute(statement)
 
@@ -283,7 +282,8 @@ def _call_rows(db: sqlite3.Connection, condition: str, value: int | str) -> list
 
 
 @contextlib.contextmanager
-def _transaction(db: sqlite3.Connection) -> Iterator[None]:
+def transaction(db: sqlite3.Connection) -> Iterator[None]:
+    """One transaction, which leaves nothing behind if it fails."""
     db.execute("BEGIN IMMEDIATE")
     try:
         yield

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -21,3 +23,22 @@ async def test_a_journal_that_somebody_deletes_is_written_anew(tmp_path: Path) -
         path.unlink()
         await until(path.exists)
         assert (journal.state, journal.last_offset) == ("ok", 1)
+
+
+@pytest.mark.virtual_time
+async def test_a_deleted_journal_is_not_copied_on_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "journal.sqlite"
+    copied: list[str] = []
+    async with ModuleHarness(Bridge, {"http": False, "journal": path}) as harness:
+        run_blocking = harness.module.run_blocking
+
+        async def noted(function: Callable[..., Any], *args: Any) -> Any:
+            copied.append(str(function))
+            return await run_blocking(function, *args)
+
+        monkeypatch.setattr(harness.module, "run_blocking", noted)
+        journal = harness.module.journal  # type: ignore[attr-defined]
+        journal.append([event(number) for number in range(1, 1201)])
+        path.unlink()
+        await until(lambda: any("FileCopy" in each for each in copied))
+        await until(path.exists)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.hub.asking import BridgeReply
 from dimos_streams.hub.http.relaying import headers_below, relayed
 from dimos_streams.hub.storage.calls import CallTable
-from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaError
+from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
 from dimos_streams.serving.problems import ProblemError
 from tests.hub.serving import Robot, added, event, served_hub
 from tests.hub.test_commands import answering
@@ -136,6 +137,28 @@ def test_a_new_call_is_not_looked_for_in_the_database(tmp_path: Path, monkeypatc
         answers.replies["/calls"] = (201, {"call_id": "c9"})
         begun = hub.post("/calls", {"skill": "move", "robot": "r1"})
         assert (begun.status_code, begun.links["events"]["url"]) == (201, "/tool_streams?from=3")
+    answers.join()
+
+
+@pytest.mark.feature("H2")
+def test_a_call_that_has_begun_waits_for_no_database_that_says_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    over = threading.Event()
+
+    def silent(*_: object) -> list[RobotCallRow]:
+        assert over.wait(10)
+        return []
+
+    with served_hub(database) as hub, answering(hub, robot) as (answers,):
+        answers.replies["/calls"] = (201, {"call_id": "c9"})
+        monkeypatch.setattr("dimos_streams.hub.http.robot_calls.ORDER_WAITS_S", 0.05)
+        monkeypatch.setattr(CallTable, "find", silent)
+        body = {"skill": "move", "robot": "r1", "caller": "me", "idempotency_key": "k"}
+        assert hub.post("/calls", body).json() == {"call_id": "c9"}
+        over.set()
     answers.join()
 
 

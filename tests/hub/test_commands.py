@@ -18,9 +18,10 @@ import requests
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.fleet.lanes import MOST_AT_ONCE
 from dimos_streams.fleet.protocol import MAX_EXPIRY_S
-from dimos_streams.hub.asking import BridgeRequest
+from dimos_streams.hub.asking import Asker, BridgeReply, BridgeRequest
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.storage.calls import CallTable
+from dimos_streams.hub.storage.robots import RobotTable
 from dimos_streams.hub.storage.rows import (
     RobotCallRow,
     RobotRow,
@@ -445,6 +446,33 @@ def test_robots_are_read_again_after_a_read_that_failed(tmp_path: Path, monkeypa
 
     with opened_storage(database) as storage, ThreadPoolExecutor(1) as pool:
         assert asyncio.run(read(FleetView(storage, pool))) == ["r1"]
+
+
+@pytest.mark.feature("H2")
+def test_a_stop_reads_the_robots_once_for_all_that_are_gone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    names = list(added(database, *(f"r{number}" for number in range(10, 30))))
+    read, reads = RobotTable.all, itertools.count()
+
+    def counted(robots: RobotTable) -> list[RobotRow]:
+        next(reads)
+        return read(robots)
+
+    async def answered(*_: object) -> BridgeReply:
+        return BridgeReply(200, {"confirmed": True}, {})
+
+    monkeypatch.setattr(RobotTable, "all", counted)
+    monkeypatch.setattr(Asker, "ask", answered)
+    monkeypatch.setattr("dimos_streams.hub.fleet_view._FRESH_S", 60.0)
+    with opened_storage(database) as storage:
+        with storage.engine.transaction() as db:
+            db.run("UPDATE robots SET heard = 1")
+        for name in names[::2]:
+            storage.robots.connect(name, "s", "process", 60)
+    with served_hub(database) as hub:
+        replies = hub.post("/robots/stop").json()["robots"]
+    assert [name for name in names if replies[name]["confirmed"]] == names[::2]
+    assert next(reads) <= 4, "the hub's own, the order's, the one of the first that is gone, and one for all others"
 
 
 def _unavailable(*_: Any) -> list[RobotRow]:

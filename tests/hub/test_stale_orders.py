@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import sqlite3
+import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.hub.storage.rows import StorageUnavailableError
+from dimos_streams.hub.asking import Asker, BridgeRequest, RobotSilentError
+from dimos_streams.hub.storage.rows import CommandState, StorageUnavailableError
 from tests.helpers import wait_for
 from tests.hub.serving import added, served_hub
 from tests.hub.stored import command, opened
@@ -85,3 +89,32 @@ def test_a_database_that_says_nothing_is_told_to_whoever_stops_and_by_health(
             assert refused.status_code == 503 or "NOT REACHED" in refused.json()["text"]
             wait_for(lambda: "has taken nothing for" in hub.get("/healthz").json()["database"])
         wait_for(lambda: hub.get("/healthz").json()["status"] == "ok")
+
+
+@pytest.mark.feature("H2")
+@pytest.mark.parametrize("is_down", [False, True])
+def test_who_stops_is_told_that_it_may_be_done_where_the_database_does_not_say(
+    is_down: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dimos_streams.hub.asking.ORDER_WAITS_S", 0.05)
+    monkeypatch.setattr(BridgeRequest, "within_s", property(lambda _: 0.01))
+    monkeypatch.setattr(BridgeRequest, "expires_in_s", property(lambda _: 60.0))
+    over = threading.Event()
+
+    def silent(*_: object) -> dict[int, CommandState]:
+        if is_down:
+            raise StorageUnavailableError("it is down")
+        assert over.wait(10)
+        return {}
+
+    async def ask(asker: Asker) -> None:
+        try:
+            with pytest.raises(RobotSilentError, match="nobody knows whether it was carried out"):
+                await asker.ask(BridgeRequest("r1", "POST", "/robots/stop"))
+        finally:
+            over.set()
+
+    with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as pool:
+        storage.robots.add("r1")
+        monkeypatch.setattr(storage.commands, "states", silent)
+        asyncio.run(ask(Asker(storage, pool)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import socket
 from pathlib import Path
@@ -72,9 +73,10 @@ class HubLinkSettings(FrozenModel):
         """The settings that name files which can't be used now, with the reason. Until they can, nothing is
         shipped."""
         missing = {
-            name: f"there is no file {str(path)!r} for the link to the hub; until there is, nothing is shipped"
+            name: f"there is no file {str(path)!r} that can be read for the link to the hub; until there is,"
+            " nothing is shipped"
             for name in ("ca", "cert", "key")
-            if (path := getattr(self, name)) is not None and not path.exists()
+            if (path := getattr(self, name)) is not None and not os.access(path, os.R_OK)
         }
         try:
             self.token()

@@ -107,7 +107,8 @@ async def first_event(parts: HubParts, robot: str, reply: BridgeReply, next_even
     if not (isinstance(call_id, str) and is_call_id(call_id)):
         return next_event
     try:
-        rows = await in_thread(parts.threads.orders, parts.storage.calls.find, call_id)
+        async with within(ORDER_WAITS_S):
+            rows = await in_thread(parts.threads.orders, parts.storage.calls.find, call_id)
     except (StorageUnavailableError, WrongSchemaError):
         return next_event  # the call has begun all the same, and what it says from now on can be read
     return min([next_event, *(row.first_seq for row in rows if row.robot == robot)])

@@ -89,10 +89,10 @@ def _mount_orders(app: FastAPI, parts: HubParts) -> None:
 async def _given(parts: HubParts, path: str, order: FleetOrder) -> dict[str, Any]:
     """Give an order to all robots that it is about; return what came of it. Raises ``ProblemError``."""
     name, _, inner = order.robot.partition("/")
-    parts.robots.forget()  # one that was added just now is to stop, too
     with refused():
         async with within(ORDER_WAITS_S):
-            names = [(await parts.robots.named(name)).name] if name else list(await parts.robots.all())
+            # One that was added just now is to stop, too.
+            names = [(await parts.robots.named(name)).name] if name else list(await parts.robots.newest())
     fields = {**order.model_dump(mode="json"), "robot": inner}
     each = await asyncio.gather(*(_ordered(parts, one, path, fields) for one in names))
     replies = dict(zip(names, each, strict=True))

@@ -267,6 +267,22 @@ async def test_a_call_that_an_order_has_overtaken_does_not_begin_after_a_restart
         assert (await answer_to(hub, 9)).status == 201, "a hub that counts anew"
 
 
+async def test_an_order_to_end_some_calls_overtakes_no_other_and_undoes_no_note_of_a_stop() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        hub.command(5, "/calls/cancel", body={"calls": ["c1", "c2"]})
+        assert (await answer_to(hub, 5)).status == 200
+        hub.command(4, "/calls?wait=close", body=call("at_once", value=3))
+        assert (await answer_to(hub, 4)).status == 201
+        for id, order in ((6, "/robots/stop"), (7, "/robots/release")):
+            hub.command(id, order)
+            assert (await answer_to(hub, id)).status == 200
+        hub.command(8, "/calls/cancel", body={"calls": ["c1"]})
+        assert (await answer_to(hub, 8)).status == 200
+        hub.command(3, "/calls", body=call("at_once", value=3))
+        assert "an operator has stopped the robot" in (await answer_to(hub, 3)).body["detail"]
+
+
 async def test_a_call_that_began_before_the_order_is_found_by_its_key() -> None:
     hub = FakeHub()
     async with scene() as made, desk(made, hub):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -21,11 +22,27 @@ def test_a_file_that_is_not_there_yet_is_a_warning(tmp_path: Path, caplog: pytes
     assert sorted(map(str, check(blueprint))) == [
         f"command line: warning: module 'bridge': the robot's token for the hub can't be read from {token}: No such"
         " file or directory; until it can, nothing is shipped",
-        f"command line: warning: module 'bridge': there is no file {str(ca)!r} for the link to the hub; until there"
-        " is, nothing is shipped",
+        f"command line: warning: module 'bridge': there is no file {str(ca)!r} that can be read for the link to the"
+        " hub; until there is, nothing is shipped",
     ]
     refuse_errors(blueprint)
     assert "can't be read from" in caplog.text, "a run says it at its start"
     token.write_text("a-token-of-the-robot\n")
     ca.write_text("a certificate")
     assert check(blueprint) == []
+
+
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param("locked", marks=pytest.mark.skipif(os.geteuid() == 0, reason="root may enter all folders")),
+        "x" * 300,
+    ],
+)
+def test_a_file_that_the_system_says_nothing_of_is_a_warning_too(place: str, tmp_path: Path) -> None:
+    (tmp_path / "locked").mkdir(mode=0)
+    settings = {"url": "https://hub.example.org", "robot": "robot1", "ca": tmp_path / place / "ca.pem"}
+    blueprint = apply_settings(_ROBOT, None, [f"bridge.hub.{name}={value}" for name, value in settings.items()])
+    (said,) = map(str, check(blueprint))
+    assert said.startswith("command line: warning: module 'bridge': there is no file ")
+    assert said.endswith(" that can be read for the link to the hub; until there is, nothing is shipped")
