@@ -192,7 +192,7 @@ class FleetView:
             return self._robots
         async with self._turn:
             if self._read_at <= time:
-                began = clock.monotonic()
+                began, self._read_at = clock.monotonic(), -math.inf  # whoever asks after a failure is told of it, too
                 self._take(await in_thread(self._executor, self._storage.robots.all))
                 self._read_at = began
             return self._robots
