@@ -33,6 +33,8 @@ _HASH = 6
 """Number of hexadecimal digits that tell apart texts of which one name is made."""
 _OF_NAMES = f"A-Za-z0-9{re.escape(_SIGNS)}"
 _NAME = re.compile(f"[{_OF_NAMES}]{{1,{MAX_NAME}}}")
+NAME_PATTERN = f"^[{_OF_NAMES}]*$"
+"""The letters that a name may have, as a pattern for JSON schemas."""
 _NOT_OF_NAMES = re.compile(f"[^{_OF_NAMES}]+")
 _SKILL = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_NAME}}}")
 

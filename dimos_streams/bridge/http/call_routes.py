@@ -13,7 +13,7 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.closing import conflict_of
 from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
-from dimos_streams.common.names import KEY_RULE, MAX_NAME, NAME_RULE, is_key, is_name
+from dimos_streams.common.names import KEY_RULE, MAX_NAME, NAME_PATTERN, NAME_RULE, is_key, is_name
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
@@ -49,7 +49,7 @@ def _checked_key(key: str) -> str:
 
 _Short = Annotated[str, Field(min_length=1, max_length=MAX_NAME)]
 Key = Annotated[_Short, AfterValidator(_checked_key)]
-Name = Annotated[_Short, AfterValidator(_checked_name)]
+Name = Annotated[_Short, AfterValidator(_checked_name), Field(json_schema_extra={"pattern": NAME_PATTERN})]
 
 
 def check_caller(caller: str) -> None:

@@ -12,7 +12,7 @@ from dimos_streams.operator.messages.message import OptionalName, Text
 from dimos_streams.tool_stream.event import MAX_UTIME
 
 EVERY_ROBOT = "every robot"
-SeenStops = Annotated[tuple[Annotated[int, Field(ge=0, le=MAX_UTIME)], ...], Field(max_length=1000)]
+SeenStops = Annotated[tuple[Annotated[int, Field(ge=0, le=MAX_UTIME, strict=True)], ...], Field(max_length=1000)]
 """Stops by their ``utime``, of any robots."""
 
 

@@ -49,6 +49,16 @@ def test_one_request_stops_and_one_releases(bridge: Served) -> None:
     assert bridge.call("at_once", value=1)["outcome"] == "completed"
 
 
+@pytest.mark.parametrize("seen", [[True], ["5"], [1.5]])
+def test_a_stop_is_named_by_a_number_and_nothing_that_passes_for_one(bridge: Served, seen: list[Any]) -> None:
+    assert bridge.post("/robots/release", {"seen": seen}).status_code == 422
+
+
+def test_a_time_to_wait_is_a_number(bridge: Served) -> None:
+    assert bridge.post("/calls/cancel", {"wait_s": True}).status_code == 422
+    assert bridge.post("/calls/cancel", {"wait_s": "1"}).status_code == 422
+
+
 def test_a_release_names_the_stops_that_were_seen(bridge: Served) -> None:
     bridge.post("/robots/stop", {"reason": "first"})
     seen = [stop["utime"] for stop in bridge.get("/robots").json()["stopped"]["stops"]]
