@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import contextlib
+from collections.abc import AsyncGenerator, Callable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from typing import TypeVar
+
+from dimos_streams.hub.storage.rows import StorageUnavailableError
 
 T = TypeVar("T")
 
@@ -38,3 +41,15 @@ class HubThreads:
 async def in_thread(executor: Executor, work: Callable[..., T], *arguments: object) -> T:
     """Run a function in one of the threads that use the storage, and wait for it."""
     return await asyncio.get_running_loop().run_in_executor(executor, work, *arguments)
+
+
+@contextlib.asynccontextmanager
+async def within(seconds: float) -> AsyncGenerator[None]:
+    """Wait for the database no longer than ``seconds``. What a thread has begun goes on, what none has is not done.
+
+    Raises ``StorageUnavailableError``."""
+    try:
+        async with asyncio.timeout(seconds):
+            yield
+    except TimeoutError as error:
+        raise StorageUnavailableError(f"the hub's database has not answered for {seconds:.1f} s") from error

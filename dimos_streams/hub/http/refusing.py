@@ -13,7 +13,6 @@ from dimos_streams.hub.asking import (
     HubEndsError,
     RobotSilentError,
     RobotUnreachableError,
-    within,
 )
 from dimos_streams.hub.events import HubBusyError
 from dimos_streams.hub.http import hub_kinds
@@ -21,6 +20,7 @@ from dimos_streams.hub.http.relaying import as_of_both, relayed
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaError
+from dimos_streams.hub.threads import within
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problems import ProblemError
 

@@ -17,7 +17,7 @@ from dimos_streams.common.http.bearer import without_token
 from dimos_streams.common.names import MAX_NAME
 from dimos_streams.fleet.commands import Method
 from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage
-from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeRequest, within
+from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeRequest
 from dimos_streams.hub.fleet_view import ListedRobot
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import ASKING, asked, refused
@@ -25,6 +25,7 @@ from dimos_streams.hub.http.relaying import headers_below
 from dimos_streams.hub.http.robot_calls import as_response
 from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
+from dimos_streams.hub.threads import within
 from dimos_streams.operator.messages.stop import SeenStops
 from dimos_streams.serving import links, problem_kinds
 from dimos_streams.serving.openapi import Described, answers, refusals
