@@ -16,7 +16,7 @@ from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.http.refusing import asked, refused
-from dimos_streams.hub.http.robot_calls import FleetCallBody, ask_for, begin, find
+from dimos_streams.hub.http.robot_calls import FleetCallBody, ask_for, begin, begun_at, find
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.threads import in_thread
 from dimos_streams.operator.messages.stop import CancelReport, GoingOn
@@ -52,9 +52,8 @@ class FleetCalls:
             try:
                 return _view((await find(self._parts, call_id, self._parts.begun.get(call_id))).record)
             except UnknownCallError:
-                if call_id not in self._parts.begun:
-                    raise
-                return CallView.model_validate(_content(await ask_for(self._parts, call_id)))
+                robot = await begun_at(self._parts, call_id, None)
+                return CallView.model_validate(_content(await ask_for(self._parts, call_id, robot)))
 
     async def calls(
         self, wanted: Callable[[CallFacts], bool], *, open_only: bool = False, before: str | None = None

@@ -41,7 +41,8 @@ class HubParts:
     database_bytes: Callable[[], int]
     """Returns the size of the database when it was looked at last."""
     begun: NewestEntries[str, str] = field(default_factory=lambda: NewestEntries(_REMEMBERED))
-    """The robots of calls that were begun here, by id: their events may not have come yet."""
+    """The robots of calls that were begun here, by id: their events may not have come yet. Of others the database
+    knows."""
 
     @property
     def trouble(self) -> str:

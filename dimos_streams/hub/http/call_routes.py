@@ -22,6 +22,7 @@ from dimos_streams.hub.http.robot_calls import (
     as_response,
     ask_for,
     begin,
+    begun_at,
     find,
     first_event,
     robot_of_call,
@@ -150,20 +151,22 @@ def _mount_one(app: FastAPI, parts: HubParts) -> None:
         try:
             row = await find(parts, call_id, robot)
         except UnknownCallError:
-            if call_id not in parts.begun or robot not in (None, parts.begun[call_id]):
-                raise
-            with _as_unknown(call_id):
-                return as_response(await ask_for(parts, call_id))
+            name = await begun_at(parts, call_id, robot)
+            with _as_unknown(call_id, name):
+                return as_response(await ask_for(parts, call_id, name))
         return Response(row.record, media_type="application/json")
 
 
 @contextlib.contextmanager
-def _as_unknown(call_id: str) -> Iterator[None]:
-    """Raise ``UnknownCallError`` where its robot can't be asked for a call."""
+def _as_unknown(call_id: str, robot: str) -> Iterator[None]:
+    """Raise ``UnknownCallError`` where the robot at which a call was begun can't be asked for it."""
     try:
         yield
     except ProblemError as error:
-        raise UnknownCallError(call_id) from error
+        text = (
+            f"call {call_id!r} was begun at robot {robot!r}, and no event of it has come; ask again: {error.detail}"
+        )
+        raise UnknownCallError(call_id, text) from error
 
 
 def _within(rows: list[RobotCallRow]) -> list[RobotCallRow]:
