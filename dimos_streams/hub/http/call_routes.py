@@ -16,7 +16,7 @@ from dimos_streams.bridge.http.call_views import PAGE_END, Limit, OfState
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.hub.asking import BridgeRequest
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import ASKING, asked, refused
+from dimos_streams.hub.http.refusing import ASKING, asked, bounded_read
 from dimos_streams.hub.http.robot_calls import (
     FleetCallBody,
     as_response,
@@ -118,7 +118,7 @@ def _mount_list(app: FastAPI, parts: HubParts) -> None:
         before: Annotated[int | None, Query(ge=1, lt=OFFSETS_END, description=PAGE_END)] = None,
     ) -> Response:
         await check_robot(parts, robot)
-        with refused():
+        async with bounded_read():
             rows = await in_thread(
                 parts.threads.pages,
                 lambda: parts.storage.calls.newest(

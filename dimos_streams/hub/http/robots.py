@@ -20,7 +20,7 @@ from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage
 from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeRequest
 from dimos_streams.hub.fleet_view import ListedRobot
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import ASKING, asked, refused
+from dimos_streams.hub.http.refusing import ASKING, asked, bounded_read, refused
 from dimos_streams.hub.http.relaying import headers_below
 from dimos_streams.hub.http.robot_calls import as_response
 from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
@@ -57,13 +57,13 @@ def mount_robots(app: FastAPI, parts: HubParts) -> None:
 
     @app.get("/robots", responses=refusals(hub_kinds.HUB_UNAVAILABLE))
     async def robots() -> list[ListedRobot]:
-        with refused():
+        async with bounded_read():
             now = await parts.now_utime()
             return [robot.view(now) for robot in (await parts.robots.all()).values()]
 
     @app.get("/skills", responses=refusals(*_OWN_KINDS))
     async def skills(robot: OfRobot = None) -> list[OfferedSkill]:
-        with refused():
+        async with bounded_read():
             chosen = [await parts.robots.named(robot)] if robot else list((await parts.robots.all()).values())
         return [skill for each in chosen for skill in each.offered]
 

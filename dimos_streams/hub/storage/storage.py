@@ -194,7 +194,6 @@ class HubStorage:
             db.run("DELETE FROM hubs WHERE until < ?", now - 3600 * _US)
             rows = db.rows("SELECT name, version, url FROM hubs WHERE name <> ? AND until >= ?", name, now)
         self.noted_at = clock.monotonic()
-        self.engine.trouble = ""  # it takes what is written
         return [(str(other), str(version), str(at)) for other, version, at in rows]
 
     def leave(self, name: str) -> None:
