@@ -27,6 +27,7 @@ from dimos_streams.common.process.listening import listening_socket
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.common.schemas.http_url import requested_host
 from dimos_streams.common.tasks import OwnedTasks, end_tasks_silently
+from dimos_streams.foxglove.arrivals import Arrivals
 from dimos_streams.foxglove.outbox import STALLED_S, Outboxes
 from dimos_streams.foxglove.subscriptions import Subscriptions
 
@@ -81,9 +82,10 @@ class Rules:
 class ViewerDoor:
     """Accepts connections, and forwards those that may pass."""
 
-    def __init__(self, rules: Rules, target: tuple[str, int]) -> None:
+    def __init__(self, rules: Rules, target: tuple[str, int], arrivals: Arrivals) -> None:
         """Make the door; ``target`` is the address at which the SDK serves."""
         self._rules = rules
+        self._arrivals = arrivals
         self._target = target
         self._server: asyncio.Server | None = None
         self._connections = OwnedTasks()
@@ -145,7 +147,7 @@ class ViewerDoor:
     async def _pass(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner_reader, inner_writer = await asyncio.open_connection(*self._target, limit=_CHUNK)
         inner_writer.write(head)
-        subscriptions = Subscriptions(inner_writer, STALLED_S)
+        subscriptions = Subscriptions(inner_writer, STALLED_S, self._arrivals)
         outbox, from_sdk = self._outboxes.open(subscriptions), inner_writer.get_extra_info("socket")
         self._from_sdk.add(from_sdk)
         try:

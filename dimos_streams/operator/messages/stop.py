@@ -151,7 +151,8 @@ class ReleaseReport(FrozenModel):
             gates = ", ".join(self.still_stopped)
             said = f"{robot} is released here, but STILL STOPPED by somebody else, as another run: {gates}"
         if self.stopped_again:
-            said = f"{robot} was released, but a stop came after this release; STOPPED AGAIN: {_listed(self.stopped_again)}"
+            again = _listed(self.stopped_again)
+            said = f"{robot} was released, but a stop came after this release; STOPPED AGAIN: {again}"
         return f"{said}; NOT KEPT: {self.unsaved}" if self.unsaved else said
 
 
