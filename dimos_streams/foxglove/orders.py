@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from dimos_streams.client.http_gateway import HttpGateway
-from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import ApprovalView
@@ -24,7 +24,7 @@ MAX_WAITING = 8
 _APPROVALS = TypeAdapter(list[ApprovalView])
 
 
-class AgentRequest(FrozenModel):
+class AgentRequest(JsonModel):
     """A request to an agent."""
 
     agent: OptionalName = ""
@@ -32,7 +32,7 @@ class AgentRequest(FrozenModel):
     reason: Text = ""
 
 
-class RobotRequest(FrozenModel):
+class RobotRequest(JsonModel):
     """A request about a robot."""
 
     robot: OptionalName = ""
@@ -40,14 +40,14 @@ class RobotRequest(FrozenModel):
     reason: Text = ""
 
 
-class ReleaseRequest(FrozenModel):
+class ReleaseRequest(JsonModel):
     """A request about a robot that was stopped."""
 
     robot: OptionalName = ""
     """Its namespace, empty for every robot."""
 
 
-class DecisionRequest(FrozenModel):
+class DecisionRequest(JsonModel):
     """A decision on a call that waits for an operator."""
 
     approval: OptionalName = ""
@@ -70,7 +70,7 @@ class ViewerOrder:
     """An order that viewers may give."""
 
     name: str
-    request: type[FrozenModel]
+    request: type[JsonModel]
     give: Callable[[Operator, Any], Awaitable[OrderAnswer]]
 
 
