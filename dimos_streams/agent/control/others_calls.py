@@ -50,7 +50,7 @@ class OthersCalls:
             async with asyncio.timeout(self._bound_s()):
                 await ending.run()
         if ending.may_run:
-            self._control.pause("calls of others may still run")
+            self._control.pause("calls of others may still run", ordered=False)
             named = ", ".join(filter(None, (*ending.may_run, ending.refusal)))
             _logger.error("calls of others may still run: %s", named)
         return EndedOthers(tuple(ending.ended), ending.may_run)

@@ -11,7 +11,9 @@ from dimos_streams import clock
 from dimos_streams.agent.calls.call_endings import GRACE_S
 from dimos_streams.agent.calls.open_call import OpenCall, listed
 from dimos_streams.agent.control.commands import AbortCommand, AbortReport, UndoCommand
-from dimos_streams.agent.control.undo import UndoEntry, Undoing, UndoLog, Undone
+from dimos_streams.agent.control.undo import Undoing, Undone
+from dimos_streams.agent.control.undo_log import UndoEntry, UndoLog
+from dimos_streams.agent.control.undo_pause import UndoPause
 from dimos_streams.agent.loop.intake import Intake, release
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
@@ -65,15 +67,16 @@ class CommandRunner:
 
     async def _carry_out_abort(self, abort: AbortCommand) -> AbortReport:
         self._machine.go(LoopState.SETTLING)
-        control, calls = self._parts.permissions.control, self._parts.calls
+        control, calls, pause = self._parts.permissions.control, self._parts.calls, self._new_pause()
         cancelled = dict.fromkeys((*abort.calls, *calls.open))
         hold = await self._settle_and_hold(abort)
         unfinished, was_paused = calls.given_up, control.paused
         if unfinished:
-            control.pause("calls that were aborted may still run")
+            control.pause("calls that were aborted may still run", ordered=False)
         for task in abort.others:  # more may come meanwhile
             await task
-        undone = await self._undo(self._undo_log.newest(None, ids(abort.missions))) if abort.rollback else []
+        entries = self._undo_log.newest(None, ids(abort.missions)) if abort.rollback else []
+        undone = await self._undo(entries, pause) if abort.rollback else []
         report = AbortReport(
             reason=abort.reason,
             missions=ids(abort.missions),
@@ -100,10 +103,18 @@ class CommandRunner:
         finally:
             confirming.cancel()
 
-    def _pause_interrupted(self, entries: Sequence[UndoEntry]) -> contextlib.AbstractContextManager[None]:
-        """Let a paused robot move while these calls are taken back, unless other calls would go on with it."""
+    def _new_pause(self) -> UndoPause:
+        control, emit = self._parts.permissions.control, self._parts.events.emit
+        return UndoPause(control, emit, lambda entry: self._needs_motion([entry]))
+
+    def _pause_interrupted(
+        self, entries: Sequence[UndoEntry], pause: UndoPause
+    ) -> contextlib.AbstractContextManager[None]:
+        """Let a robot that was paused before move while these calls are taken back, unless other calls would go on
+        with it."""
         control = self._parts.permissions.control
-        if control.paused and self._needs_motion(entries) and not self._others(entries):
+        is_older = control.paused and not pause.came_meanwhile
+        if is_older and self._needs_motion(entries) and not self._others(entries):
             return control.interrupted("calls are taken back")
         return contextlib.nullcontext()
 
@@ -149,7 +160,7 @@ class CommandRunner:
         release(items)
 
     async def _carry_out_undo(self, undo: UndoCommand) -> list[Undone]:
-        undone = await self._undo(self._undo_log.newest(undo.count))
+        undone = await self._undo(self._undo_log.newest(undo.count), self._new_pause())
         self._close_notices(())
         return undone
 
@@ -159,19 +170,19 @@ class CommandRunner:
         if self._parts.view.conversation.awaits_answer:
             self._parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
 
-    async def _undo(self, entries: Sequence[UndoEntry]) -> list[Undone]:
+    async def _undo(self, entries: Sequence[UndoEntry], pause: UndoPause) -> list[Undone]:
         """Take calls back; return those that were dealt with, even if it was aborted. Raises whatever else
         ends it: no report has only a part of them."""
         self._machine.go(LoopState.UNDOING)
-        control, limits = self._parts.permissions.control, self._parts.limits
+        limits = self._parts.limits
         work = Undoing(
             self._parts.calls,
             self._parts.events.emit,
             settle_s=limits.abort_bound_s,
             timeout_s=limits.undo_timeout_s,
-            held=lambda entry: control.paused and self._needs_motion([entry]),
+            pause=pause,
         )
-        self._undoing = asyncio.get_running_loop().create_task(self._take_back(work, entries))
+        self._undoing = asyncio.get_running_loop().create_task(self._take_back(work, entries, pause))
         try:
             await asyncio.wait([self._undoing])
             if not self._undoing.cancelled():
@@ -181,10 +192,10 @@ class CommandRunner:
             self._undoing = None
         return work.done
 
-    async def _take_back(self, work: Undoing, entries: Sequence[UndoEntry]) -> None:
+    async def _take_back(self, work: Undoing, entries: Sequence[UndoEntry], pause: UndoPause) -> None:
         await self._parts.view.offers.refresh(at_once=True)
         await work.end(entries)
-        with self._pause_interrupted(entries):
+        with self._pause_interrupted(entries, pause):
             await work.undo(entries, self._parts.view.offers.all)
 
 

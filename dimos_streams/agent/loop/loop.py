@@ -10,7 +10,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.control.commands import AbortCommand, AbortReport, EndOthers, UndoCommand
-from dimos_streams.agent.control.undo import UndoLog, Undone
+from dimos_streams.agent.control.undo import Undone
+from dimos_streams.agent.control.undo_log import UndoLog
 from dimos_streams.agent.loop.command_runner import CommandRunner
 from dimos_streams.agent.loop.ending import INTERRUPTED, Ending
 from dimos_streams.agent.loop.intake import Intake, release
