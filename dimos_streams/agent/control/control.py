@@ -92,6 +92,11 @@ class Control:
             if self._interrupted:
                 self.pause("as before calls were taken back", ordered=False)
 
+    def end_interruption(self, reason: str) -> None:
+        """Hold the robot again, if its hold is ``interrupted``: a pause of its own, which an operator has to end."""
+        if self._interrupted:
+            self.pause(reason)
+
     def step_mode(self) -> bool:
         """Let calls begin only by ``step``. Return False if that was so already."""
         return self._enter(Mode.STEPPING, EventKind.STEP, phase="on")
