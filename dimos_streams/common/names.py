@@ -102,6 +102,12 @@ def prefix_of(module: str) -> str:
     return f"{namespace}/" if namespace else ""
 
 
+def is_near(agent: str, module: str) -> bool:
+    """Return whether a module is in an agent's namespace or in none: an agent does not command another one's
+    robot."""
+    return not namespace_of(module) or module.startswith(prefix_of(agent))
+
+
 def namespace_of_topic(topic: str, namespaces: Iterable[str]) -> str:
     """The longest of some namespaces that a topic or a channel is in: ``"robot1"`` for ``"/robot1/odom"``.
 
