@@ -9,7 +9,7 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from dimos_streams.client.http_gateway import HttpGateway
-from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.errors import SkillError
 from dimos_streams.foxglove.order_line import OrderLine
 from dimos_streams.operator.approval_reference import ApprovalReference
@@ -22,7 +22,7 @@ _WAIT_S = 10.0
 _APPROVALS = TypeAdapter(list[ApprovalView])
 
 
-class OrderRequest(FrozenModel):
+class OrderRequest(JsonModel):
     """A request of a viewer."""
 
     @property

@@ -7,16 +7,17 @@ from typing import Annotated
 from pydantic import Field
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.operator.messages.hold import HoldView, VelocityGateNotHeld
 from dimos_streams.operator.messages.message import OptionalName, Text
 from dimos_streams.tool_stream.event import MAX_UTIME
 
 EVERY_ROBOT = "every robot"
-SeenStops = Annotated[tuple[Annotated[int, Field(ge=0, le=MAX_UTIME, strict=True)], ...], Field(max_length=1000)]
+SeenStops = Annotated[tuple[Annotated[int, Field(ge=0, le=MAX_UTIME)], ...], Field(max_length=1000)]
 """Stops by their ``utime``, of any robots."""
 
 
-class RobotOrder(FrozenModel):
+class RobotOrder(JsonModel):
     """Body of ``POST /robots/stop`` and ``/calls/cancel``; it may be left out."""
 
     robot: OptionalName = ""
