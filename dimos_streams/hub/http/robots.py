@@ -15,8 +15,9 @@ from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, MAX_WAIT_S
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.http.bearer import without_token
 from dimos_streams.common.names import MAX_NAME
+from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.fleet.commands import Method
-from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage
+from dimos_streams.fleet.protocol import MAX_TEXT
 from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeRequest
 from dimos_streams.hub.fleet_view import ListedRobot
 from dimos_streams.hub.http import hub_kinds
@@ -37,7 +38,7 @@ _IN_PATHS = "/:@!$&'()*+,;="
 """Characters that stand for themselves in a path."""
 
 
-class FleetOrder(FleetMessage):
+class FleetOrder(JsonModel):
     """Body of ``POST /robots/stop`` and ``/calls/cancel``; it may be left out."""
 
     robot: Annotated[str, Field(max_length=MAX_NAME)] = ""

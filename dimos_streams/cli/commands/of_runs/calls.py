@@ -160,8 +160,10 @@ def calls(
     bridge: call_options.KeptBridge,
     as_json: options.Json = False,
 ) -> None:
-    """List the calls that the bridge remembers, oldest first; what a skill runs stands below its call. Those by which
-    programs only look at agents are left out. Of a run that has ended they are read from its journal."""
+    """List the calls that the bridge remembers, oldest first; calls that a skill makes are listed below its own.
+
+    Calls by which programs only read the state of agents are left out. Those of a run that has ended come from its
+    journal."""
     from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families
     from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
 

@@ -33,8 +33,8 @@ def say(
     bridge: BridgeChoice,
     as_json: options.JsonLines = False,
 ) -> None:
-    """Tell the agent something and show its reply. Of several agents it goes to the one whose name it begins with,
-    'robot1: …', if there is no `--agent`.
+    """Tell the agent something and show its reply. With several agents, begin the text with the name of one,
+    'robot1: …', or choose one with `--agent`.
 
     A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other input waits. This command
     shows what the input leads to, and `follow` shows any other call.
