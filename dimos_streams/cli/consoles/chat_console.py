@@ -13,6 +13,11 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams.cli.bridge_client.agents import addressed, agents_named_by, find_say
 from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, watching
+from dimos_streams.cli.bridge_client.calls.paused_agents import (
+    AgentPausedError,
+    wait_unless_paused,
+    waits_behind_pause,
+)
 from dimos_streams.cli.bridge_client.calls.showing import mission_left
 from dimos_streams.cli.bridge_client.calls.skill_calls import find_call
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
@@ -224,15 +229,17 @@ class _Chat:
     async def from_pipe(self) -> int:
         """Say each line when the one before is answered; at the end wait for all of it. Return the exit code.
 
-        Between a ``/pause`` or ``/step on`` and what ends it nothing is waited for: it could not be answered.
+        Between a ``/pause`` or ``/step on`` and what ends it nothing is waited for: it could not be answered, nor
+        could what waits behind a pause of somebody else.
         """
         async for line in _lines_of_stdin():
             if not await self._take(line):
                 return self._code
             if self._said and not self._held_by:
-                await self._watch.wait(self._said[-1], "answer")
-        if self._held_by and self._said:
-            self._note(f"what was said last may wait: the agent is held by {self._held_by}")
+                with contextlib.suppress(AgentPausedError):
+                    await wait_unless_paused(self._watch, self._said[-1], "answer")
+        if self._said and (self._held_by or waits_behind_pause(self._watch, self._said[-1])):
+            self._note(f"what was said last may wait: the agent is held by {self._held_by or 'a pause'}")
             return max(self._code, FAILED)
         closes = [await self._watch.wait(call_id, "close") for call_id in self._said]
         return max(self._code, worst_of(closes))

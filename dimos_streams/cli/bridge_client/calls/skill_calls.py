@@ -14,6 +14,7 @@ from dimos_streams.cli.bridge_client.calls.beginning import begin_in_turn
 from dimos_streams.cli.bridge_client.calls.call_list import call_among
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Milestone, watching
 from dimos_streams.cli.bridge_client.calls.mission_show import MissionShow
+from dimos_streams.cli.bridge_client.calls.paused_agents import AgentPausedError, wait_unless_paused
 from dimos_streams.cli.bridge_client.calls.showing import show_end, show_with, without_needless_gaps
 from dimos_streams.cli.bridge_client.declarations import Declarations
 from dimos_streams.cli.system.async_runner import finish
@@ -54,6 +55,8 @@ class CallOptions:
     """The agent whose skill is called, ``""`` for the only one; None if the skill has a public name."""
     robot: str | None = None
     """The robot of a fleet whose skill is called; None leaves that to the skill's name."""
+    outwaits_pause: bool = True
+    """Whether what is said to an agent that is paused may wait until it is resumed, however long that takes."""
 
     @property
     def waits_s(self) -> float:
@@ -92,6 +95,12 @@ async def follow_new_call(
                 if call_id in watch.open:
                     raise SkillError(f"call {call_id} was asked to end but goes on; {GOES_ON}") from None
                 return await watch.wait(call_id, "close")
+            except AgentPausedError as error:
+                await finish(_end(gateway, watch, call_id, "the agent is paused", options.robot))
+                resume = f"`dimos-streams resume{options.bridge_options}`"
+                raise SkillError(
+                    f"{error}, so this is taken back: say it after {resume}, or wait for that with --timeout SECONDS"
+                ) from None
             except asyncio.CancelledError:
                 await finish(_end(gateway, watch, call_id, "the caller left", options.robot))
                 raise
@@ -127,12 +136,15 @@ async def _reached(
     watch: EventWatch, call_id: str, options: CallOptions, closed: CallView | None, waited_s: float = 0.0
 ) -> ToolEvent:
     """Return the event of a call that is waited for; ``closed`` is the call if it has ended already. Raises
-    ``TimeoutError`` when its time is up, of which ``waited_s`` seconds are over."""
+    ``TimeoutError`` when its time is up, of which ``waited_s`` seconds are over, and ``AgentPausedError`` where the
+    call waits behind a pause that the options do not outwait."""
     async with asyncio.timeout(None if options.timeout_s is None else options.timeout_s - waited_s):
         if closed is not None:
             await show_end(watch, closed)
         with _told_if_unanswered(options, call_id):
-            return await watch.wait(call_id, options.until)
+            if options.outwaits_pause:
+                return await watch.wait(call_id, options.until)
+            return await wait_unless_paused(watch, call_id, options.until)
 
 
 async def _if_closed(gateway: HttpGateway, call_id: str, robot: str | None) -> CallView | None:

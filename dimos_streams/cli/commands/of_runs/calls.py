@@ -61,6 +61,7 @@ def call(
     With `--wait answer` the call goes on after its first answer, which counts as success. Ctrl-C and `--timeout`
     cancel the call, also one that another command has begun with the same `--idempotency-key`; `follow` only watches.
     """
+    from dimos_streams.cli.bridge_client.calls.paused_agents import may_outwait
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
     from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
     from dimos_streams.operator.known_names import CLI
@@ -76,6 +77,7 @@ def call(
         terms={"idempotency_key": idempotency_key, "on_duplicate": on_duplicate, "on_loss": on_loss},
         lease_wait_s=lease_wait,
         robot=robot,
+        outwaits_pause=may_outwait(timeout),
     )
 
     exit_by(
