@@ -44,7 +44,7 @@ class Paused:
         yield _entry(2, "update", entry={"role": "operator", "text": "go"})
         yield _entry(3, "update", entry={"role": "note", "text": f"{BEHIND_PAUSE}: `resume` lets it be heard"})
         waits = {asyncio.ensure_future(event.wait()) for event in (self.resumed, self._ended)}
-        done, rest = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
+        _, rest = await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
         for waiting in rest:
             waiting.cancel()
         yield _entry(4, "close", outcome="cancelled" if self.cancelled else "completed")
@@ -75,8 +75,8 @@ async def test_where_nobody_waits_what_was_said_to_a_paused_agent_is_taken_back(
         await said(bridge, outwaits=False)
     assert bridge.cancelled == ["the agent is paused"]
     assert str(caught.value) == (
-        "agent 'agent' is paused, so this is taken back: say it after `dimos-streams resume --port 7`, or wait for that"
-        " with --timeout SECONDS"
+        "agent 'agent' is paused, so this is taken back: say it after `dimos-streams resume --port 7`, or wait for"
+        " that with --timeout SECONDS"
     )
 
 

@@ -13,6 +13,7 @@ from dimos_streams.cli.bridge_client.agents import addressed, begin_at_agent
 from dimos_streams.cli.bridge_client.calls.beginning import begin_in_turn
 from dimos_streams.cli.bridge_client.calls.call_list import call_among
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Milestone, watching
+from dimos_streams.cli.bridge_client.calls.holds import naming_holders
 from dimos_streams.cli.bridge_client.calls.mission_show import MissionShow
 from dimos_streams.cli.bridge_client.calls.paused_agents import AgentPausedError, wait_unless_paused
 from dimos_streams.cli.bridge_client.calls.showing import show_end, show_with, without_needless_gaps
@@ -83,7 +84,10 @@ async def follow_new_call(
         one = call_id if only else None
         show = show_with(reporter, call_id, as_json=options.as_json)
         show = show if only else MissionShow(show, call_id, bridge=options.bridge_options)
-        async with watching(gateway, show, after=offset, call_id=one, robot=options.robot) as watch:
+        async with (
+            watching(gateway, show, after=offset, call_id=one, robot=options.robot) as watch,
+            naming_holders(gateway, watch, call_id, options.bridge_options),
+        ):
             try:
                 keyed = options.terms.get("idempotency_key") is not None
                 closed = await _if_closed(gateway, call_id, options.robot) if keyed else None
@@ -121,7 +125,10 @@ async def follow_call(gateway: HttpGateway, start: str, options: CallOptions) ->
     goes_on = f"call {view.call_id} goes on: `dimos-streams cancel {view.call_id}` ends it"
     with contextlib.closing(create_reporter(as_json=options.as_json, with_data=True)) as reporter:
         show = without_needless_gaps(show_with(reporter, view.call_id, as_json=options.as_json))
-        async with watching(gateway, show, after=0, call_id=view.call_id, robot=view.robot) as watch:
+        async with (
+            watching(gateway, show, after=0, call_id=view.call_id, robot=view.robot) as watch,
+            naming_holders(gateway, watch, view.call_id, options.bridge_options),
+        ):
             try:
                 return await _reached(watch, view.call_id, options, closed)
             except TimeoutError:

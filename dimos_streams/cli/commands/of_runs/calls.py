@@ -149,7 +149,7 @@ def follow(
     if (ended := _ended(bridge)) is not None:
         exit_by(run_async(show_call(ended, call_id, robot, as_json=as_json)))
         return
-    chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, robot=robot)
+    chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, robot=robot, bridge_options=str(bridge))
     exit_by(at_bridge(find_bridge(bridge), lambda gateway: follow_call(gateway, call_id, chosen)))
 
 
