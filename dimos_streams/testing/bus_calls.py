@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import asyncio
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dimos_streams import clock
@@ -10,6 +12,26 @@ from dimos_streams.bus import Bus
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.tool_stream.event import CALLS, json_text
+
+_AGAIN_S = 0.5
+
+
+@contextlib.contextmanager
+def asking(ask: Callable[[], None]) -> Iterator[None]:
+    """Ask at once and, as a bridge does, again and again as long as the block lasts: a module whose loop was blocked
+    takes no request that may be an old one."""
+    timer: asyncio.TimerHandle
+
+    def ask_again() -> None:
+        nonlocal timer
+        ask()
+        timer = asyncio.get_running_loop().call_later(_AGAIN_S, ask_again)
+
+    ask_again()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 def request_call(

@@ -35,7 +35,7 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.skill.names import own_name, public_prefix
 from dimos_streams.streams import StreamSpec
 from dimos_streams.testing.block import Block
-from dimos_streams.testing.bus_calls import request_call
+from dimos_streams.testing.bus_calls import asking, request_call
 from dimos_streams.tool_stream.event import MISFIT, STATUS, UNAWAITED, Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.withdrawal import request_end
@@ -246,8 +246,9 @@ class ModuleHarness:
         module = self._module_with(skill)
         call = HarnessCall(call_id, skill, partial(request_end, self.bus, call_id))
         self._calls[call_id] = call
-        request_call(self.bus, call_id, module=module, skill=skill, caller=caller, arguments=arguments)
-        await call.wait_for(lambda event: event.type == "open")
+        names = {"module": module, "skill": skill, "caller": caller}
+        with asking(lambda: request_call(self.bus, call_id, arguments=arguments, **names)):
+            await call.wait_for(lambda event: event.type == "open")
         return call
 
     def events(self) -> list[ToolEvent]:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import json
 import os
 import sys
 from collections.abc import Iterator
@@ -17,9 +19,9 @@ from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ModulePlan, ProcessPlan
 from dimos_streams.runtime.processes.preparation import prepare
-from dimos_streams.runtime.processes.reports import ReportReader
+from dimos_streams.runtime.processes.reports import Report, ReportReader
 from dimos_streams.runtime.processes.sources import LoadedSources, forget_stale_bytecode, stamp
-from dimos_streams.runtime.processes.worker import WorkerTask, _prepared
+from dimos_streams.runtime.processes.worker import BEGIN, WorkerTask, _prepared
 
 pytestmark = pytest.mark.feature("K4")
 
@@ -186,6 +188,34 @@ def test_what_was_set_while_it_ran_must_be_possible_still(shop: Shop) -> None:
         " module runs, only by `run --set` or in the blueprint (its module has none that is live)"
         " (`set` the blueprint's value first)"
     )
+
+
+def begun(plan: ProcessPlan, **live: str) -> tuple[WorkerTask | None, list[Report]]:
+    """The task of a successor that was prepared with 80 °C and is to begin with other settings, or None if it exits;
+    and its reports."""
+    ours, theirs = Pipe()
+    ours.send_bytes(json.dumps({"kind": BEGIN, "live": {"kettle": live}}).encode())
+    task = WorkerTask(
+        plan, RunOptions(bus_url="memq://"), None, {"kettle": {"warm_c": "80"}}, frozenset(), waits=True
+    )
+    result = None
+    with contextlib.suppress(SystemExit):
+        result = _prepared(task, frozenset(), theirs, LoadedSources())
+    return result, list(ReportReader(ours).read())
+
+
+def test_a_successor_begins_with_what_was_set_while_it_was_prepared(shop: Shop) -> None:
+    task, reports = begun(shop.kettle("kettle_set_meanwhile"), warm_c="30")
+    assert task is not None
+    assert (task.live, [each["kind"] for each in reports]) == ({"kettle": {"warm_c": "30"}}, ["prepared"])
+
+
+def test_a_successor_that_can_t_have_what_was_set_meanwhile_does_not_begin_without_it(shop: Shop) -> None:
+    source = KETTLE.replace("Annotated[float, Live]", "Annotated[float, Live, Field(ge=50)]")
+    task, reports = begun(shop.kettle("kettle_kept_warm", f"from pydantic import Field\n{source}"), warm_c="30")
+    assert task is None
+    assert [each["kind"] for each in reports] == ["prepared", "sources", "failed"]
+    assert "what was `set` while it ran is not possible any more: warm_c" in reports[-1]["text"]
 
 
 def test_two_edits_within_a_second_are_two(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ class Worker(Process):
     def __init__(self, plan: Any, task: WorkerTask, *reports: Any) -> None:
         super().__init__(plan, task, *reports)
         self.task, self.begin_asked, self.reasons = task, asyncio.Event(), list[str]()
+        self.begun_with: dict[str, dict[str, str]] | None = None
 
     async def _beat(self) -> None:
         if self.task.waits:
@@ -46,7 +47,8 @@ class Worker(Process):
                 return
         await super()._beat()
 
-    def begin(self) -> None:
+    def begin(self, live: Any) -> None:
+        self.begun_with = {module: dict(values) for module, values in live.items()}
         self.begin_asked.set()
 
     async def end(self, term_bound_s: float, reason: str = "") -> None:
@@ -163,6 +165,20 @@ async def test_what_operators_have_set_outlives_every_process() -> None:
     lives = [each.task.live for each in made() if each.plan.label == "talker"]
     assert lives == [{}, {"talker": {"period_s": "0.5"}}, {"talker": {"period_s": "0.5"}}]
     assert [each.task.supplied is None for each in made()] == [True, True, False, False]
+    await run.supervisor.stop()
+
+
+async def test_a_successor_begins_with_what_its_predecessor_took_until_its_end() -> None:
+    run = Run(two())
+    await run.supervisor.start()
+    old = made()[0]
+    restarting = asyncio.create_task(run.supervisor.restart("talker", "its code changed"))
+    for moment, period_s in ((lambda: len(made()) == 3, "0.5"), (lambda: bool(old.reasons), "0.7")):
+        await until(moment)
+        assert old.pid is not None
+        old.on_report({"kind": "settings", "module": "talker", "values": {"period_s": period_s}})
+    await restarting
+    assert made()[-1].begun_with == {"talker": {"period_s": "0.7"}}
     await run.supervisor.stop()
 
 

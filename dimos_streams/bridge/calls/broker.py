@@ -86,7 +86,13 @@ class Broker:
             self.ledger, directory, self._sender, self._authority, self.stops, self._reviews
         )
         self._requests = SkillRequests(
-            bus, self.ledger, self._sender, self._authority, self.receiver.finish, self._admission.admit
+            bus,
+            self.ledger,
+            self._sender,
+            self._authority,
+            self.receiver.finish,
+            self._admission.admit,
+            lambda: self.directory.reads_outdated,
         )
         self._random = random
         self._keys = IdempotencyKeys(self.ledger.find)

@@ -71,13 +71,16 @@ class SkillRequests:
         authority: Authority,
         finish: Callable[[str], int],
         admit: Callable[[CallState], Awaitable[None]],
+        reads_outdated: Callable[[], bool],
     ) -> None:
+        """``reads_outdated`` says whether a request may have been given up since it was sent."""
         self._bus = bus
         self._ledger = ledger
         self._sender = sender
         self._authority = authority
         self._finish = finish
         self._admit = admit
+        self._reads_outdated = reads_outdated
         self._pending: dict[str, _Pending] = {}
         self._subscriptions: list[Subscription] = []
         self.malformed = 0
@@ -117,7 +120,7 @@ class SkillRequests:
         elif call.call_id in self._pending:
             sign = ToolStreamRequest(utime=clock.utime(), kind=PENDING, call_id=call.call_id)
             self._bus.publish(REQUESTS, encode(sign))
-        elif self._has_room(call.parent):
+        elif self._has_room(call.parent) and not self._reads_outdated():
             self._begin_soon(call)
 
     def _begin_soon(self, call: CallState) -> None:

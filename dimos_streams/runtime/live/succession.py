@@ -77,6 +77,6 @@ async def begin(slot: Slot, old: SupervisedProcess | None, bound_s: float, reaso
         await old.end(bound_s, reason)
     if not settled.done():
         slot.hear(clock.monotonic())
-        new.begin()
+        new.begin(slot.live)  # all that the old one has taken has been reported
     if why := await settled:
         raise ModuleFailedError(why)

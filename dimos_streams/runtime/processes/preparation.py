@@ -18,10 +18,7 @@ from dimos_streams.errors import SettingsError
 from dimos_streams.live_settings import with_assignments
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.module import Module
-from dimos_streams.runtime.plan import ModulePlan, ProcessPlan
-
-LiveSettings = Mapping[str, Mapping[str, str]]
-"""The settings that an operator has changed, by module, as texts of YAML."""
+from dimos_streams.runtime.plan import LiveSettings, ModulePlan, ProcessPlan
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
-from dimos_streams.runtime.plan import ProcessPlan
+from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
 from dimos_streams.runtime.processes.processor_time import waited_for_processor
 from dimos_streams.runtime.processes.reports import Report, ReportReader
 from dimos_streams.runtime.processes.worker import BEGIN, STOP, WorkerTask, main
@@ -72,9 +72,9 @@ class SupervisedProcess:
         loop.add_reader(self._reports.fileno(), self._read)
         loop.add_reader(self._process.sentinel, self._ended)
 
-    def begin(self) -> None:
-        """Let a worker that has prepared itself begin."""
-        self._send({"kind": BEGIN})
+    def begin(self, live: LiveSettings) -> None:
+        """Let a worker that has prepared itself begin, with what operators have set until now."""
+        self._send({"kind": BEGIN, "live": live})
 
     async def end(self, term_bound_s: float, reason: str = "") -> None:
         """Send SIGTERM, and SIGKILL if that does not end it within the bound. Ending twice is fine.

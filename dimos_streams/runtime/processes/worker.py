@@ -10,7 +10,7 @@ import signal
 import sys
 import threading
 import traceback
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from multiprocessing.connection import Connection
@@ -30,7 +30,7 @@ from dimos_streams.common.text import parse_json
 from dimos_streams.common.waiting import what_the_loop_runs, where_it_waits
 from dimos_streams.errors import BusError, DimosStreamsError, UnendingError, UserError
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.plan import ProcessPlan
+from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
 from dimos_streams.runtime.processes.memory import give_back_large_blocks
 from dimos_streams.runtime.processes.orphaned import EXIT_ORPHANED, hear_last_ends, run_died, watch_parent
 from dimos_streams.runtime.processes.output import write_to
@@ -42,10 +42,12 @@ from dimos_streams.tool_stream.hosting.unawaited import warn_each_time
 if TYPE_CHECKING:
     from dimos_streams.module import Module, Services
     from dimos_streams.runtime.module_host import ModuleHost
+    from dimos_streams.runtime.processes.preparation import Prepared
 
 EXIT_FAILED = 1
 BEGIN, STOP = "begin", "stop"
-"""The messages of a supervisor to a worker: that it may begin, and why it is to end with the signal that follows."""
+"""The messages of a supervisor to a worker: that it may begin, with what operators have set by then, and why it is to
+end with the signal that follows."""
 _SLOW_START_S = 5.0
 _LONGEST_REASON = 2_000
 """The most characters of an error that are reported; the log has all of it."""
@@ -58,8 +60,8 @@ class WorkerTask:
     process: ProcessPlan
     options: RunOptions
     log: Path | None
-    live: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
-    """The settings that an operator has changed in earlier lives of its modules, as texts of YAML."""
+    live: LiveSettings = field(default_factory=dict)
+    """The settings that an operator has changed in earlier lives of its modules."""
     supplied: frozenset[str] | None = None
     """The channels that anything sends to, for a worker that begins later than the run, whose code may have changed;
     None for others."""
@@ -97,25 +99,38 @@ def main(task: WorkerTask, reports: Connection) -> None:
 
 def _prepared(task: WorkerTask, supplied: frozenset[str], reports: Connection, sources: LoadedSources) -> WorkerTask:
     """Return the task as the code on disk makes it; if it is to wait, once it may begin. Exit if the code is bad."""
+    writer = ReportWriter(reports)
+    prepared = _checked(task, supplied, writer, sources)
+    writer.send({"kind": "prepared", "outputs": sorted(prepared.outputs)})
+    if task.waits:
+        live = _live_when_it_begins(reports)
+        if live != task.live:  # its predecessor has taken other settings meanwhile
+            task = replace(task, live=live)
+            prepared = _checked(task, supplied, writer, sources)
+    return replace(task, process=prepared.plan)
+
+
+def _checked(task: WorkerTask, supplied: frozenset[str], writer: ReportWriter, sources: LoadedSources) -> Prepared:
+    """Return the plan by the code on disk. Exit, with a report of the reason, if the code or its settings are bad."""
     from dimos_streams.runtime.processes.preparation import prepare
 
-    writer = ReportWriter(reports)
     try:
-        prepared = prepare(task.process, supplied, task.live)
+        return prepare(task.process, supplied, task.live)
     except Exception as error:
         loaded = {"kind": "sources", "files": sources.new_files()}
         failure = {"kind": "failed", "text": _reason(_problem(error)), "user": True}
         for report in (loaded, failure):
             writer.send(report)
         sys.exit(EXIT_FAILED)
-    ready = {"kind": "prepared", "outputs": sorted(prepared.outputs)}
-    writer.send(ready)
-    if task.waits:
-        try:
-            reports.recv_bytes()
-        except EOFError:  # the supervisor has gone
-            sys.exit(EXIT_ORPHANED)
-    return replace(task, process=prepared.plan)
+
+
+def _live_when_it_begins(reports: Connection) -> LiveSettings:
+    """Wait until the worker may begin; return what operators have set by then. Exit if the supervisor has gone."""
+    try:
+        live: LiveSettings = parse_json(reports.recv_bytes())["live"]
+    except EOFError:
+        sys.exit(EXIT_ORPHANED)
+    return live
 
 
 class _Worker:

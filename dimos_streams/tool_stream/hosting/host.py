@@ -163,7 +163,7 @@ class SkillHost:
             return
         if message.call_id in self._begun:
             self.publisher.repeat(message.call_id)
-        else:
+        elif not self.directory.reads_outdated:
             self._begin(hosted, message)
 
     def _may_be_meant(self, call_id: str, module: str, skill: str) -> bool:
@@ -201,13 +201,14 @@ class SkillHost:
         policy = spec.policy
         client = BusSkillClient(self._bus, self.directory, self._children, writer, read_only=policy.read_only)
         running = RunningCall(writer, arguments, message.parent, client, moves=policy.moves, on_loss=on_loss)
-        task = asyncio.get_running_loop().create_task(
-            run_call(hosted.module, spec, running, checked), name=f"{message.skill}:{message.call_id}"
-        )
+        work = run_call(hosted.module, spec, running, checked, after_s=self.directory.catching_up_s)
+        task = asyncio.get_running_loop().create_task(work, name=f"{message.skill}:{message.call_id}")
         hosted.calls[message.call_id] = (running, task)
         self._begun.begin(message.call_id)
         task.add_done_callback(lambda _: self._forget(hosted, running))
         task.add_done_callback(lambda _: client.end_children())
+        if (reason := self._begun.withdrawal(message.call_id)) is not None:
+            running.cancel(task, reason)  # before its first step, so that nothing of its skill runs
 
     def _reject(
         self,
@@ -246,9 +247,6 @@ class SkillHost:
         )
 
     def _on_cancel(self, channel: str, data: bytes) -> None:
-        first = first_texts(SkillCancel, data, 1)
-        if first is not None and first[0] not in self._begun:
-            return
         try:
             message = decode(SkillCancel, data, channel=channel)
             if message.outcome and message.outcome not in OUTCOMES:
@@ -268,7 +266,9 @@ class SkillHost:
                 ends = Outcome.CANCELLED if outcome is Outcome.COMPLETED else outcome
                 running.disown(task, ends, message.reason)
             return
-        if outcome not in (None, Outcome.COMPLETED):
+        if message.call_id not in self._begun:
+            self._begun.withdraw(message.call_id, outcome, message.reason)
+        elif outcome not in (None, Outcome.COMPLETED):
             self._learn(message.call_id, outcome)
 
     def _learn(self, call_id: str, outcome: Outcome) -> None:

@@ -128,12 +128,17 @@ class RunningCall(Call):
             self.writer.close(self._final[0], self._final[1] + more, {})
 
 
-async def run_call(module: Module, spec: SkillSpec, call: RunningCall, arguments: Mapping[str, Any]) -> None:
-    """Run a skill to its end and close its stream, whatever happens."""
+async def run_call(
+    module: Module, spec: SkillSpec, call: RunningCall, arguments: Mapping[str, Any], *, after_s: float = 0.0
+) -> None:
+    """Run a skill to its end and close its stream, whatever happens. Within ``after_s`` that the call is to end may
+    be read: nothing of the skill runs before."""
     call.limit = limit = asyncio.timeout(spec.policy.time_limit_s)
     call.unawaited = note_unawaited(spec, module.log)
     try:
         async with limit:
+            if after_s:
+                await asyncio.sleep(after_s)
             result = await _invoke(module, spec, call, arguments)
         _close_returned(spec, call, *_completed(module, spec, result))
     except asyncio.CancelledError:

@@ -1,4 +1,5 @@
-"""A watch for this process itself being held up: what it has not heard in that time says nothing about others."""
+"""A watch for this process itself being held up: what it has not heard in that time says nothing about others, and
+what it then reads may have been given up."""
 
 from __future__ import annotations
 
@@ -10,6 +11,14 @@ from dimos_streams import clock
 _LOOK_S = 0.25
 _BREAK_S = 1.0
 """The time between two looks, in seconds, above which there was a break; a shorter one is not excused."""
+STILL_S = 0.5
+"""The time without a look, in seconds, above which this process, or its machine, has stood still."""
+OUTDATED_S = 1.5
+"""The time, in seconds, for which it may stand still and what came meanwhile still counts: nobody gives up so soon
+what was asked for."""
+_CATCHES_UP, CATCHES_UP_S = 1 / 4, 0.5
+"""The part of the time for which it stood still in which it has read what came meanwhile, and the maximum, in
+seconds."""
 
 
 class Attention:
@@ -19,6 +28,11 @@ class Attention:
         """``excuse`` is called after each break, before anybody is judged by the time, with its length in seconds."""
         self._excuse = excuse
         self._looked: float | None = None
+        self._steady = 0.0
+        """Time of the last use on a clock that goes on while the machine sleeps."""
+        self._caught_up_at = self._outdated_until = float("-inf")
+        """Times on the loop's clock at which all has been read that came while it stood still, and the same for what
+        may have been given up."""
         self._timer: asyncio.TimerHandle | None = None
         self.since = float("-inf")
         """The time on the loop's clock since which this process has listened without a break."""
@@ -26,6 +40,7 @@ class Attention:
     def start(self) -> None:
         """Begin to look."""
         self._looked = self.since = clock.monotonic()
+        self._steady = clock.steady()
         self._look()
 
     def stop(self) -> None:
@@ -37,11 +52,26 @@ class Attention:
 
     def now(self) -> float:
         """Return the time by which to judge others; a break before it has been excused."""
-        now = clock.monotonic()
+        now, before, self._steady = clock.monotonic(), self._steady, clock.steady()
+        if self._looked is not None and (still_s := self._steady - before) > STILL_S:
+            self._caught_up_at = now + min(still_s * _CATCHES_UP, CATCHES_UP_S)
+            if still_s > OUTDATED_S:
+                self._outdated_until = self._caught_up_at
         if self._looked is not None and now - self._looked > _BREAK_S:
             self._excuse(now - self._looked - _LOOK_S)
             self._looked = self.since = now
         return now
+
+    @property
+    def catching_up_s(self) -> float:
+        """The time, in seconds, until all has been read that came while this process stood still."""
+        now = self.now()
+        return max(0.0, self._caught_up_at - now)
+
+    @property
+    def reads_outdated(self) -> bool:
+        """True while this process may read what was sent so long ago that it has been given up since."""
+        return self.now() < self._outdated_until
 
     def _look(self) -> None:
         self._looked = self.now()

@@ -91,6 +91,17 @@ class ModuleDirectory:
         self._attention.now()
         return self._attention.since
 
+    @property
+    def catching_up_s(self) -> float:
+        """The time, in seconds, until all has been read that came while this process, or its machine, stood still."""
+        return self._attention.catching_up_s
+
+    @property
+    def reads_outdated(self) -> bool:
+        """True while this process may read what was sent so long ago that it has been given up since: it, or its
+        machine, stood still. Whoever still wants something asks for it again."""
+        return self._attention.reads_outdated
+
     def _excuse(self, break_s: float) -> None:
         for entry in self._entries.values():
             entry.excuse(break_s)

@@ -59,11 +59,13 @@ class CallSender:
             self._send_cancel(call)
 
     def repeat(self, call: CallState, now: float) -> None:
-        """Say again what a call's module has not reacted to, if it is due."""
-        if call.state == REQUESTED and call.request is not None and now >= call.request.at:
-            self.request(call)
-        if call.cancel is not None and call.cancel.sent < MOST_CANCELS and call.cancel.take_turn(now):
+        """Say again what a call's module has not reacted to, if it is due. What asks for a call that is to end comes
+        behind the word that it is: a module that has not begun it does not begin it then."""
+        asks = call.state == REQUESTED and call.request is not None and now >= call.request.at
+        if call.cancel is not None and call.cancel.sent < MOST_CANCELS and (call.cancel.take_turn(now) or asks):
             self._send_cancel(call)
+        if asks:
+            self.request(call)
 
     def _send_cancel(self, call: CallState) -> None:
         message = SkillCancel(utime=clock.utime(), call_id=call.call_id, reason=call.cancel_reason or "")

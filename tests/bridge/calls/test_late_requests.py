@@ -1,0 +1,84 @@
+"""Calls that are asked for, and given up or ended, before their module hears of them: they do not begin."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dimos_streams import clock
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.tool_stream.event import CALLS
+from dimos_streams.tool_stream.liveness.attention import CATCHES_UP_S
+from tests.bridge.parts import Worker, closed, scene
+from tests.helpers import until
+
+pytestmark = pytest.mark.virtual_time
+
+
+def stand_still(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
+    """Have every process find that it has not run for a while."""
+    before = clock.steady
+    monkeypatch.setattr(clock, "steady", lambda: before() + seconds)
+
+
+async def test_a_call_that_was_given_up_does_not_begin_when_its_module_goes_on(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with scene() as world:
+        requests: list[bytes] = []
+        world.inner.subscribe(CALLS, lambda _, data: requests.append(data))
+        process = world.processes[-1]
+        worker = process.modules["worker"]
+        assert isinstance(worker, Worker)
+        process.bus.partitioned = True
+        call_id = await world.broker.call("follow", {"description": "ann"}, caller="you")
+        assert (await closed(world.broker, call_id)).outcome == "lost"
+        await asyncio.sleep(0.05)
+        process.bus.partitioned = False
+        stand_still(monkeypatch, 4.0)
+        for request in requests:  # which have waited for it, while what else came has got lost
+            world.inner.publish(CALLS, request)
+        await asyncio.sleep(3.0)
+        assert (worker.most, (await world.broker.view(call_id)).outcome) == (0, "lost")
+        wanted = await world.broker.call("at_once", {"value": 7}, caller="you")
+        assert (await closed(world.broker, wanted)).result == 7
+
+
+async def test_a_call_that_is_wanted_still_begins_a_moment_later(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene() as world:
+        stand_still(monkeypatch, 2.0)
+        began = clock.monotonic()
+        call_id = await world.broker.call("at_once", {"value": 7}, caller="you")
+        assert (await closed(world.broker, call_id)).result == 7
+        assert CATCHES_UP_S < clock.monotonic() - began < 2.0
+
+
+async def test_a_call_that_was_ended_before_its_module_heard_of_it_does_not_begin() -> None:
+    async with scene() as world:
+        process = world.processes[-1]
+        worker = process.modules["worker"]
+        assert isinstance(worker, Worker)
+        process.bus.partitioned = True
+        call_id = await world.broker.call("follow", {"description": "ann"}, caller="you")
+        await asyncio.sleep(0.3)
+        await world.broker.cancel(call_id, "enough")
+        await asyncio.sleep(0.7)
+        process.bus.partitioned = False
+        view = await closed(world.broker, call_id)
+        assert (view.outcome, view.text, worker.most) == ("cancelled", "enough", 0)
+
+
+async def test_a_skill_s_request_for_a_call_that_has_waited_for_a_bridge_that_stood_still_is_to_come_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with scene() as world:
+        request = encode(SkillCall(call_id="late", skill="patrol", caller="you"))
+        stand_still(monkeypatch, 2.0)
+        world.inner.publish(CALLS, request)
+        await asyncio.sleep(CATCHES_UP_S + 0.1)
+        assert world.broker.ledger.calls.get("late") is None
+        world.inner.publish(CALLS, request)
+        await until(lambda: world.broker.ledger.calls.get("late") is not None)
+        assert (await closed(world.broker, "late")).outcome == "rejected", "nobody knows who asks"
