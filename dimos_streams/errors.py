@@ -232,8 +232,13 @@ def suggest(word: str, choices: Iterable[str], *, before: str = "") -> str:
     names = list(dict.fromkeys(choices))
     behind = tuple(f"{mark}{word.lstrip('/')}" for mark in "_/.") if word else ()
     near = [name for name in names if name.endswith(behind)] or _most_similar(word, names)
-    shown = " or ".join(repr(f"{before}{name}") for name in near[:_MAX_SUGGESTED])
-    return f"; did you mean {shown}?" if near else ""
+    return did_you_mean([f"{before}{name}" for name in near])
+
+
+def did_you_mean(names: Sequence[str]) -> str:
+    """``"; did you mean 'x' or 'y'?"`` for the first of names that may be meant, or an empty string for none."""
+    shown = " or ".join(map(repr, names[:_MAX_SUGGESTED]))
+    return f"; did you mean {shown}?" if names else ""
 
 
 def _most_similar(word: str, names: Iterable[str]) -> list[str]:

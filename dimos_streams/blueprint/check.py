@@ -7,11 +7,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from dimos_streams.blueprint.checks.delivery_check import idle_deliveries, late_deliveries
 from dimos_streams.blueprint.checks.message_check import message_problems
+from dimos_streams.blueprint.checks.misspelling_check import misspelt_topics
 from dimos_streams.blueprint.checks.name_check import long_names
 from dimos_streams.blueprint.checks.robot_check import contradictions
 from dimos_streams.blueprint.checks.skill_check import (
     colliding_skills,
     misdescribed_parameters,
+    misspelt_resources,
     skill_warnings,
     undescribed_skills,
 )
@@ -108,6 +110,8 @@ def _joint_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]], *
     else:
         yield from unfed.values()
         yield from idle_deliveries(blueprint, placed)
+        yield from misspelt_topics(blueprint, placed, unfed.keys())
+        yield from misspelt_resources(blueprint, classes)
         yield from skill_warnings(blueprint, classes)
 
 
