@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dimos_streams.blueprint.draft import Draft
 from dimos_streams.blueprint.files.reading import draft_of
-from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 from dimos_streams.common.importing import import_attribute, kind_of
@@ -87,6 +87,8 @@ class _Loader:
         if isinstance(found, type) and issubclass(found, Module):
             holds = f"modules: {{{found.__name__.lower()}: {{type: {target!r}}}}}"
             raise UserError(f"{target!r} is a Module class and no blueprint, which would hold it: `{holds}`")
+        if isinstance(found, ModuleSpec):
+            raise UserError(f'{target!r} is one module and no blueprint, which would hold it: blueprint("NAME", …)')
         if not isinstance(found, Blueprint):
             raise UserError(f"{target!r} is neither a Blueprint nor the Path of a file but {kind_of(found)}")
         return Draft(found)

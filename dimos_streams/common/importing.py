@@ -65,12 +65,22 @@ def import_attribute(reference: str, beside: str = "") -> Any:
     module_name, _, attribute = reference.partition(":")
     found: Any = import_module(module_name, beside)
     for part in attribute.split("."):
-        if not hasattr(found, part):
+        if not _has(found, part, reference):
             names = [name for name in dir(found) if not name.startswith("_")]
             near = suggest(part, names) or _elsewhere(module_name, beside)
             raise UserError(f"{module_name!r} has no {attribute!r}{near}")
         found = getattr(found, part)
     return found
+
+
+def _has(owner: object, name: str, reference: str) -> bool:
+    """Return whether there is an attribute. Raises ``UserError`` where somebody's ``__getattr__`` fails to say so."""
+    try:
+        return hasattr(owner, name)
+    except Exception as error:
+        show_if_debugging(error)
+        why = f"{type(error).__name__}: {_in_a_line(error)}"
+        raise UserError(f"{reference!r} can't be looked up: {name!r} raises {why}{raised_at(error)}") from error
 
 
 def find_named_first_in(folder: str) -> None:
@@ -95,6 +105,8 @@ def import_module(name: str, beside: str = "") -> ModuleType:
         raise _unfit(name, _not_generated(missing) or _not_there(missing, beside), error) from error
     except ImportError as error:
         raise _unfit(name, _not_generated(error.name or "") or _no_such_name(error), error) from error
+    except UserError as error:  # what is wrong with a blueprint that it makes, for instance
+        raise _unfit(name, _in_a_line(error), error) from error
     except (Exception, SystemExit) as error:  # somebody's module may raise anything when it is imported
         raise _unfit(name, f"{type(error).__name__}: {_in_a_line(error)}", error) from error
 
