@@ -14,6 +14,7 @@ from typing import Any
 from dimos_streams.common.process.nearby import where_it_lies
 from dimos_streams.common.process.own_code import raised_at, show_if_debugging
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.common.schemas.declaration_faults import DeclarationError
 from dimos_streams.errors import UserError, suggest
 
 LIBRARY, SKILLS = "dimos_streams", "dimos_streams.skills"
@@ -105,8 +106,9 @@ def import_module(name: str, beside: str = "") -> ModuleType:
         raise _unfit(name, _not_generated(missing) or _not_there(missing, beside), error) from error
     except ImportError as error:
         raise _unfit(name, _not_generated(error.name or "") or _no_such_name(error), error) from error
-    except UserError as error:  # what is wrong with a blueprint that it makes, for instance
-        raise _unfit(name, _in_a_line(error), error) from error
+    except (UserError, DeclarationError) as error:  # what we say of a blueprint or skill in it is told whole
+        kind = "TypeError: " if isinstance(error, DeclarationError) else ""
+        raise _unfit(name, kind + " ".join(str(error).split()), error) from error
     except (Exception, SystemExit) as error:  # somebody's module may raise anything when it is imported
         raise _unfit(name, f"{type(error).__name__}: {_in_a_line(error)}", error) from error
 
