@@ -14,7 +14,7 @@ from typing import Any
 from dimos_streams.common.process.nearby import where_it_lies
 from dimos_streams.common.process.own_code import raised_at, show_if_debugging
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.common.schemas.declaration_faults import DeclarationError
+from dimos_streams.common.schemas.declaration_error import DeclarationError
 from dimos_streams.errors import UserError, suggest
 
 LIBRARY, SKILLS = "dimos_streams", "dimos_streams.skills"

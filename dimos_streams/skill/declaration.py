@@ -8,7 +8,7 @@ from typing import Any, TypeVar, overload
 from pydantic import ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
-from dimos_streams.common.schemas.declaration_faults import DeclarationError
+from dimos_streams.common.schemas.declaration_error import DeclarationError
 from dimos_streams.skill.policy import ODOM, Approval, Audience, DuplicateScope, OnDuplicate, OnLoss, SkillPolicy
 
 F = TypeVar("F", bound=Callable[..., Any])
