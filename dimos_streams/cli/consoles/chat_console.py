@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 import signal
 import sys
 import threading
@@ -27,7 +28,7 @@ from dimos_streams.cli.terminal.screen import PlainScreen, Screen, ScreenLine
 from dimos_streams.cli.terminal.skill_text import signature
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.tasks import end_tasks_silently
-from dimos_streams.errors import DimosStreamsError, UnknownAgentError, UserError
+from dimos_streams.errors import DimosStreamsError, UnknownAgentError, UserError, suggest
 from dimos_streams.operator.agents import SEVERAL
 from dimos_streams.operator.known_names import CLI
 
@@ -56,6 +57,7 @@ Whatever you type is said to the agent. Besides:
   /quit             leave, as Ctrl-D; calls go on
 Of an id its beginning is enough."""
 """What fits behind the time and the speaker in 80 columns."""
+_COMMANDS = re.findall(r"/[a-z]+", _HELP)
 _HOLDS, _FREES = ("/pause", "/step on"), ("/resume", "/step off", "/abort", "/abort rollback")
 _HOW_TO_END = "Ctrl-D ends the chat, /cancel ID a call"
 
@@ -284,7 +286,7 @@ class _Chat:
                     self._held_by = typed if typed in _HOLDS else ""
                 self._note(await chat_command(self._gateway, self._skill, command[1:], rest.split()))
             case _:
-                raise UserError(f"there is no command {command!r}; /help lists them")
+                raise UserError(f"there is no command {command!r}{suggest(command, _COMMANDS)} (/help lists them)")
 
     def _note(self, text: str) -> None:
         self._reporter.note(text)
