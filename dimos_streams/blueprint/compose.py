@@ -17,7 +17,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from dimos_streams.blueprint.arguments import (
+from dimos_streams.blueprint.checks.argument_check import (
     check_class,
     check_included,
     check_parts,

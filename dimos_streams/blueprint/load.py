@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dimos_streams.blueprint.draft import Draft
+from dimos_streams.blueprint.files.python_code import references_in
 from dimos_streams.blueprint.files.reading import draft_of
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
-from dimos_streams.blueprint.python_files import references_in
 from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 from dimos_streams.common.importing import import_attribute, kind_of

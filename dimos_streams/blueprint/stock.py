@@ -11,7 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from dimos_streams.blueprint.python_files import references_in
+from dimos_streams.blueprint.files.python_code import references_in
 from dimos_streams.common.process.nearby import folders_in
 from dimos_streams.errors import UserError, suggest
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dimos_streams.common.spelling import misspelt
+from dimos_streams.common.readable.spelling import misspelt
 
 
 @pytest.mark.parametrize(

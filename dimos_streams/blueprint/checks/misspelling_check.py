@@ -11,7 +11,7 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.names import absolute
 from dimos_streams.blueprint.wiring import Port
 from dimos_streams.common.names import namespace_of
-from dimos_streams.common.spelling import misspelt
+from dimos_streams.common.readable.spelling import misspelt
 from dimos_streams.documents.problem import Problem
 from dimos_streams.errors import did_you_mean
 from dimos_streams.messages.codec import split_channel

@@ -10,7 +10,7 @@ from dimos_streams.blueprint.classes import failing_hook, module_config, module_
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import public_skills
 from dimos_streams.common.names import namespace_of
-from dimos_streams.common.spelling import misspelt
+from dimos_streams.common.readable.spelling import misspelt
 from dimos_streams.documents.problem import Problem
 from dimos_streams.errors import UserError, did_you_mean, suggest
 from dimos_streams.module import ConfigFault, Module

@@ -1,4 +1,4 @@
-"""The arguments of the functions that make blueprints: authors are told what they gave, and what is valid."""
+"""The check of what the functions that make blueprints are given: authors are told what it is, and what is valid."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.common.readable.spelling import misspelt
 from dimos_streams.common.secrets import redacted
-from dimos_streams.common.spelling import misspelt
 from dimos_streams.errors import UserError, did_you_mean, suggest
 from dimos_streams.module import Module
 
