@@ -30,7 +30,7 @@ def test_a_command_that_is_used_otherwise_is_answered_by_its_usage(typed: str, u
     name, *arguments = typed.split()
     with pytest.raises(UserError) as caught:
         asyncio.run(chat_command(NOBODY, "", name, arguments))
-    assert str(caught.value) == f"usage: {usage}"
+    assert str(caught.value) == f"usage: {usage} (/help lists the commands)"
 
 
 @pytest.mark.parametrize(

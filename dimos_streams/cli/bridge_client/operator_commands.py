@@ -222,7 +222,7 @@ async def _chat_order(gateway: CommandGateway, agent: str, name: str, arguments:
             return await decide(gateway, id, "approve", changes=changes, agent=agent)
         case "reject", [id, *reason]:
             return await decide(gateway, id, "reject", reason=" ".join(reason), agent=agent)
-    raise UserError(f"usage: /{name}{CHAT_COMMANDS[name]}")
+    raise UserError(f"usage: /{name}{CHAT_COMMANDS[name]} (/help lists the commands)")
 
 
 async def _whole(gateway: CommandGateway, view: ApprovalView) -> ApprovalView:
