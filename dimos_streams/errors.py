@@ -118,9 +118,10 @@ class RobotNeededError(UserError, SkillError):
 class UnknownCallError(UserError, SkillError):
     """Raised for an id of which no call is remembered."""
 
-    def __init__(self, call_id: str) -> None:
+    def __init__(self, call_id: str, text: str = "") -> None:
+        """``text`` is what can be said of the call where that is more than that nothing is known."""
         self.call_id = call_id
-        super().__init__(f"no call has the id {call_id!r}; ended calls are forgotten after a while")
+        super().__init__(text or f"no call has the id {call_id!r}; ended calls are forgotten after a while")
 
 
 class SettingsError(UserError, SkillError):

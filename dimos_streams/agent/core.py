@@ -196,6 +196,7 @@ class AgentCore:
                 foreground=self.foreground,
                 robot_hold=self.robot_hold,
                 robot=self.robot,
+                open_motions=lambda: self.others.moving(),
             ),
             stop_rules=StopRules(conditions=config.stop_when.all(), robot=self.robot),
         )

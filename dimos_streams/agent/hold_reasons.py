@@ -48,7 +48,8 @@ def pause_for_unended(control: Control, offers: Offers, open_calls: Iterable[Ope
     """Pause if open calls that move the robot were asked to end, and nobody waits for that any more."""
     unended = [call for call in open_calls if call.asked_to_end and offers.may_move(call.skill)]
     if unended:
-        control.pause(f"{listed(unended)} may still run, and the agent stopped while waiting for the end")
+        why = f"{listed(unended)} may still run, and the agent stopped while waiting for the end"
+        control.pause(why, ordered=False)
 
 
 async def hold_for_given_up(
@@ -58,7 +59,7 @@ async def hold_for_given_up(
     moving = [call for call in calls if offers.may_move(call.skill)]
     if not moving:
         return ""
-    control.pause(f"{listed(moving)} may still run")
+    control.pause(f"{listed(moving)} may still run", ordered=False)
     held = f"the robot is {await robot_hold.confirmed()}"
     missions = tuple({mission.id: None for call in moving for mission in call.missions})
     text = f"{listed(moving)} did not end when cancelled and may still run; {held}"

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.conversation import Conversation
-from dimos_streams.agent.control.undo import UndoLog
+from dimos_streams.agent.control.undo_log import UndoLog
 from dimos_streams.agent.record.agent_events import EventKind, EventLog
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.resumption.state import Resumption

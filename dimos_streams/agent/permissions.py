@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 from dimos_streams.agent.calls.skill_catalog import Offers
@@ -21,6 +21,7 @@ from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
+from dimos_streams.tool_stream.gateway import CallView
 
 
 def permissions(
@@ -32,6 +33,7 @@ def permissions(
     foreground: Foreground,
     robot_hold: RobotHold,
     robot: Callable[[], RobotState],
+    open_motions: Callable[[], Awaitable[Sequence[CallView]]],
 ) -> Permissions:
     """The permissions of an agent's loop. Raises ``UserError`` for a user's gate that can't be made."""
 
@@ -49,6 +51,7 @@ def permissions(
         new_guard=new_guard,
         may_begin=lambda: control.may_begin_turn() and not foreground.busy,
         confirm_hold=robot_hold.confirmed,
+        open_motions=open_motions,
     )
 
 

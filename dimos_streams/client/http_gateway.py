@@ -17,7 +17,7 @@ from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
 from dimos_streams.client.bridge_requests import BridgeRequests
 from dimos_streams.client.call_body import call_body
 from dimos_streams.client.event_stream.sse_parser import SseEvent
-from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order, OrderReport
+from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order, OrderReport, RobotsAnswer
 from dimos_streams.client.sse_client import SseClient
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.threads import in_own_thread
@@ -46,6 +46,7 @@ _SKILLS = TypeAdapter(list[OfferedSkill])
 _CALLS = TypeAdapter(list[CallView])
 _CALL = TypeAdapter(CallView)
 _REPORT = TypeAdapter(OrderReport)
+_ROBOTS = TypeAdapter(RobotsAnswer)
 _EVENT_TYPE = "tool_stream"
 _MAX_PAGES = 10_000
 """Maximum number of pages of calls that are followed; a bridge remembers some thousand calls, and each page has one
@@ -153,13 +154,22 @@ class HttpGateway:
             content.pop("waited", None)
         return self._requests.validated(_CALL, content)
 
-    async def order(self, order: Order, robot: str = "", reason: str = "") -> OrderReport:
-        """Give an operator's order to a robot, by its namespace, or to every one; return what came of it.
+    async def stops(self) -> list[int]:
+        """Return the stops that there are now, by what a release names them."""
+        found = self._requests.validated(_ROBOTS, await self._requests.get("/robots"))
+        return [stop.utime for stop in found.stopped.stops]
+
+    async def order(
+        self, order: Order, robot: str = "", reason: str = "", *, seen: Collection[int] | None = None
+    ) -> OrderReport:
+        """Give an operator's order to a robot, by its namespace, or to every one; return what came of it. A release
+        names with ``seen`` the stops that it is about.
 
         Raises ``UnknownRobotError``, ``CallInDoubtError`` if the answer is lost, and as ``call`` does where nobody
         answers.
         """
-        body = {"robot": robot, "reason": reason}
+        named = {} if seen is None else {"seen": list(seen)}
+        body = {"robot": robot, "reason": reason, **named}
         try:
             response = await self._requests.post(order, body, ANSWER_S)
         except NoAnswerError as error:

@@ -36,3 +36,17 @@ class OrderReport(BaseModel):
     def done(self) -> bool:
         """True if all of it has come true, and outlasts the bridge."""
         return self.confirmed and not self.unsaved
+
+
+class _NamedStop(BaseModel):
+    utime: int
+
+
+class _NamedStops(BaseModel):
+    stops: tuple[_NamedStop, ...]
+
+
+class RobotsAnswer(BaseModel):
+    """The answer of a bridge to ``GET /robots``, as far as a release needs it."""
+
+    stopped: _NamedStops

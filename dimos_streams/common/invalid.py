@@ -63,7 +63,8 @@ def where_it_is(detail: Mapping[str, Any], whole: str) -> str:
 
 def all_problems(error: ValidationError, whole: str) -> dict[str, str]:
     """The fault at each path; ``whole`` stands for everything."""
-    return {where_it_is(detail, whole): what_is_wrong(detail) for detail in error.errors(include_url=False)}
+    details = _of_their_own(error.errors(include_url=False))
+    return {where_it_is(detail, whole): what_is_wrong(detail) for detail in details}
 
 
 def problems_with_values(error: ValidationError, whole: str, valid: NamesAt | None = None) -> dict[str, str]:
@@ -75,7 +76,7 @@ def problems_with_values(error: ValidationError, whole: str, valid: NamesAt | No
 def with_values(details: Iterable[Mapping[str, Any]], whole: str, valid: NamesAt | None = None) -> dict[str, str]:
     """The same of errors that come without their exception."""
     problems = {}
-    for detail in details:
+    for detail in _of_their_own(details):
         path = where_it_is(detail, whole)
         given = "" if detail["type"] == "missing" else f" (given: {_short(detail['input'])})"
         wrong = what_is_wrong(detail)
@@ -96,6 +97,17 @@ def first_problem(error: ValidationError, whole: str) -> str:
 def in_a_line(problems: Mapping[str, str]) -> str:
     """Problems by path, in one line."""
     return "; ".join(f"{where}: {what}" for where, what in problems.items())
+
+
+def _of_their_own(details: Iterable[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    """The errors without those that only follow from others: pydantic calls a tuple too short, too, whose items it
+    has left out because something is wrong with them."""
+    return [detail for detail in details if not (detail["type"] == "too_short" and _is_long_enough(detail))]
+
+
+def _is_long_enough(detail: Mapping[str, Any]) -> bool:
+    limits = detail["ctx"]
+    return bool(limits["field_type"] == "Tuple" and len(detail["input"]) >= limits["min_length"])
 
 
 def _short(value: Any) -> str:

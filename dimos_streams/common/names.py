@@ -12,6 +12,7 @@ import re
 from collections.abc import Iterable
 
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.common.readable.unseen import is_printable
 
 MAX_NAME = 200
 """Maximum length of the name of a module, a caller or a skill, and of a call id, in characters."""
@@ -52,7 +53,7 @@ def taken_for(name: str) -> str:
 def is_key(text: str) -> bool:
     """Return whether a text may be an idempotency key. Halves of characters, which no text can have, are all read as
     one character, so that keys with them would be one."""
-    return 0 < len(text) <= MAX_NAME and text.isprintable() and _REPLACEMENT not in text
+    return 0 < len(text) <= MAX_NAME and is_printable(text) and _REPLACEMENT not in text
 
 
 def fault_of_names(names: Iterable[str]) -> str:
@@ -61,7 +62,7 @@ def fault_of_names(names: Iterable[str]) -> str:
 
     What was said in a name may be read, from a bus or a recording, whoever said it: nobody is admitted by it.
     """
-    bad = next((name for name in names if not (len(name) <= MAX_NAME and name.isprintable())), None)
+    bad = next((name for name in names if not (len(name) <= MAX_NAME and is_printable(name))), None)
     return "" if bad is None else f"a name in it is {shortened(repr(bad), _SHOWN)}; {_READABLE_RULE}"
 
 
@@ -82,7 +83,7 @@ def is_skill_name(text: str) -> bool:
 
 def is_parameter(text: str) -> bool:
     """Return whether a text may name a parameter of a skill. It may be any identifier of Python's, and more."""
-    return 0 < len(text) <= MAX_NAME and text.isprintable() and " " not in text
+    return 0 < len(text) <= MAX_NAME and is_printable(text) and " " not in text
 
 
 def namespace_of(module: str) -> str:
@@ -99,6 +100,12 @@ def prefix_of(module: str) -> str:
     """Return the prefix of the names in a module's namespace: ``"robots/a/"``, or nothing."""
     namespace = namespace_of(module)
     return f"{namespace}/" if namespace else ""
+
+
+def is_near(agent: str, module: str) -> bool:
+    """Return whether a module is in an agent's namespace or in none: an agent does not command another one's
+    robot."""
+    return not namespace_of(module) or module.startswith(prefix_of(agent))
 
 
 def namespace_of_topic(topic: str, namespaces: Iterable[str]) -> str:

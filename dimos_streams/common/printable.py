@@ -8,22 +8,18 @@ import threading
 import traceback
 from types import TracebackType
 
+from dimos_streams.common.readable.unseen import written_out
 from dimos_streams.common.secrets import redacted
 
-_HARMLESS = frozenset("\t\N{ZERO WIDTH JOINER}")
-"""Characters that are not printable by themselves, and needed in texts that are."""
 CONTINUATION = "  | "
 """The prefix of every line of a log record but the first, since a line that does not begin with a time is not a
 record."""
 
 
 def printable(text: str) -> str:
-    """The text in one line, redacted. Controls, line ends, lone surrogates and marks that reorder text are shown as
-    escapes."""
-    text = redacted(text)
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() or char in _HARMLESS else repr(char)[1:-1] for char in text)
+    """The text in one line, redacted. Controls, line ends, lone surrogates, marks that reorder text and whatever else
+    nobody sees are shown as escapes."""
+    return written_out(redacted(text), kept="\t")
 
 
 def printable_lines(text: str) -> str:

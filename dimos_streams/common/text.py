@@ -17,11 +17,12 @@ from typing import Any, Literal
 
 from pydantic_core import from_json, to_json
 
+from dimos_streams.common.readable.unseen import without_unseen
+
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u(?P<half>[dD][89a-fA-F][0-9a-fA-F]{2})|[\s\S])"
 )
-_UNSEEN = frozenset({"Cf", "Cc"})
 _MOST_MARKS = 30
 _GRAPHEME_JOINER = "\u034f"
 _LARGEST = sys.float_info.max
@@ -105,11 +106,10 @@ def _refuse_doubles(members: list[tuple[str, Any]]) -> None:
 
 def plain(text: str) -> str:
     """The form of a text for comparing: accents in one form (NFC), no characters that nobody sees (soft hyphens,
-    zero-width spaces, control characters), and single blanks between words only."""
+    zero-width spaces, variation selectors, control characters), and single blanks between words only."""
     if text.isascii() and text.isprintable():
         return " ".join(text.split())
-    seen = (character for character in text if character.isspace() or unicodedata.category(character) not in _UNSEEN)
-    return " ".join(normalized("NFC", "".join(seen)).split())
+    return " ".join(normalized("NFC", without_unseen(text)).split())
 
 
 def normalized(form: Literal["NFC", "NFKC"], text: str) -> str:

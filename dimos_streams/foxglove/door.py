@@ -17,17 +17,18 @@ import termios
 from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import urlsplit
 
 import h11
 
 from dimos_streams.common.http.bearer import authorization_in, has_token
+from dimos_streams.common.http.own_origin import absolute_form, is_own_origin
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.listening import listening_socket
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.common.schemas.http_url import requested_host
 from dimos_streams.common.tasks import OwnedTasks, end_tasks_silently
-from dimos_streams.foxglove.outbox import STALLED_S, Outboxes
+from dimos_streams.foxglove.arrivals import Arrivals
+from dimos_streams.foxglove.outbox import STALLED_S, Outboxes, UnansweredError
 from dimos_streams.foxglove.subscriptions import Subscriptions
 
 MAX_CONNECTIONS = 32
@@ -40,7 +41,10 @@ _HEAD_WITHIN_S = 10.0
 _CHUNK = 64 * 1024
 _BEHIND = 8 * 1024 * 1024
 """The bytes that the SDK has sent, and nobody has taken in here yet, from which on it does not keep up."""
-_WEB = frozenset({"http", "https"})
+_NO_HANDSHAKE = (
+    "this is a WebSocket of Foxglove's protocol: GET over HTTP/1.1 is needed, with Upgrade, Connection,"
+    " Sec-WebSocket-Key, Sec-WebSocket-Version: 13 and Sec-WebSocket-Protocol: foxglove.sdk.v1, each in one line"
+)
 FOXGLOVE_APP = "https://app.foxglove.dev"
 """The origin of Foxglove's own pages."""
 
@@ -49,11 +53,11 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 @dataclass(frozen=True)
 class Rules:
-    """The rules of who may connect: with a token whoever has it, else all on this machine but strangers' pages."""
+    """The rules of who may connect: with a token whoever has it, else all on this machine but other pages."""
 
     token: str | None = None
     origins: frozenset[str] = frozenset()
-    """Origins of pages besides Foxglove's own and those of this machine."""
+    """Origins of pages besides Foxglove's own."""
 
     def refusal(self, target: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
         """The status and the text for a request that may not pass, or None for one that may."""
@@ -61,29 +65,24 @@ class Rules:
             if has_token(self.token, headers.get("authorization", ""), target.partition("?")[2]):
                 return None
             return 401, "the run's token is needed: ws://…/?token=TOKEN"
+        if not target.startswith("/"):
+            return 400, f"a viewer asks for a path, not for {target!r}"
         host, origin = headers.get("host", ""), headers.get("origin")
         if not is_loopback(requested_host(host) or ""):  # a name of somebody's that leads here
             return 403, f"this server is not {host!r}; valid: localhost and addresses of this machine"
-        if origin is not None and not self._is_known(origin):
+        is_own = origin is None or is_own_origin(origin, host) or origin in (FOXGLOVE_APP, *self.origins)
+        if not is_own and not _is_application(origin or "", headers.get("user-agent", "")):
             return 403, f"pages of {origin!r} may not use this server; its setting `origins` lists those that may"
         return None
-
-    def _is_known(self, origin: str) -> bool:
-        if origin in (FOXGLOVE_APP, *self.origins):
-            return True
-        scheme = origin.partition(":")[0]
-        if scheme in _WEB:
-            return is_loopback(_name_of(origin))
-        # Applications on this machine have pages that come from files; those of a browser's extensions are strangers.
-        return origin != "null" and not scheme.lower().endswith("-extension")
 
 
 class ViewerDoor:
     """Accepts connections, and forwards those that may pass."""
 
-    def __init__(self, rules: Rules, target: tuple[str, int]) -> None:
+    def __init__(self, rules: Rules, target: tuple[str, int], arrivals: Arrivals) -> None:
         """Make the door; ``target`` is the address at which the SDK serves."""
         self._rules = rules
+        self._arrivals = arrivals
         self._target = target
         self._server: asyncio.Server | None = None
         self._connections = OwnedTasks()
@@ -139,13 +138,15 @@ class ViewerDoor:
         self._inside += 1
         try:
             await self._pass(head, reader, writer)
+        except UnansweredError:
+            await _answer(writer, 400, _NO_HANDSHAKE)
         finally:
             self._inside -= 1
 
     async def _pass(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner_reader, inner_writer = await asyncio.open_connection(*self._target, limit=_CHUNK)
         inner_writer.write(head)
-        subscriptions = Subscriptions(inner_writer, STALLED_S)
+        subscriptions = Subscriptions(inner_writer, STALLED_S, self._arrivals)
         outbox, from_sdk = self._outboxes.open(subscriptions), inner_writer.get_extra_info("socket")
         self._from_sdk.add(from_sdk)
         try:
@@ -168,11 +169,19 @@ class ViewerDoor:
                     return data, (error.error_status_hint, f"not a request: {error}")
                 if isinstance(event, h11.Request):
                     if not data.endswith(_HEAD_END):  # what follows is forwarded frame by frame
-                        return data, (400, "a viewer waits for the answer before it says more")
-                    headers = {name.decode().lower(): value.decode("latin-1") for name, value in event.headers}
-                    headers["authorization"] = authorization_in(event.headers)
-                    return data, self._rules.refusal(event.target.decode("latin-1"), headers)
+                        return data, (400, "a viewer's request ends with CRLF, and nothing follows before its answer")
+                    return data, self._rules.refusal(*_origin_form(event))
         raise ConnectionError("the viewer left before it had said what it wants")
+
+
+def _origin_form(request: h11.Request) -> tuple[str, dict[str, str]]:
+    """Return a request's path, with its query, and its headers, whose ``host`` is the one that is asked."""
+    headers = {name.decode().lower(): value.decode("latin-1") for name, value in request.headers}
+    headers["authorization"] = authorization_in(request.headers)
+    target = request.target
+    if (absolute := absolute_form(target)) is not None:
+        headers["host"], target = absolute[0].decode("latin-1"), absolute[1]
+    return target.decode("latin-1"), headers
 
 
 def _unread(connection: socket.socket) -> int:
@@ -186,11 +195,12 @@ def _unread(connection: socket.socket) -> int:
     return int.from_bytes(came, sys.byteorder)
 
 
-def _name_of(url: str) -> str:
-    try:
-        return (urlsplit(url).hostname or "").lower()
-    except ValueError:
-        return ""
+def _is_application(origin: str, user_agent: str) -> bool:
+    """Return whether an application on this machine asks, as Foxglove's and Lichtblick's, and no browser: its pages
+    come from its own files (``file://``), and no page can change the name of its program."""
+    scheme = origin.partition(":")[0].lower()
+    is_of_web = scheme in ("http", "https", "null") or scheme.endswith("-extension")
+    return "Electron/" in user_agent and not is_of_web
 
 
 async def _either(*ways: Coroutine[Any, Any, None]) -> None:

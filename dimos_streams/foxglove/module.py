@@ -32,7 +32,7 @@ class FoxgloveConfig(ModuleConfig):
     port: int = Field(DEFAULT_PORT, ge=0, le=65535)
     services: bool = Field(True, description="whether viewers may pause, resume, stop, release, approve and reject")
     origins: tuple[str, ...] = Field(
-        (), description="pages that may connect besides Foxglove's and this machine's own, as 'https://HOST'"
+        (), description="pages that may connect besides Foxglove's own, as 'https://HOST' or 'http://HOST:PORT'"
     )
 
 

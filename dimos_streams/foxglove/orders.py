@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -10,8 +9,9 @@ from typing import Any
 from pydantic import BaseModel, TypeAdapter
 
 from dimos_streams.client.http_gateway import HttpGateway
-from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.errors import SkillError
+from dimos_streams.foxglove.order_line import OrderLine
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.messages.message import OptionalName, Text
@@ -19,35 +19,50 @@ from dimos_streams.operator.order_results import has_come_true
 from dimos_streams.tool_stream.gateway import CallView
 
 _WAIT_S = 10.0
-MAX_WAITING = 8
-"""The largest number of one viewer's orders that are under way."""
 _APPROVALS = TypeAdapter(list[ApprovalView])
 
 
-class AgentRequest(FrozenModel):
+class OrderRequest(JsonModel):
+    """A request of a viewer."""
+
+    @property
+    def target(self) -> str:
+        """The robot or the agent that it is for, empty if it names none."""
+        return ""
+
+
+class AgentRequest(OrderRequest):
     """A request to an agent."""
 
     agent: OptionalName = ""
     """Its module's name, or its namespace; may be left out where there is only one."""
     reason: Text = ""
 
-
-class RobotRequest(FrozenModel):
-    """A request about a robot."""
-
-    robot: OptionalName = ""
-    """Its namespace, empty for every robot."""
-    reason: Text = ""
+    @property
+    def target(self) -> str:
+        """See ``OrderRequest``."""
+        return self.agent
 
 
-class ReleaseRequest(FrozenModel):
+class ReleaseRequest(OrderRequest):
     """A request about a robot that was stopped."""
 
     robot: OptionalName = ""
     """Its namespace, empty for every robot."""
 
+    @property
+    def target(self) -> str:
+        """See ``OrderRequest``."""
+        return self.robot
 
-class DecisionRequest(FrozenModel):
+
+class RobotRequest(ReleaseRequest):
+    """A request about a robot."""
+
+    reason: Text = ""
+
+
+class DecisionRequest(OrderRequest):
     """A decision on a call that waits for an operator."""
 
     approval: OptionalName = ""
@@ -70,7 +85,7 @@ class ViewerOrder:
     """An order that viewers may give."""
 
     name: str
-    request: type[FrozenModel]
+    request: type[OrderRequest]
     give: Callable[[Operator, Any], Awaitable[OrderAnswer]]
 
 
@@ -81,26 +96,18 @@ class Operator:
         """``caller`` is who asks, as the journal has it."""
         self._gateway = gateway
         self._caller = caller
-        self._under_way: dict[asyncio.Task[Any], int] = {}
-        """The orders that are under way, each with the viewer who gave it."""
+        self._line = OrderLine()
 
-    async def carry_out(self, order: ViewerOrder, request: BaseModel, viewer: int) -> OrderAnswer:
-        """Carry out an order and return its answer. Each ``viewer`` may have ``MAX_WAITING`` orders under way, so
-        that one who asks without end keeps nobody from stopping a robot. Raises ``SkillError`` beyond that."""
-        task = asyncio.current_task()
-        assert task is not None
-        if sum(each == viewer for each in self._under_way.values()) >= MAX_WAITING:
-            raise SkillError(f"{MAX_WAITING} orders of this viewer have no answer yet; wait for one")
-        self._under_way[task] = viewer
-        try:
+    async def carry_out(self, order: ViewerOrder, request: OrderRequest, viewer: int) -> OrderAnswer:
+        """Carry out an order of a ``viewer`` when its turn has come, and return its answer. Raises ``SkillError``
+        for one whose turn does not come: who asks without end keeps nobody from stopping a robot."""
+        async with self._line.place(viewer, order.name, request.target):
             return await order.give(self, request)
-        finally:
-            del self._under_way[task]
 
     async def close(self) -> None:
         """Give no more orders; those that wait for their answer have failed then. Twice is fine."""
         self._gateway.close()
-        await asyncio.gather(*self._under_way, return_exceptions=True)
+        await self._line.ended()
 
     async def pause(self, request: AgentRequest) -> OrderAnswer:
         """Have an agent begin nothing new, and hold its robot still."""
@@ -117,8 +124,10 @@ class Operator:
         return OrderAnswer(done=report.done, text=report.text)
 
     async def release(self, request: ReleaseRequest) -> OrderAnswer:
-        """Let a robot that was stopped move again."""
-        report = await self._gateway.order("/robots/release", request.robot)
+        """Let a robot that was stopped move again, from the stops that there are when it is asked for."""
+        seen = await self._gateway.stops()
+        self._line.check_overtaken()  # what was seen may be a stop that came meanwhile
+        report = await self._gateway.order("/robots/release", request.robot, seen=seen)
         return OrderAnswer(done=report.done, text=report.text)
 
     async def approve(self, request: DecisionRequest) -> OrderAnswer:

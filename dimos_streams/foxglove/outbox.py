@@ -25,6 +25,10 @@ _OVERHEAD = 128
 """Bytes that a frame takes besides its own, so that not too many small ones wait either."""
 
 
+class UnansweredError(ConnectionError):
+    """The SDK has left without an answer: a request was none that it takes."""
+
+
 class MessageSource(Protocol):
     """The protocol of what makes messages for a viewer."""
 
@@ -90,8 +94,12 @@ class Outbox:
 
     async def fill(self, reader: asyncio.StreamReader) -> None:
         """Take in all that the SDK has for this viewer, until all of it is delivered. Raises ``ConnectionError``
-        where too much waits that must not be missing, ``asyncio.IncompleteReadError`` for a frame without an end."""
-        self._keep_other(await reader.readuntil(b"\r\n\r\n"))
+        where too much waits that must not be missing, ``UnansweredError`` where nothing comes,
+        ``asyncio.IncompleteReadError`` for a frame without an end."""
+        try:
+            self._keep_other(await reader.readuntil(b"\r\n\r\n"))
+        except asyncio.IncompleteReadError as error:
+            raise error if error.partial else UnansweredError from error
         while (head := await read_frame_head(reader)) is not None:
             if head.is_message:
                 await self._take_message(head, reader)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.common.limited_log import LimitedRecords
 from dimos_streams.errors import UserError
+from dimos_streams.foxglove.arrivals import Arrivals
 from dimos_streams.foxglove.channels import Channels
 from dimos_streams.foxglove.door import Rules, ViewerDoor
 from dimos_streams.foxglove.orders import Operator
@@ -35,6 +36,7 @@ class ViewerServer:
         self._rules = rules
         self._operator = operator
         self._on_change = on_change
+        self._arrivals = Arrivals()
         self._sdk: WebSocketServer | None = None
         self._door: ViewerDoor | None = None
 
@@ -48,7 +50,7 @@ class ViewerServer:
         logging.getLogger(_COMPLAINS).addFilter(_LIMITED)
         context = foxglove.Context()
         channels = Channels(context, self._on_change, self._keeps_up)
-        services = [] if self._operator is None else services_of(self._operator)
+        services = [] if self._operator is None else services_of(self._operator, self._arrivals)
 
         def started(host: str) -> WebSocketServer:
             return foxglove.start_server(
@@ -75,7 +77,7 @@ class ViewerServer:
         """Let viewers in and return the port; ``port_is_kept`` is true if a ``KeptPort`` keeps it. Raises
         ``UserError`` for an address that can't be had."""
         assert self._sdk is not None
-        self._door = ViewerDoor(self._rules, (self._host, self._sdk.port))
+        self._door = ViewerDoor(self._rules, (self._host, self._sdk.port), self._arrivals)
         try:
             return await self._door.open(host, port, port_is_kept=port_is_kept)
         except OSError as error:

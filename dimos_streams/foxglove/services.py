@@ -12,12 +12,13 @@ from pydantic import BaseModel, ValidationError
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.text import parse_command
 from dimos_streams.errors import DimosStreamsError
-from dimos_streams.foxglove.orders import ORDERS, Operator, OrderAnswer, ViewerOrder
+from dimos_streams.foxglove.arrivals import Arrivals, split_number
+from dimos_streams.foxglove.orders import ORDERS, Operator, OrderAnswer, OrderRequest, ViewerOrder
 
 if TYPE_CHECKING:
     from foxglove import MessageSchema, Service, ServiceRequest
 
-_WITHIN_S = 40.0
+_WITHIN_S = 70.0
 """More seconds than any order may take."""
 
 
@@ -28,23 +29,21 @@ class Refused(Exception):
 class OrderService:
     """One order for the SDK, which calls it in threads of its own; it is carried out on the loop."""
 
-    def __init__(self, order: ViewerOrder, operator: Operator) -> None:
+    def __init__(self, order: ViewerOrder, operator: Operator, arrivals: Arrivals) -> None:
         self._order = order
         self._operator = operator
+        self._arrivals = arrivals
         self._loop = asyncio.get_running_loop()
 
     def __call__(self, request: ServiceRequest) -> bytes:
         """The answer's JSON. Raises ``Refused``, whatever the request is."""
+        number, payload = split_number(request.payload)
         try:
-            asked = self._order.request.model_validate(parse_command(request.payload or b"{}"))
-        except ValidationError as error:
-            valid = ", ".join(self._order.request.model_fields)
-            errors = problems_with_values(error, "request")
-            raise Refused(f"not a request for {self._order.name}: {in_a_line(errors)} (fields: {valid})") from error
-        except ValueError as error:
-            raise Refused(f"not a request for {self._order.name}: not JSON: {error}") from error
-        carried_out = self._operator.carry_out(self._order, asked, request.client_id)
-        giving = asyncio.run_coroutine_threadsafe(carried_out, self._loop)
+            asked = self._request(payload)
+        except Refused:
+            self._loop.call_soon_threadsafe(self._arrivals.note, number)
+            raise
+        giving = asyncio.run_coroutine_threadsafe(self._carry_out(asked, request.client_id, number), self._loop)
         try:
             return giving.result(_WITHIN_S).model_dump_json().encode()
         except DimosStreamsError as error:
@@ -53,8 +52,22 @@ class OrderService:
             giving.cancel()
             raise Refused(f"{self._order.name} has no answer: the run is ending, or hangs") from error
 
+    async def _carry_out(self, asked: OrderRequest, viewer: int, number: int) -> OrderAnswer:
+        self._arrivals.note(number)  # those behind it arrive once it has its place
+        return await self._operator.carry_out(self._order, asked, viewer)
 
-def services_of(operator: Operator) -> list[Service]:
+    def _request(self, payload: bytes) -> OrderRequest:
+        try:
+            return self._order.request.model_validate(parse_command(payload or b"{}"))
+        except ValidationError as error:
+            valid = ", ".join(self._order.request.model_fields)
+            errors = problems_with_values(error, "request")
+            raise Refused(f"not a request for {self._order.name}: {in_a_line(errors)} (fields: {valid})") from error
+        except ValueError as error:
+            raise Refused(f"not a request for {self._order.name}: not JSON: {error}") from error
+
+
+def services_of(operator: Operator, arrivals: Arrivals) -> list[Service]:
     """Return all orders as services."""
     from foxglove import Service, ServiceSchema
 
@@ -63,7 +76,7 @@ def services_of(operator: Operator) -> list[Service]:
         Service(
             order.name,
             schema=ServiceSchema(order.name.strip("/"), request=_schema(order.request), response=answer),
-            handler=OrderService(order, operator),
+            handler=OrderService(order, operator, arrivals),
         )
         for order in ORDERS
     ]

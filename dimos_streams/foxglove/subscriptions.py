@@ -1,5 +1,5 @@
-"""A viewer's subscriptions, read as they pass: a viewer that takes nothing is sent nothing, because what the SDK
-makes for a viewer costs as much whether they read it or not."""
+"""What a viewer sends, read as it passes. By its subscriptions a viewer that takes nothing is sent nothing, because
+what the SDK makes for a viewer costs as much whether they read it or not; its orders arrive as they were sent."""
 
 from __future__ import annotations
 
@@ -8,7 +8,8 @@ import json
 from typing import Any
 
 from dimos_streams.common.text import parse_json
-from dimos_streams.foxglove.conversion.frames import ClientFrame, read_client_frame, text_frame
+from dimos_streams.foxglove.arrivals import Arrivals, is_order
+from dimos_streams.foxglove.conversion.frames import ClientFrame, binary_frame, read_client_frame, text_frame
 
 _MOST = 1000
 """The largest number of subscriptions that are followed: a viewer with more is sent everything always."""
@@ -25,9 +26,10 @@ _AT_ONCE, _PER_S = 1000.0, 200.0
 class Subscriptions:
     """Forwards what a viewer sends to the SDK; between two frames they can be unsubscribed, and subscribed again."""
 
-    def __init__(self, to_sdk: asyncio.StreamWriter, within_s: float) -> None:
+    def __init__(self, to_sdk: asyncio.StreamWriter, within_s: float, arrivals: Arrivals) -> None:
         """Make them; ``within_s`` is the time for which the SDK may take nothing."""
         self._to_sdk = to_sdk
+        self._arrivals = arrivals
         self._within_s = within_s
         self._channels: dict[int, int] = {}
         """The channels that the viewer wants, by the viewer's own numbers."""
@@ -48,6 +50,14 @@ class Subscriptions:
                 if not (self._note(frame.unmasked(payload)) and self.paused):
                     self._to_sdk.write(frame.head + payload)
                 await self._drain()
+            elif frame.is_whole_binary and frame.length <= _LONGEST:
+                payload = await reader.readexactly(frame.length)
+                self._count(frame.length / _PIECE)
+                if is_order(message := frame.unmasked(payload)):
+                    await self._arrivals.forward(message, self._write_binary)
+                else:
+                    self._to_sdk.write(frame.head + payload)
+                    await self._drain()
             else:
                 await self._pass(frame, reader)
 
@@ -111,6 +121,10 @@ class Subscriptions:
 
     def _say(self, message: dict[str, Any]) -> None:
         self._to_sdk.write(text_frame(json.dumps(message).encode()))
+
+    async def _write_binary(self, payload: bytes) -> None:
+        self._to_sdk.write(binary_frame(payload))
+        await self._drain()
 
     async def _drain(self) -> None:
         async with asyncio.timeout(self._within_s):

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import secrets
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Mapping
 from concurrent.futures import Executor
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,7 +18,7 @@ from dimos_streams.fleet.commands import Method, Role
 from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S
 from dimos_streams.hub.storage.rows import CommandState, NewCommand, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
-from dimos_streams.hub.threads import in_thread
+from dimos_streams.hub.threads import in_thread, within
 from dimos_streams.hub.woken import Woken
 from dimos_streams.tool_stream.event import json_text
 
@@ -201,18 +200,6 @@ class Asker:
             for future in self._waiting.get(id, ()):
                 if not future.done():
                     future.set_result(state)
-
-
-@contextlib.asynccontextmanager
-async def within(seconds: float) -> AsyncGenerator[None]:
-    """Wait for the database no longer than ``seconds``. What a thread has begun goes on, what none has is not done.
-
-    Raises ``StorageUnavailableError``."""
-    try:
-        async with asyncio.timeout(seconds):
-            yield
-    except TimeoutError as error:
-        raise StorageUnavailableError(f"the hub's database has not answered for {seconds:.1f} s") from error
 
 
 def _reply(request: BridgeRequest, state: CommandState | None) -> BridgeReply:

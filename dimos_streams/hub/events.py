@@ -14,7 +14,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.hub.storage.rows import KeptRange, RobotBatch, StorageUnavailableError, TakeAnswer
 from dimos_streams.hub.storage.storage import HubStorage
-from dimos_streams.hub.threads import HubThreads, in_thread
+from dimos_streams.hub.threads import HubThreads, in_thread, within
 from dimos_streams.hub.woken import Woken
 from dimos_streams.journal.broadcast import Broadcast
 from dimos_streams.journal.catch_up import PAGE, PAGE_BYTES
@@ -29,6 +29,8 @@ _MOST = 10_000
 """Number of entries from which on no further batch joins a transaction, which may thus have one batch more."""
 _AGAIN_S = 1.0
 """Time, in seconds, after which the database is asked again when it has not answered."""
+_LOOK_S = 5.0
+"""Time, in seconds, for which a reader waits to learn whether the sequence has its number."""
 _FEED_EVENTS, _FEED_BYTES = 4096, 4 * 1024 * 1024
 """Maximum number and size, in bytes, of the events that are read from the database and handed to readers at once."""
 _PACE_S = (0.05, 2.0)
@@ -136,10 +138,14 @@ class SequenceLog:
 class StoragePages:
     """Reads what is not in memory any more: ``Pages``. While the database does not answer, readers wait."""
 
-    def __init__(self, storage: HubStorage, executor: Executor, log: SequenceLog) -> None:
+    def __init__(
+        self, storage: HubStorage, executor: Executor, log: SequenceLog, on_behind: Callable[[], None]
+    ) -> None:
+        """``on_behind`` is called when the database has more than was published here."""
         self._storage = storage
         self._executor = executor
         self._log = log
+        self._on_behind = on_behind
         self._closed = False
 
     async def page(self, query: Query) -> Read:
@@ -155,8 +161,20 @@ class StoragePages:
 
     async def page_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:
         """See ``Pages``. Raises ``StorageUnavailableError``: a reader that looks back can ask again."""
-        last = self._log.last_offset
-        return await in_thread(self._executor, self._storage.read_back, query, limit, max_bytes, last)
+        return await in_thread(self._executor, self._storage.read_back, query, limit, max_bytes)
+
+    async def may_have(self, offset: int) -> bool:
+        """See ``Pages``: another hub may have read further. What the database does not say now may be so."""
+        try:
+            async with within(_LOOK_S):
+                bounds = await in_thread(self._executor, self._storage.bounds)
+        except StorageUnavailableError as error:
+            _log.warning("whether the sequence has number %d can't be read, its reader waits: %s", offset, error)
+            return True
+        if offset > bounds.last:
+            return False
+        self._on_behind()
+        return True
 
     def close(self) -> None:
         """See ``Pages``."""
@@ -168,7 +186,7 @@ class EventFeed:
 
     def __init__(self, storage: HubStorage, threads: HubThreads, bounds: KeptRange) -> None:
         self.log = SequenceLog(bounds)
-        self.broadcast = Broadcast(self.log, StoragePages(storage, threads.pages, self.log))
+        self.broadcast = Broadcast(self.log, StoragePages(storage, threads.pages, self.log, self.wake))
         self.trouble = ""
         """The reason why nothing can be read at the moment; empty if it can."""
         self._storage = storage

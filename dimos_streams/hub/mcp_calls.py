@@ -15,8 +15,9 @@ from dimos_streams.client.problems import problem_error
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
-from dimos_streams.hub.http.refusing import asked, refused
-from dimos_streams.hub.http.robot_calls import FleetCallBody, ask_for, begin, find
+from dimos_streams.hub.fleet_view import FleetRobot
+from dimos_streams.hub.http.refusing import asked, bounded_read
+from dimos_streams.hub.http.robot_calls import FleetCallBody, ask_for, begin, begun_at, find
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.threads import in_thread
 from dimos_streams.operator.messages.stop import CancelReport, GoingOn
@@ -52,20 +53,20 @@ class FleetCalls:
             try:
                 return _view((await find(self._parts, call_id, self._parts.begun.get(call_id))).record)
             except UnknownCallError:
-                if call_id not in self._parts.begun:
-                    raise
-                return CallView.model_validate(_content(await ask_for(self._parts, call_id)))
+                robot = await begun_at(self._parts, call_id, None)
+                return CallView.model_validate(_content(await ask_for(self._parts, call_id, robot)))
 
     async def calls(
         self, wanted: Callable[[CallFacts], bool], *, open_only: bool = False, before: str | None = None
     ) -> Iterator[CallView]:
         """See ``McpCalls``."""
         table = self._parts.storage.calls
-        with _as_skill_errors(), refused():
-            rows = await in_thread(
-                self._parts.threads.pages,
-                lambda: table.newest(_CALLS, robot=None, state="open" if open_only else None, before=None),
-            )
+        with _as_skill_errors():
+            async with bounded_read():
+                rows = await in_thread(
+                    self._parts.threads.pages,
+                    lambda: table.newest(_CALLS, robot=None, state="open" if open_only else None, before=None),
+                )
         return (view for view in (_view(row.record) for row in began_before(before, rows)) if wanted(view))
 
     async def cancel(self, call_id: str, reason: str) -> None:
@@ -103,7 +104,7 @@ class FleetCalls:
 
     async def shown(self) -> Callable[[CallFacts], bool]:
         """See ``McpCalls``: of each that they could have begun, and of their own while its skill is gone."""
-        robots = await self._parts.robots.all()
+        robots = await self._robots()
         audiences = {
             (name, skill.name): skill.audience for name, robot in robots.items() for skill in robot.skills.values()
         }
@@ -116,7 +117,7 @@ class FleetCalls:
 
     async def may_move(self) -> Callable[[CallFacts], bool]:
         """See ``McpCalls``."""
-        robots = await self._parts.robots.all()
+        robots = await self._robots()
         still = {
             (name, skill.name)
             for name, robot in robots.items()
@@ -124,6 +125,11 @@ class FleetCalls:
             if not skill.may_move
         }
         return lambda call: (call.robot or "", call.skill) not in still
+
+    async def _robots(self) -> dict[str, FleetRobot]:
+        with _as_skill_errors():
+            async with bounded_read():
+                return await self._parts.robots.all()
 
     async def _ended(self, call: CallView, reason: str) -> CallView:
         """End a call and return it as it is then; as it was before, and so as going on, where that can't be had."""

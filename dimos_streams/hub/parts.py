@@ -21,6 +21,10 @@ _SILENT_S = 12.0
 """Time, in seconds, after which a database that has noted nothing counts as away: each hub notes every 5 s."""
 
 
+_UNANSWERED_S = 5.0
+"""Time, in seconds, after which a database that owes an answer counts as away."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HubParts:
     """The parts of a hub, which all work on one loop; what waits for the database runs in ``threads``."""
@@ -41,16 +45,21 @@ class HubParts:
     database_bytes: Callable[[], int]
     """Returns the size of the database when it was looked at last."""
     begun: NewestEntries[str, str] = field(default_factory=lambda: NewestEntries(_REMEMBERED))
-    """The robots of calls that were begun here, by id: their events may not have come yet."""
+    """The robots of calls that were begun here, by id: their events may not have come yet. Of others the database
+    knows."""
 
     @property
     def trouble(self) -> str:
         """The reason why the database takes or gives nothing, as far as is known; empty if it does."""
         told = self.intake.trouble or self.feed.trouble or self.storage.engine.trouble
-        silent_s = clock.monotonic() - self.storage.noted_at
-        if told or silent_s < _SILENT_S:
+        if told:
             return told
-        return f"the hub's database {self.storage.engine.where} has taken nothing for {silent_s:.0f} s"
+        where = self.storage.engine.where
+        if (silent_s := clock.monotonic() - self.storage.noted_at) >= _SILENT_S:
+            return f"the hub's database {where} has taken nothing for {silent_s:.0f} s"
+        if (unanswered_s := self.threads.unanswered_s) >= _UNANSWERED_S:
+            return f"the hub's database {where} has not answered for {unanswered_s:.0f} s"
+        return ""
 
     async def now_utime(self, *, for_order: bool = False) -> int:
         """The time by the database's clock, by which robots are heard of; an order waits for nobody who only looks.

@@ -162,14 +162,15 @@ class FleetHub:
 
     async def _trim(self, parts: HubParts) -> None:
         """Drop what is old."""
-        bounds = await in_thread(parts.threads.others, parts.storage.trim, self.settings.retention)
+        bounds = await in_thread(parts.threads.upkeep, parts.storage.trim, self.settings.retention)
         parts.feed.note_first(bounds.first)
-        self._bytes = await in_thread(parts.threads.others, parts.storage.engine.size)
+        self._bytes = await in_thread(parts.threads.upkeep, parts.storage.engine.size)
 
     async def _look(self, parts: HubParts) -> None:
         """Look who else is there. It waits for no trimming: a database that takes no note of it counts as away."""
         await self._look_around(parts)
         await parts.robots.all()
+        parts.storage.engine.trouble = ""  # it takes what is written, and gives what is read
 
     async def _look_around(self, parts: HubParts) -> None:
         others = await in_thread(parts.threads.others, parts.storage.others, self.name, self.url, 3 * _OTHERS_S)

@@ -70,6 +70,9 @@ class Pages(Protocol):
     async def page_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:
         """The page before an offset, for a reader that looks back."""
 
+    async def may_have(self, offset: int) -> bool:
+        """Return whether another process may have given an offset behind the newest one that was published."""
+
     def close(self) -> None:
         """Read no more. Twice is fine."""
 
@@ -151,6 +154,10 @@ class Broadcast:
     async def older(self, query: Query) -> Read:
         """A page of what is not in the ring any more."""
         return await self.pages.page(query)
+
+    async def may_have(self, offset: int) -> bool:
+        """Return whether an offset that was not published yet is, or may be, one of the log all the same."""
+        return await self.pages.may_have(offset)
 
     def count_gap(self) -> None:
         """Count a gap event that a reader gets."""

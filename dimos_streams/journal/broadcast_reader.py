@@ -44,6 +44,10 @@ class ReadBroadcast(Protocol):
     async def older(self, query: Query) -> Read:
         """A page of what is not in memory any more."""
 
+    async def may_have(self, offset: int) -> bool:
+        """Return whether an offset behind the newest one that was published is, or may be, one of the log all the
+        same."""
+
     async def turn(self) -> None:
         """Wait for a turn among the readers that are behind."""
 
@@ -88,7 +92,7 @@ class BroadcastReader:
         ready = False
         while not self.closed:
             self._update.clear()
-            if self._offset == self._broadcast.last_offset:
+            if self._offset == self._broadcast.last_offset or await self._is_ahead():
                 if self._nudged:
                     break
                 self._is_waiting = True
@@ -138,6 +142,10 @@ class BroadcastReader:
     def _wake(self) -> None:
         self._is_waiting = False
         self._update.set()
+
+    async def _is_ahead(self) -> bool:
+        """Return whether the reader has had elsewhere what is yet to be published here."""
+        return self._offset > self._broadcast.last_offset and await self._broadcast.may_have(self._offset)
 
     async def _next_page(self) -> list[EncodedEntry]:
         """Find the next page in a bounded search, and move behind it. Nothing is awaited between the two."""

@@ -65,6 +65,10 @@ class JournalPages:
         async with self._turn:
             return await self._read(query, limit, max_bytes)
 
+    async def may_have(self, offset: int) -> bool:
+        """See ``Pages``: a journal is one process's."""
+        return False
+
     def close(self) -> None:
         """Close the journal's file once the read that is under way has ended. Closing twice is fine."""
         self._closed = True

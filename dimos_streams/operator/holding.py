@@ -48,6 +48,7 @@ STOPPED: Final = "an operator has stopped the robot"
 GATE: Final = "velocity_gate"
 """The key of a velocity gate's state in its module's heartbeats."""
 
+_HELD: Final = "held by "
 _MAX_SHOWN: Final = 50
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -175,7 +176,13 @@ class HoldInput:
 
     def said(self, text: str) -> str:
         """Return a text on a motion's progress, with who holds the robot before it if anybody does."""
-        return f"held by {', '.join(self.sources)}; {text}" if self.held else text
+        return f"{_HELD}{', '.join(self.sources)}; {text}" if self.held else text
+
+
+def holders_in(text: str) -> tuple[str, ...]:
+    """Return who holds the robot as ``HoldInput.said`` has put it before a text; empty if nobody does."""
+    held, mark, _ = text.partition("; ")
+    return tuple(held.removeprefix(_HELD).split(", ")) if mark and held.startswith(_HELD) else ()
 
 
 class VelocityGateState(BaseModel):

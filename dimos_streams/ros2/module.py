@@ -24,6 +24,7 @@ from dimos_streams.ros2.actions.client import ActionClient
 from dimos_streams.ros2.actions.skills import skill_of, type_of
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
 from dimos_streams.ros2.conversions import turned
+from dimos_streams.ros2.deafness import DEAF_S, Deafness
 from dimos_streams.ros2.names import absolute
 from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.topics import Route, routes_of, topic_faults
@@ -97,6 +98,7 @@ class Ros2Robot(Module):
         self._heard: dict[str, float] = {}
         self._writers: dict[str, TopicWriter] = {}
         self._readers: dict[str, TopicReader] = {}
+        self._deafness = Deafness()
         self._unmatched_since: dict[str, float] = {}
         self._troubles: dict[str, Trouble] = {}
         self._holds = HoldInput(self.hold, self.name)
@@ -123,6 +125,7 @@ class Ros2Robot(Module):
                 watched = now
                 for client in self._clients.values():
                     client.tick()
+                self._check_heard(now)
                 if now - began >= GRACE_S:
                     self._report(now)
             await asyncio.sleep(PERIOD_S)
@@ -224,6 +227,15 @@ class Ros2Robot(Module):
         """The needed streams that are silent, with the seconds for which they are; infinite for those never heard."""
         ages = {name: now - self._heard.get(name, -math.inf) for name in self.config.needed}
         return {name: age for name, age in ages.items() if age > self.config.needed_timeout_s}
+
+    def _check_heard(self, now: float) -> None:
+        """Raise ``DdsError`` for a needed topic that can't be heard any more: only who leaves DDS altogether, which a
+        process does, hears it again. A goal is ended first, as nobody would remember it."""
+        matched = [name for name in self.config.needed if name in self._readers and self._readers[name].matched]
+        deaf = self._deafness.deaf(now, matched, self._heard)
+        if deaf and not any(client.has_goals for client in self._clients.values()):
+            topics = ", ".join(route.topic for route in self._routes if route.stream.name in deaf)
+            raise DdsError(f"{topics} is there, and nothing of it was heard for {DEAF_S:.0f} s: DDS is entered anew")
 
     def _unmatched(self, now: float) -> set[str]:
         """The streams whose topics DDS has not connected with anybody's for a while."""

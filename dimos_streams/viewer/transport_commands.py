@@ -7,31 +7,31 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
-from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.common.text import parse_command
 from dimos_streams.viewer.transport import FASTEST, SLOWEST
 
 
-class Play(FrozenModel):
+class Play(JsonModel):
     """Go on; from the beginning if it is at its end."""
 
     command: Literal["play"]
 
 
-class PausePlayback(FrozenModel):
+class PausePlayback(JsonModel):
     """Stand still."""
 
     command: Literal["pause"]
 
 
-class Speed(FrozenModel):
+class Speed(JsonModel):
     """Go on so many times as fast as it was recorded."""
 
     command: Literal["speed"]
     speed: Annotated[float, Field(ge=SLOWEST, le=FASTEST, allow_inf_nan=False)]
 
 
-class Seek(FrozenModel):
+class Seek(JsonModel):
     """Go to a moment."""
 
     command: Literal["seek"]
@@ -39,7 +39,7 @@ class Seek(FrozenModel):
     """Time in µs since the Unix epoch; one outside of the recording is its beginning or end."""
 
 
-class StepPlayback(FrozenModel):
+class StepPlayback(JsonModel):
     """Go to the next event of a call, or to the one before, and stand there."""
 
     command: Literal["step"]

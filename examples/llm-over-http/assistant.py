@@ -9,7 +9,7 @@ from typing import Any
 
 import requests
 
-BRIDGE = "http://127.0.0.1:7780"
+BRIDGE = os.environ.get("BRIDGE_URL", "http://127.0.0.1:7780")
 SCRIPT = json.loads(Path("script.json").read_text())
 
 
@@ -32,8 +32,7 @@ def call(function: dict[str, Any]) -> dict[str, Any]:
 
 def later(begun: dict[str, Any]) -> Iterator[dict[str, Any]]:
     """The events of a call behind its answer, until it is closed; the bridge has kept those that came meanwhile."""
-    url = f"{BRIDGE}/tool_streams?call={begun['call_id']}&from=1"
-    with requests.get(url, stream=True, timeout=60) as stream:
+    with requests.get(f"{BRIDGE}/tool_streams?call={begun['call_id']}&from=1", stream=True, timeout=60) as stream:
         for line in stream.iter_lines():
             event = json.loads(line[5:]) if line.startswith(b"data:") else {"seq": 0}
             if event["seq"] > begun["last_seq"]:
@@ -42,7 +41,10 @@ def later(begun: dict[str, Any]) -> Iterator[dict[str, Any]]:
                     return
 
 
-skills = [skill for skill in requests.get(f"{BRIDGE}/skills", timeout=5).json() if skill["audience"] == "everyone"]
+try:
+    skills = [s for s in requests.get(f"{BRIDGE}/skills", timeout=5).json() if s["audience"] == "everyone"]
+except requests.RequestException:
+    sys.exit(f"no bridge answers at {BRIDGE}: BRIDGE_URL names another one")
 fields = ("name", "description", "parameters")
 tools = [{"type": "function", "function": {field: skill[field] for field in fields}} for skill in skills]
 messages, going = [{"role": "user", "content": " ".join(sys.argv[1:])}], []

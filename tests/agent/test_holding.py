@@ -14,7 +14,9 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.control.robot_hold import RobotHold
-from dimos_streams.agent.control.undo import UndoEntry, Undoing
+from dimos_streams.agent.control.undo import Undoing
+from dimos_streams.agent.control.undo_log import UndoEntry
+from dimos_streams.agent.control.undo_pause import UndoPause
 from dimos_streams.agent.missions.stop_conditions import Progress
 from dimos_streams.agent.module import Agent
 from dimos_streams.bridge.module import Bridge
@@ -377,7 +379,9 @@ async def undone(made: HoldStage) -> str:
     (call,) = made.agent.core.calls.open
     (mission,) = made.agent.core.loop.missions.values()
     entry = UndoEntry(call_id=call.call_id, skill="drive", arguments={})
-    await Undoing(made.agent.core.calls, made.agent.core.events.emit, settle_s=1.0, timeout_s=1.0).end([entry])
+    core = made.agent.core
+    pause = UndoPause(core.control, core.events.emit, lambda entry: False)
+    await Undoing(core.calls, core.events.emit, settle_s=1.0, timeout_s=1.0, pause=pause).end([entry])
     mission.end("cancelled")
     return "it is undone"
 

@@ -6,8 +6,10 @@ import asyncio
 import contextlib
 import http.server
 import itertools
+import re
 import struct
 import threading
+import unicodedata
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -16,6 +18,8 @@ import pytest
 from playwright.sync_api import Page, expect
 
 from dimos_streams import clock
+from dimos_streams.common.printable import printable
+from dimos_streams.common.readable.unseen import NOTHING
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseStamped, Quaternion
@@ -97,6 +101,33 @@ def test_what_reorders_or_hides_is_written_out_and_means_the_same(script_modules
     assert max(drawn) < 2500
     assert parsed == [{text: text} for text in texts]
     assert r"\u202etfel" in json_text
+
+
+def is_drawn_as_nothing(character: str) -> bool:
+    return re.match(f"[{NOTHING}]", character) is not None
+
+
+def is_known(character: str) -> bool:
+    return character != "\n" and unicodedata.category(character) not in ("Cn", "Co", "Cs", "Zs")
+
+
+def test_the_page_writes_out_what_terminals_do(script_modules: ScriptModules) -> None:
+    """But for line ends and blanks of other widths, and where one of the two knows a newer Unicode."""
+    parts = ["\u2764", "a", "\U0001f3fd", "\ufe0f", "\u200d"]
+    more = [*parts, "\u2139", "\u21a4", "\u303d", "1", "#", "\u2800", "\u20e3"]
+    texts = ["".join(each) for each in (*itertools.product(parts, repeat=4), *itertools.product(more, repeat=3))]
+    codes = (*range(0x3400), *range(0xE000, 0x20000), *range(0xE0000, 0xE1000))
+    known = [char for char in map(chr, codes) if is_known(char) or is_drawn_as_nothing(char)]
+    escaped, shown = script_modules(
+        "texts.js",
+        """({ shown }, [characters, texts]) => {
+            const isKnown = (character) => /\\P{Cn}|\\p{Default_Ignorable_Code_Point}/u.test(character);
+            return [characters.filter((each) => isKnown(each) && shown(each) !== each), texts.map(shown)];
+        }""",
+        [known, texts],
+    )
+    assert escaped == [char for char in known if printable(char) != char]
+    assert shown == list(map(printable, texts))
 
 
 def test_no_half_of_a_character_is_left_where_a_text_is_cut(script_modules: ScriptModules) -> None:

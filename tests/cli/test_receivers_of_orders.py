@@ -18,6 +18,8 @@ from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnre
 from dimos_streams.cli.bridge_client.robot_orders import OrderResult, Receiver, give, receivers
 from dimos_streams.cli.commands.of_runs.say import say
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
+from dimos_streams.cli.terminal.output import note
+from dimos_streams.client.orders import Order
 from dimos_streams.errors import BadRequestError, UnknownRobotError, UserError
 from dimos_streams.runtime import registry
 from tests.client.event_server import EventServer, Peer, event_server
@@ -104,6 +106,44 @@ def test_who_answers_at_once_is_heard_before_who_takes_long_and_that_one_is_name
 
     with event_server(hang) as slow, event_server(answer) as quick:
         asyncio.run(main([slow.url.rstrip("/"), quick.url.rstrip("/")]))
+
+
+@pytest.mark.parametrize(
+    ("order", "slow_s", "said"),
+    [
+        ("/calls/cancel", 20.0, "1 call has not ended yet (run-0)\n"),
+        ("/robots/stop", 0.1, "the stop is not confirmed yet (run-0); use the emergency stop\n"),
+    ],
+    ids=["cancel", "stop"],
+)
+def test_of_a_bridge_that_answers_it_is_said_what_it_waits_for(
+    order: Order, slow_s: float, said: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    is_said = threading.Event()
+    call = {"call_id": "c1", "skill": "move", "module": "drive", "caller": "cli", "parent": "", "arguments": {}}
+
+    def answer(peer: Peer) -> None:
+        if not peer.body:
+            peer.answer("200 OK", json.dumps([{**call, "state": "open"}]).encode())
+        elif is_said.wait(20):
+            peer.answer("200 OK", b'{"confirmed": false, "text": "not all"}')
+
+    def say(text: str) -> None:
+        note(text)
+        is_said.set()
+
+    async def one(address: BridgeAddress) -> int:
+        return 1
+
+    monkeypatch.setattr(robot_orders, "_ASKED_AFTER_S", 0.0)
+    monkeypatch.setattr(robot_orders, "_SLOW_S", slow_s)
+    monkeypatch.setattr(robot_orders, "note", say)
+    if order == "/robots/stop":
+        monkeypatch.setattr(robot_orders, "_open_calls", one)
+    with event_server(answer) as server:
+        to = [Receiver("run-0", BridgeAddress(server.url.rstrip("/")))]
+        assert [result.text for result in asyncio.run(give(order, "", "", to))] == ["not all"]
+    assert capsys.readouterr().err == said
 
 
 def test_of_several_runs_the_robots_of_all_are_named_where_none_has_the_one_that_was_asked_for() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import socket
 from collections.abc import Mapping
@@ -16,7 +17,9 @@ from dimos_streams.cli.bridge_client.machine_parts import ask_part
 from dimos_streams.cli.commands.of_runs import logs, stop
 from dimos_streams.cli.commands.of_runs.skills import skills
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, SeldomBridge
+from dimos_streams.cli.terminal.output import note
 from dimos_streams.errors import DimosStreamsError, UserError
+from tests.runtime.test_registry import living_record
 
 
 def test_the_own_part_ends_where_the_bridge_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -100,3 +103,23 @@ def test_of_several_runs_the_part_of_the_one_that_is_named_is_meant(monkeypatch:
             stop.stop(machine=machine, bridge=SeldomBridge(run="b"))
     with pytest.raises(UserError, match="no living run is called 'r1'"):
         stop.stop(machine="arm", bridge=SeldomBridge(run="r1"))
+
+
+def test_a_stop_that_takes_long_names_the_processes_that_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    ends, goes_on = os.pipe()  # readable when its other end is closed, as the descriptor of a process that has ended
+    run = living_record().model_copy(update={"processes": ({"label": "arm", "pid": os.getpid()},)})
+
+    def say(text: str) -> None:
+        note(text)
+        os.close(goes_on)
+
+    monkeypatch.setattr(stop, "_pidfd", lambda pid: ends)
+    monkeypatch.setattr(stop, "_signal", lambda run, watched: None)
+    monkeypatch.setattr(stop, "_SLOW_S", 0.01)
+    monkeypatch.setattr(stop, "note", say)
+    stop._stop_here(run, as_json=False)
+    said = capsys.readouterr()
+    assert said.err == f"waiting for arm of {run.run_id} to end, 15 s at most\n"
+    assert said.out == f"{run.run_id} has stopped\n"

@@ -85,6 +85,14 @@ def test_progress_in_a_pipe_is_thinned_for_each_call(capsys: pytest.CaptureFixtu
         assert [line.split()[-1] for line in lines_of(capsys)] == ["0", "10", "20"]
 
 
+def test_progress_in_a_pipe_that_stays_the_same_is_shown_once(capsys: pytest.CaptureFixture[str]) -> None:
+    texts = ["held", "held", "held", "free", "free", "held"]
+    shown(*(event("progress", text, at=second * 2) for second, text in enumerate(texts)))
+    assert [line.split()[-1] for line in lines_of(capsys)] == ["held", "free", "held"]
+    shown(event("progress", "held"), event("close", "done", outcome="completed"), event("progress", "held", at=9))
+    assert [line.split()[-1] for line in lines_of(capsys)] == ["held", "completed", "held"]
+
+
 def test_progress_in_a_pipe_goes_on_after_a_step_back_of_the_clock(capsys: pytest.CaptureFixture[str]) -> None:
     async def show() -> None:
         reporter = TextReporter(PlainScreen())

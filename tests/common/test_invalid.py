@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
 import pytest
 from pydantic import BaseModel, ConfigDict, Field, ValidationError, field_validator
@@ -90,6 +90,16 @@ def test_nothing_is_said_of_inputs(name: str, value: object, said: str) -> None:
         with pytest.raises(ValidationError) as lacking:
             Bounded.model_validate({key: given for key, given in good.items() if key != name})
         assert problems_with_values(lacking.value, "it") == {name: "it is missing"}
+
+
+def test_what_follows_from_another_fault_is_left_out() -> None:
+    class Orders(BaseModel):
+        codes: Annotated[tuple[Annotated[str, Field(max_length=2)], ...], Field(min_length=2)]
+
+    for given, faults in ((["a", "bcd"], {"codes.1"}), (["abc", "bcd"], {"codes.0", "codes.1"}), (["a"], {"codes"})):
+        with pytest.raises(ValidationError) as bad:
+            Orders.model_validate({"codes": given})
+        assert set(all_problems(bad.value, "it")) == set(problems_with_values(bad.value, "it")) == faults
 
 
 def test_nobody_else_takes_them_apart() -> None:

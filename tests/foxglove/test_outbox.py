@@ -16,6 +16,7 @@ import pytest
 from websockets.asyncio.client import connect
 
 from dimos_streams.foxglove import outbox as module
+from dimos_streams.foxglove.arrivals import Arrivals
 from dimos_streams.foxglove.conversion.frames import read_frame_head
 from dimos_streams.foxglove.outbox import Outbox, Outboxes
 from dimos_streams.foxglove.subscriptions import Subscriptions
@@ -73,7 +74,7 @@ class Passage:
 async def passage(all_of_them: Outboxes) -> AsyncIterator[Passage]:
     ours, theirs = socket.socketpair()
     _, writer = await asyncio.open_connection(sock=ours)
-    made = Passage(all_of_them.open(Subscriptions(writer, 10.0)), theirs)
+    made = Passage(all_of_them.open(Subscriptions(writer, 10.0, Arrivals())), theirs)
     made.from_sdk.feed_data(ANSWER)
     made.filling = asyncio.create_task(made.outbox.fill(made.from_sdk))
     made.filling.add_done_callback(lambda _: writer.close())
@@ -238,7 +239,7 @@ def test_what_a_viewer_says_passes_as_it_is_and_nothing_is_said_within_it(seed: 
         theirs.setblocking(False)
         _, writer = await asyncio.open_connection(sock=ours)
         got, reader = b"", asyncio.StreamReader()
-        subscriptions = Subscriptions(writer, 10.0)
+        subscriptions = Subscriptions(writer, 10.0, Arrivals())
         forwarding = asyncio.create_task(subscriptions.forward(reader))
         for first, payload in said:
             data = masked(first, payload)

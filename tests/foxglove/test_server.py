@@ -21,10 +21,11 @@ from dimos_streams.bus import Bus, create_bus
 from dimos_streams.clock import run_virtual
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove import door, outbox
+from dimos_streams.foxglove.arrivals import Arrivals
 from dimos_streams.foxglove.conversion.frames import text_frame
 from dimos_streams.foxglove.door import FOXGLOVE_APP, Rules, ViewerDoor
 from dimos_streams.foxglove.module import FoxgloveServer
-from dimos_streams.foxglove.orders import MAX_WAITING
+from dimos_streams.foxglove.order_line import MAX_WAITING
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Pose, PoseStamped, TransformStamped, Twist, Vector3
@@ -39,6 +40,7 @@ from tests.helpers import until
 pytest.importorskip("foxglove", reason="the extra `foxglove` is not installed")
 
 IMAGE, SCAN, TWIST = "/color_image#sensor_msgs.Image", "/scan#sensor_msgs.LaserScan", "/cmd_vel#geometry_msgs.Twist"
+ELECTRON = "Mozilla/5.0 (X11; Linux x86_64) Lichtblick/1.10.0 Chrome/128.0.6613.186 Electron/32.2.5 Safari/537.36"
 NOBODY = "http://127.0.0.1:1"
 
 
@@ -185,8 +187,14 @@ def test_what_is_damaged_or_unknown_is_not_shown_and_ends_nothing() -> None:
     [
         ({}, 101),
         ({"Origin": FOXGLOVE_APP}, 101),
-        ({"Origin": "http://localhost:8080"}, 101),
-        ({"Origin": "file://"}, 101),
+        ({"Origin": "http://localhost:8765", "Host": "localhost:8765"}, 101),
+        ({"Origin": "http://localhost:8080"}, 403),
+        ({"Origin": "http://127.0.0.1:9999"}, 403),
+        ({"Origin": "file://", "User-Agent": ELECTRON}, 101),
+        ({"Origin": "file://"}, 403),
+        ({"Origin": "file://", "User-Agent": "Mozilla/5.0 (X11; Linux x86_64) Chrome/130.0.0.0 Safari/537.36"}, 403),
+        ({"Origin": "https://evil.example", "User-Agent": ELECTRON}, 403),
+        ({"Origin": "null", "User-Agent": ELECTRON}, 403),
         ({"Origin": "https://lichtblick.example"}, 101),
         ({"Origin": "https://evil.example"}, 403),
         ({"Origin": "https://app.foxglove.dev.evil.example"}, 403),
@@ -201,6 +209,39 @@ def test_without_a_token_strangers_pages_are_refused(headers: dict[str, str], st
     async def scenario() -> None:
         async with shown(origins=("https://lichtblick.example",)) as show:
             assert await answered(show.url, headers) == status
+
+    asyncio.run(scenario())
+
+
+HANDSHAKE = (
+    "Host: localhost\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\n"
+    f"Sec-WebSocket-Key: MDEyMzQ1Njc4OTAxMjM0NQ==\r\nSec-WebSocket-Protocol: {SUBPROTOCOL}\r\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("head", "status", "why"),
+    [
+        ("GET / HTTP/1.1\r\n" + HANDSHAKE, 101, ""),
+        ("GET http://localhost/ HTTP/1.1\r\n" + HANDSHAKE, 101, ""),
+        ("GET http://evil.example/ HTTP/1.1\r\n" + HANDSHAKE, 403, "this server is not 'evil.example'"),
+        ("GET http://localhost@evil.example/ HTTP/1.1\r\n" + HANDSHAKE, 403, "this server is not"),
+        ("GET ws://evil.example/ HTTP/1.1\r\n" + HANDSHAKE, 400, "a viewer asks for a path"),
+        ("GET evil.example:80 HTTP/1.1\r\n" + HANDSHAKE, 400, "a viewer asks for a path"),
+        ("POST / HTTP/1.1\r\n" + HANDSHAKE, 400, "GET over HTTP/1.1 is needed"),
+        ("GET / HTTP/1.0\r\n" + HANDSHAKE, 400, "GET over HTTP/1.1 is needed"),
+        ("GET / HTTP/1.1\r\n" + HANDSHAKE + "X-Folded: a\r\n b\r\n", 400, "each in one line"),
+        ("GET / HTTP/1.1\r\nHost: localhost\r\n", 400, "Sec-WebSocket-Protocol: foxglove.sdk.v1"),
+    ],
+)
+def test_what_is_no_handshake_is_answered_with_what_is_missing(head: str, status: int, why: str) -> None:
+    async def scenario() -> None:
+        async with shown() as show:
+            reader, writer = await asyncio.open_connection("127.0.0.1", show.port)
+            writer.write(f"{head}\r\n".encode())
+            answer = (await (reader.readuntil(b"\r\n\r\n") if status == 101 else reader.read())).decode()
+            assert (int(answer.split()[1]), why in answer) == (status, True)
+            writer.close()
 
     asyncio.run(scenario())
 
@@ -435,7 +476,7 @@ async def _reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 def test_whether_viewers_keep_up_can_be_asked_while_a_connection_is_lost() -> None:
     async def scenario() -> None:
         sdk = await asyncio.start_server(_reset, "127.0.0.1", 0)
-        viewers = ViewerDoor(Rules(), sdk.sockets[0].getsockname()[:2])
+        viewers = ViewerDoor(Rules(), sdk.sockets[0].getsockname()[:2], Arrivals())
         port = await viewers.open("127.0.0.1", 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -139,6 +139,11 @@ def test_events_of_calls_are_log_lines(type: str, data: dict[str, Any], level: i
     }
 
 
+def test_a_log_line_writes_out_what_nobody_sees() -> None:
+    line = shown(ToolStreamEvent(type="update", text="go\u202e\ufe0f\nthere ❤\ufe0f"))["/log"][1]
+    assert line["message"] == "update: go\\u202e\\ufe0f\nthere ❤\ufe0f"
+
+
 def test_an_event_whose_data_is_damaged_is_shown_all_the_same() -> None:
     for text, decoded in (("", {}), ("{", None), ("[]", [])):
         views = shown(ToolStreamEvent(type="close", data_json=text))

@@ -18,6 +18,7 @@ import pytest
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
+from dimos_streams.hub.storage.postgres_errors import error_line
 from dimos_streams.hub.storage.rows import (
     StorageUnavailableError,
     WrongSchemaError,
@@ -99,6 +100,44 @@ def test_a_hub_does_not_start_where_readers_could_take_all_connections(
             db.execute("DROP OWNED BY small")
             db.execute(f"REVOKE ALL ON DATABASE {name} FROM small")
             db.execute("DROP ROLE small")
+
+
+@pytest.mark.slow
+def test_whose_connections_are_used_up_is_told_what_allows_more(postgres_url: str, postgres_server: str) -> None:
+    import psycopg
+
+    with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as db:
+        db.execute("CREATE ROLE busy LOGIN CONNECTION LIMIT 0")
+        try:
+            engine = open_engine(postgres_url.replace("//hub@", "//busy@"))
+            with (
+                contextlib.closing(engine),
+                pytest.raises(
+                    StorageUnavailableError,
+                    match=r'for role "busy": each process of a hub needs ten, .*\(ALTER ROLE … CONNECTION LIMIT',
+                ),
+                engine.reading(),
+            ):
+                pass
+        finally:
+            db.execute("DROP ROLE busy")
+
+
+@pytest.mark.parametrize(
+    ("said", "allowed_by"),
+    [
+        ('too many connections for database "fleet"', "(ALTER DATABASE … CONNECTION LIMIT)"),
+        ("sorry, too many clients already", "(max_connections of the server)"),
+        ("remaining connection slots are reserved for superusers", "(max_connections of the server)"),
+    ],
+)
+def test_each_bound_of_connections_is_named(said: str, allowed_by: str) -> None:
+    assert f"allow so many {allowed_by}" in error_line(Exception(f"connection failed:\n  FATAL: {said}"))
+    assert error_line(Exception("the server\n  ends")) == "the server ends"
+
+
+def test_ten_connections_are_what_a_process_of_a_hub_needs() -> None:
+    assert CONNECTIONS == 10, "an error and docs/fleet.md say so"
 
 
 def test_a_hub_asks_whether_it_may_have_its_connections(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -94,10 +94,10 @@ def test_pages_are_bounded_in_number_bytes_and_search(storage: HubStorage) -> No
     assert seqs(storage, call_id="c1") == list(range(1, 31, 3))
     assert storage.read(Query(0, caller="nobody"), 10, ALL).upto == 30
     storage.store([batch(entry(31, type="progress"))])
-    back = storage.read_back(QueryBack(32), 10, 3000, 31)
+    back = storage.read_back(QueryBack(32), 10, 3000)
     assert ([each.offset for each in back.entries], back.since) == ([29, 30], 29)
-    assert [each.offset for each in storage.read_back(QueryBack(99, progress=True), 2, ALL, 31).entries] == [30, 31]
-    assert storage.read_back(QueryBack(9, robot="r2"), 2, ALL, 31) == ([], 1, 1)
+    assert [each.offset for each in storage.read_back(QueryBack(99, progress=True), 2, ALL).entries] == [30, 31]
+    assert storage.read_back(QueryBack(9, robot="r2"), 2, ALL) == ([], 1, 1)
 
 
 @pytest.mark.slow
@@ -221,7 +221,7 @@ def test_what_has_no_room_on_a_page_is_not_fetched(tmp_path: Path) -> None:
                 rows = storage.calls.newest(100, robot=robot, state=None, before=None, max_bytes=100_000)
                 assert [row.call_id for row in rows] == ["c100", "c99", "c98"], "up to the first that has no room"
             assert [each.offset for each in storage.read(Query(0), 100, 100_000).entries] == [1, 2]
-            assert [each.offset for each in storage.read_back(QueryBack(99), 100, 100_000, 100).entries] == [97, 98]
+            assert [each.offset for each in storage.read_back(QueryBack(99), 100, 100_000).entries] == [97, 98]
             assert tracemalloc.get_traced_memory()[1] < 1_000_000, "all would have 4 MB"
         finally:
             tracemalloc.stop()

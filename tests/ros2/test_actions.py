@@ -21,6 +21,7 @@ from dimos_streams.ros2.actions.skills import skill_of, type_of
 from dimos_streams.ros2.actions.types import GoalStatus
 from dimos_streams.ros2.cdr import encode
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
+from dimos_streams.ros2.deafness import DEAF_S, Deafness
 from dimos_streams.ros2.layout import struct_of
 from dimos_streams.ros2.module import Ros2Robot
 from dimos_streams.testing import ModuleHarness
@@ -336,6 +337,42 @@ async def test_a_robot_that_will_hear_nothing_any_more_fails_instead_of_being_de
         at.wire.deaf = True
         await until(at.harness.failed, 1.0)
         assert str(at.harness.failed()) == "DDS is read no more"
+
+
+async def test_a_needed_topic_that_falls_silent_while_its_writer_is_there_has_dds_entered_anew() -> None:
+    async with world() as at:
+        at.sees = False
+        await asyncio.sleep(DEAF_S - 1.0)
+        assert at.harness.failed() is None
+        await until(at.harness.failed, 2.0)
+        said = "/odom is there, and nothing of it was heard for 30 s: DDS is entered anew"
+        assert str(at.harness.failed()) == said
+
+
+async def test_a_topic_whose_writer_is_gone_is_waited_for() -> None:
+    async with world() as at:
+        at.sees = False
+        odometry = at.wire.others.pop("rt/odom")
+        await asyncio.sleep(2 * DEAF_S)
+        at.wire.others["rt/odom"] = odometry
+        await asyncio.sleep(DEAF_S - 1.0)
+        assert at.harness.failed() is None, "it has the same time as before to say something"
+
+
+async def test_a_goal_is_ended_before_dds_is_left() -> None:
+    async with world() as at:
+        await (await at.harness.call("navigate_to", x=1.0, y=0.0)).answer()
+        at.server.obeys = False
+        at.sees = False
+        await asyncio.sleep(DEAF_S + 5.0)
+        assert at.harness.failed() is None
+        assert at.server.cancelled
+        await until(at.harness.failed, 60.0)
+
+
+def test_a_topic_that_was_never_heard_is_silent_for_another_reason() -> None:
+    deafness = Deafness()
+    assert not any(deafness.deaf(now, ["odom"], {}) for now in (0.0, DEAF_S, 10 * DEAF_S))
 
 
 async def test_a_goal_ends_when_odometry_or_the_server_is_gone() -> None:

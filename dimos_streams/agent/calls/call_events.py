@@ -79,7 +79,9 @@ class CallEvents:
         if call is None or event.seq <= call.last_seq:
             return
         call.last_seq, call.text = event.seq, event.text
-        if event.type != "open":
+        if event.type == "open":
+            call.refused = event.data.get("refused") is True
+        else:
             await self._report(call, event, offset)
         if event.type == "close" and self._known.get(call.call_id) is not None:
             self._on_end(event)

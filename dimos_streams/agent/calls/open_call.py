@@ -53,6 +53,8 @@ class OpenCall:
     """The text of its newest event."""
     close: ToolEvent | None = None
     closed: asyncio.Event = field(default_factory=asyncio.Event)
+    refused: bool = False
+    """True if its module has certainly not begun it, as the bridge has said."""
 
     @property
     def ended_by_agent(self) -> bool:

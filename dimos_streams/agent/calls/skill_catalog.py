@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dimos_streams import clock
-from dimos_streams.common.names import namespace_of, prefix_of
+from dimos_streams.common.names import is_near
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 
@@ -77,7 +77,7 @@ class Offers:
         robot."""
         known = self._all.get(skill)
         return known is not None and (
-            skill in self._offered or (known.motion and _is_near(self._module, known.module))
+            skill in self._offered or (known.motion and is_near(self._module, known.module))
         )
 
     def may_move(self, skill: str) -> bool:
@@ -91,11 +91,5 @@ def offered_to(agent: str, skills: Iterable[OfferedSkill]) -> list[OfferedSkill]
     return [
         skill
         for skill in skills
-        if skill.audience == "everyone" and (not agent or skill.module != agent) and _is_near(agent, skill.module)
+        if skill.audience == "everyone" and (not agent or skill.module != agent) and is_near(agent, skill.module)
     ]
-
-
-def _is_near(agent: str, module: str) -> bool:
-    """Return whether a module is in an agent's namespace or in none: an agent does not command another one's
-    robot."""
-    return not namespace_of(module) or module.startswith(prefix_of(agent))

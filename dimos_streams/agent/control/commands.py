@@ -57,6 +57,8 @@ class LoopCommand(Generic[R]):
     """A request to the loop to do something. ``done`` is always answered, at the latest when the loop ends."""
 
     done: asyncio.Future[R] = field(default_factory=_future, kw_only=True)
+    unattended: bool = field(default=False, kw_only=True)
+    """True if the call that ordered it has ended, so that the bridge may begin motions of others."""
 
     def finish(self, result: R) -> None:
         """Answer whoever asked."""

@@ -39,6 +39,7 @@ class Control:
         self._interrupted = False
         self._changes = 0
         """The number of changes of the mode so far."""
+        self._pauses = 0
         self._waiting: dict[asyncio.Future[None], CallPermit] = {}
         """The permits that are waited for, oldest first, by futures that are set when the call may go."""
         self._resumed: list[asyncio.Future[None]] = []
@@ -55,12 +56,19 @@ class Control:
         return self._mode is Mode.PAUSED and not self._interrupted
 
     @property
+    def pauses(self) -> int:
+        """The number of pauses that were ordered so far, also while the agent was paused already."""
+        return self._pauses
+
+    @property
     def waiting(self) -> tuple[WaitingCall, ...]:
         """Calls that wait for the operator, oldest first."""
         return tuple(permit.call for permit in self._waiting.values())
 
-    def pause(self, reason: str = "") -> bool:
-        """Begin nothing from now on. Return False if that was so already."""
+    def pause(self, reason: str = "", *, ordered: bool = True) -> bool:
+        """Begin nothing from now on. Return False if that was so already. ``ordered`` is False if the agent pauses by
+        itself, because something may still move the robot."""
+        self._pauses += ordered
         return self._enter(Mode.PAUSED, EventKind.PAUSE, reason=reason)
 
     def resume(self, reason: str = "") -> bool:
@@ -82,7 +90,12 @@ class Control:
             yield
         finally:
             if self._interrupted:
-                self.pause("as before calls were taken back")
+                self.pause("as before calls were taken back", ordered=False)
+
+    def end_interruption(self, reason: str) -> None:
+        """Hold the robot again, if its hold is ``interrupted``: a pause of its own, which an operator has to end."""
+        if self._interrupted:
+            self.pause(reason)
 
     def step_mode(self) -> bool:
         """Let calls begin only by ``step``. Return False if that was so already."""

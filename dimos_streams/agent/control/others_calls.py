@@ -11,7 +11,9 @@ from dataclasses import dataclass
 from dimos_streams import clock
 from dimos_streams.agent.calls.skill_catalog import Offers
 from dimos_streams.agent.control.control import Control
+from dimos_streams.common.names import is_near
 from dimos_streams.errors import SkillError
+from dimos_streams.tool_stream.audience import is_bridge
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
 _LOOK_EVERY_S = 0.05
@@ -30,7 +32,8 @@ class EndedOthers:
 
 
 class OthersCalls:
-    """Ends what other callers have begun that moves the agent's robot, or is of skills that it is offered."""
+    """Finds and ends what other callers have begun that moves the agent's robot, or is of skills that it is
+    offered."""
 
     def __init__(
         self, agent: str, gateway: SkillGateway, offers: Offers, control: Control, bound_s: Callable[[], float]
@@ -42,6 +45,15 @@ class OthersCalls:
         self._control = control
         self._bound_s = bound_s
 
+    async def moving(self) -> list[CallView]:
+        """Return the open calls of all callers that may move the agent's robot. Raises ``SkillError``."""
+        views = await self._gateway.calls(open_only=True)
+        return [
+            view
+            for view in views
+            if self._offers.may_move(view.skill) and is_near(self._agent, view.module) and not is_bridge(view.caller)
+        ]
+
     async def end(self, reason: str) -> EndedOthers:
         """End what other callers have begun, and wait for that within the bound. The agent is paused if any of it may
         still run then, also because the bridge can't be asked."""
@@ -50,7 +62,7 @@ class OthersCalls:
             async with asyncio.timeout(self._bound_s()):
                 await ending.run()
         if ending.may_run:
-            self._control.pause("calls of others may still run")
+            self._control.pause("calls of others may still run", ordered=False)
             named = ", ".join(filter(None, (*ending.may_run, ending.refusal)))
             _logger.error("calls of others may still run: %s", named)
         return EndedOthers(tuple(ending.ended), ending.may_run)

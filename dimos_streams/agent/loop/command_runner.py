@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import logging
 from collections.abc import Coroutine, Iterable, Sequence
 from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_endings import GRACE_S
 from dimos_streams.agent.calls.open_call import OpenCall, listed
-from dimos_streams.agent.control.commands import AbortCommand, AbortReport, UndoCommand
-from dimos_streams.agent.control.undo import UndoEntry, Undoing, UndoLog, Undone
+from dimos_streams.agent.control.commands import AbortCommand, AbortReport, LoopCommand, UndoCommand
+from dimos_streams.agent.control.undo import Undoing, Undone
+from dimos_streams.agent.control.undo_log import UndoEntry, UndoLog
+from dimos_streams.agent.control.undo_pause import UndoPause
 from dimos_streams.agent.loop.intake import Intake, release
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
@@ -21,6 +24,10 @@ from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.tasks import first_of
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
+from dimos_streams.tool_stream.family import head_of_family
+from dimos_streams.tool_stream.gateway import CallView
+
+_logger = logging.getLogger(__name__)
 
 
 class CommandRunner:
@@ -36,16 +43,29 @@ class CommandRunner:
         self._intake = intake
         self._wake = wake
         self._undoing: asyncio.Task[None] | None = None
+        self._command: AbortCommand | UndoCommand | None = None
+        """The one that is carried out."""
 
-    def check_undo(self, entries: Sequence[UndoEntry]) -> None:
-        """Raise ``SkillError`` if a pause holds other calls that may still run, and would go on when these are taken
-        back."""
-        paused = self._parts.permissions.control.paused
-        if paused and self._needs_motion(entries) and (others := self._others(entries)):
+    async def check_undo(self, entries: Sequence[UndoEntry]) -> None:
+        """Raise ``SkillError`` if a pause holds other calls that may still run, whoever has begun them, and would go
+        on when these are taken back; also if the bridge can't be asked for them."""
+        if not (self._parts.permissions.control.paused and self._needs_motion(entries)):
+            return
+        own, foreign = self._others(entries), await self._other_motions(entries)
+        if own or foreign:
+            going_on = ", ".join(part for part in (listed(own), *map(_named, foreign)) if part)
+            end = "end all with `abort`" if not foreign else "end them: `say stop` ends those of others as well"
             raise SkillError(
                 "the agent is paused: the robot has to move to go back, and then"
-                f" {listed(others)} would go on as well; `resume` first, or end all with `abort`"
+                f" {going_on} would go on as well; `resume` first, or {end}"
             )
+
+    def hold_again(self, command: LoopCommand[Any]) -> None:
+        """Interrupt no pause for a command any more: the call that ordered it has ended, and with it what keeps the
+        bridge from beginning motions of others."""
+        command.unattended = True
+        if command is self._command:
+            self._parts.permissions.control.end_interruption("the call that ordered the undo has ended")
 
     def stop_undoing(self) -> None:
         """Stop undoing, if an undo is under way."""
@@ -54,6 +74,7 @@ class CommandRunner:
 
     async def run(self, command: AbortCommand | UndoCommand) -> None:
         """Carry a command out; all that wait for it are answered, whatever happens."""
+        self._command = command
         try:
             if isinstance(command, AbortCommand):
                 command.finish(await self._carry_out_abort(command))
@@ -62,18 +83,21 @@ class CommandRunner:
         except BaseException:
             command.give_up()
             raise
+        finally:
+            self._command = None
 
     async def _carry_out_abort(self, abort: AbortCommand) -> AbortReport:
         self._machine.go(LoopState.SETTLING)
-        control, calls = self._parts.permissions.control, self._parts.calls
+        control, calls, pause = self._parts.permissions.control, self._parts.calls, self._new_pause()
         cancelled = dict.fromkeys((*abort.calls, *calls.open))
         hold = await self._settle_and_hold(abort)
         unfinished, was_paused = calls.given_up, control.paused
         if unfinished:
-            control.pause("calls that were aborted may still run")
+            control.pause("calls that were aborted may still run", ordered=False)
         for task in abort.others:  # more may come meanwhile
             await task
-        undone = await self._undo(self._undo_log.newest(None, ids(abort.missions))) if abort.rollback else []
+        entries = self._undo_log.newest(None, ids(abort.missions)) if abort.rollback else []
+        undone = await self._undo(entries, pause) if abort.rollback else []
         report = AbortReport(
             reason=abort.reason,
             missions=ids(abort.missions),
@@ -100,12 +124,38 @@ class CommandRunner:
         finally:
             confirming.cancel()
 
-    def _pause_interrupted(self, entries: Sequence[UndoEntry]) -> contextlib.AbstractContextManager[None]:
-        """Let a paused robot move while these calls are taken back, unless other calls would go on with it."""
+    def _new_pause(self) -> UndoPause:
+        control, emit = self._parts.permissions.control, self._parts.events.emit
+        return UndoPause(control, emit, lambda entry: self._needs_motion([entry]))
+
+    async def _pause_interrupted(
+        self, entries: Sequence[UndoEntry], pause: UndoPause
+    ) -> contextlib.AbstractContextManager[None]:
+        """Let a robot that was paused before move while these calls are taken back, unless other calls would go on
+        with it. None of others begins then: the bridge sees to that as long as the call that ordered this is open."""
         control = self._parts.permissions.control
-        if control.paused and self._needs_motion(entries) and not self._others(entries):
+        if not control.paused or not self._needs_motion(entries) or await self._may_be_moved(entries):
+            return contextlib.nullcontext()
+        attended = self._command is not None and not self._command.unattended
+        if control.paused and not pause.came_meanwhile and attended and not self._others(entries):
             return control.interrupted("calls are taken back")
         return contextlib.nullcontext()
+
+    async def _may_be_moved(self, entries: Sequence[UndoEntry]) -> bool:
+        """Return whether other calls that are open may move the robot, for all that is known."""
+        try:
+            return bool(await self._other_motions(entries))
+        except SkillError as error:
+            _logger.warning("a pause is not interrupted, since the open calls are not known: %s", error)
+            return True
+
+    async def _other_motions(self, entries: Iterable[UndoEntry]) -> list[CallView]:
+        """The open calls besides these, and besides those that the agent knows as its own, that may move the robot.
+        Raises ``SkillError``."""
+        calls = self._parts.calls
+        known = {entry.call_id for entry in entries} | {call.call_id for call in (*calls.open, *calls.given_up)}
+        views = await self._parts.permissions.open_motions()
+        return [view for view in views if head_of_family(view.call_id) not in known]
 
     def _needs_motion(self, entries: Iterable[UndoEntry]) -> bool:
         """Return whether one of the calls moved the robot, or the skill that takes it back does."""
@@ -149,7 +199,7 @@ class CommandRunner:
         release(items)
 
     async def _carry_out_undo(self, undo: UndoCommand) -> list[Undone]:
-        undone = await self._undo(self._undo_log.newest(undo.count))
+        undone = await self._undo(self._undo_log.newest(undo.count), self._new_pause())
         self._close_notices(())
         return undone
 
@@ -159,19 +209,19 @@ class CommandRunner:
         if self._parts.view.conversation.awaits_answer:
             self._parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
 
-    async def _undo(self, entries: Sequence[UndoEntry]) -> list[Undone]:
+    async def _undo(self, entries: Sequence[UndoEntry], pause: UndoPause) -> list[Undone]:
         """Take calls back; return those that were dealt with, even if it was aborted. Raises whatever else
         ends it: no report has only a part of them."""
         self._machine.go(LoopState.UNDOING)
-        control, limits = self._parts.permissions.control, self._parts.limits
+        limits = self._parts.limits
         work = Undoing(
             self._parts.calls,
             self._parts.events.emit,
             settle_s=limits.abort_bound_s,
             timeout_s=limits.undo_timeout_s,
-            held=lambda entry: control.paused and self._needs_motion([entry]),
+            pause=pause,
         )
-        self._undoing = asyncio.get_running_loop().create_task(self._take_back(work, entries))
+        self._undoing = asyncio.get_running_loop().create_task(self._take_back(work, entries, pause))
         try:
             await asyncio.wait([self._undoing])
             if not self._undoing.cancelled():
@@ -181,11 +231,15 @@ class CommandRunner:
             self._undoing = None
         return work.done
 
-    async def _take_back(self, work: Undoing, entries: Sequence[UndoEntry]) -> None:
+    async def _take_back(self, work: Undoing, entries: Sequence[UndoEntry], pause: UndoPause) -> None:
         await self._parts.view.offers.refresh(at_once=True)
         await work.end(entries)
-        with self._pause_interrupted(entries):
+        with await self._pause_interrupted(entries, pause):
             await work.undo(entries, self._parts.view.offers.all)
+
+
+def _named(view: CallView) -> str:
+    return f"{view.skill} (call {view.call_id} of {view.caller!r})"
 
 
 def _is_of(item: QueueItem, abort: AbortCommand) -> bool:

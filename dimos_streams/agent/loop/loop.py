@@ -9,8 +9,9 @@ from collections import deque
 from collections.abc import Callable, Collection, Iterable, Sequence
 
 from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.agent.control.commands import AbortCommand, AbortReport, EndOthers, UndoCommand
-from dimos_streams.agent.control.undo import UndoLog, Undone
+from dimos_streams.agent.control.commands import AbortCommand, AbortReport, EndOthers, LoopCommand, R, UndoCommand
+from dimos_streams.agent.control.undo import Undone
+from dimos_streams.agent.control.undo_log import UndoLog
 from dimos_streams.agent.loop.command_runner import CommandRunner
 from dimos_streams.agent.loop.ending import INTERRUPTED, Ending
 from dimos_streams.agent.loop.intake import Intake, release
@@ -129,7 +130,7 @@ class AgentLoop:
 
     async def abort(self, reason: str = "", *, rollback: bool = False) -> AbortReport:
         """Call ``begin_abort`` and wait for its end. Raises ``SkillError`` if the loop is closed."""
-        return await asyncio.shield(self.begin_abort(reason, rollback=rollback).done)
+        return await self._answered(self.begin_abort(reason, rollback=rollback))
 
     def begin_abort(
         self, reason: str = "", *, rollback: bool = False, others: EndOthers | None = None
@@ -181,17 +182,24 @@ class AgentLoop:
         aborted before it has begun.
         """
         await self.parts.view.offers.refresh(at_once=True)
-        self._check_open()
-        if self.state is not LoopState.IDLE or self._commands:
-            raise SkillError(f"the agent is {self.state.value}: abort first, or let it finish")
-        self._runner.check_undo(self._undo_log.newest(count))
+        self._check_idle()
+        await self._runner.check_undo(self._undo_log.newest(count))
+        self._check_idle()
         undo = UndoCommand(count)
         self._commands.append(undo)
         self.wake()
-        undone = await asyncio.shield(undo.done)
+        undone = await self._answered(undo)
         if not undone and self._undo_log.newest(count):
             raise SkillError("the undo was aborted before it took anything back; `undo` takes it back still")
         return undone
+
+    async def _answered(self, command: LoopCommand[R]) -> R:
+        """Wait for a command's end, which comes also if nobody waits any more; but then it interrupts no pause."""
+        try:
+            return await asyncio.shield(command.done)
+        except asyncio.CancelledError:
+            self._runner.hold_again(command)
+            raise
 
     async def _obey(self, command: AbortCommand | UndoCommand) -> None:
         try:
@@ -252,6 +260,11 @@ class AgentLoop:
 
     def _end_soon(self, calls: Iterable[OpenCall], reason: str) -> None:
         self.parts.calls.endings.end_soon(calls, reason, bound_s=self.parts.limits.abort_bound_s)
+
+    def _check_idle(self) -> None:
+        self._check_open()
+        if self.state is not LoopState.IDLE or self._commands:
+            raise SkillError(f"the agent is {self.state.value}: abort first, or let it finish")
 
     def _check_open(self) -> None:
         if self.state is LoopState.CLOSED:

@@ -26,6 +26,7 @@ from dimos_streams.agent.record.agent_events import EventSink
 from dimos_streams.agent.tools.local_tools import LocalTools
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.arguments.defaults import with_defaults
+from dimos_streams.tool_stream.gateway import CallView
 
 
 @dataclass(slots=True, kw_only=True)
@@ -64,6 +65,10 @@ async def _no_gate() -> HoldView:
     return HoldView()
 
 
+async def _no_motions() -> Sequence[CallView]:
+    return ()
+
+
 @dataclass(slots=True, kw_only=True)
 class Permissions:
     """Decides what may begin, and when: the operator's control, the gates, and the guard against repetition."""
@@ -80,6 +85,8 @@ class Permissions:
     """Tells whether an idle loop may take what waits."""
     confirm_hold: Callable[[], Awaitable[HoldView]] = _no_gate
     """Gives the velocity gates' answer on whether the robot is held."""
+    open_motions: Callable[[], Awaitable[Sequence[CallView]]] = _no_motions
+    """Gives the open calls of all callers that may move the robot."""
 
     def guards(self, missions: Sequence[Mission]) -> list[tuple[Mission | None, ActionGuard]]:
         """The guards of missions and of those that they are part of, each with its mission; without missions that of

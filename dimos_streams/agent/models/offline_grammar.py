@@ -45,13 +45,15 @@ COMMANDS = (
     ("stop_looking_out", "stop looking"),
     ("go_to", "go to 2 1"),
     ("move", "move 1.5"),
-    ("turn", "turn left 90"),
+    ("turn", "turn [left] 90"),
     ("observe", "what do you see"),
     ("stop", "stop"),
 )
 """The skills, and examples of how they are asked for."""
 
 _NUMBER = r"([-+]?\d+(?:\.\d+)?)"
+_ANGLE = r"(?:by )?(?P<angle>[-+]?\d+(?:\.\d+)?)(?: ?°| deg(?:rees?)?)?"
+"""An angle in degrees, to the left where nobody says to which side."""
 _PRONOUN = r"(?:them|him|her|it)"
 _THEM = rf"(?:{_PRONOUN}|that person|the person)"
 _WORDS = {
@@ -158,8 +160,8 @@ def _move(match: re.Match[str]) -> tuple[CommandStep, ...]:
 
 
 def _turn(match: re.Match[str]) -> tuple[CommandStep, ...]:
-    way = match["way"].lower()
-    angle = float(match[2] or (180.0 if way == "around" else 90.0))
+    way = (match["way"] or "left").lower()
+    angle = float(match["angle"] or (180.0 if way == "around" else 90.0))
     return (CommandStep("turn", {"angle_deg": -angle if way == "right" else angle}),)
 
 
@@ -197,7 +199,8 @@ _GRAMMAR: tuple[tuple[re.Pattern[str], Builder], ...] = tuple(
             r"(?:go on )?(?:a )?patrol(?:ling)?(?: the room)?(?:(?: for)? (?P<rounds>\d{1,4}) (?:rounds?|times))?",
             _patrol,
         ),
-        (rf"turn (?P<way>left|right|around)(?: (?:by )?{_NUMBER}(?: ?°| deg(?:rees?)?)?)?", _turn),
+        (rf"turn (?P<way>left|right|around)(?: {_ANGLE})?", _turn),
+        (rf"turn {_ANGLE}(?: (?:to the )?(?P<way>left|right))?", _turn),
         (rf"(?:go|drive|move) to \(?(?:x ?= ?)?{_NUMBER}[, ]\s*(?:y ?= ?)?{_NUMBER}\)?", _go_to),
         (r"(?:what (?:do|can) you see|look around|observe|describe what you see)", _plain("observe")),
     )

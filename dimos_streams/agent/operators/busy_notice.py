@@ -9,7 +9,7 @@ from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.policies.approval_texts import ways_to
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.common.readable.shortening import beginning
-from dimos_streams.operator.known_names import DECISION
+from dimos_streams.operator.known_names import BEHIND_PAUSE, DECISION
 
 _SHOWN = 60
 _WITHOUT_WAITING = "`abort` stops now, `say --now` goes before all that waits"
@@ -25,13 +25,14 @@ def waits_behind(loop: AgentLoop, foreground: Foreground, approvals: ApprovalBoo
     paused = loop.parts.permissions.control.mode is Mode.PAUSED
     work = "" if now and loop.turn is not None else _work(loop, approvals)
     dialogue = "a dialogue" if foreground.busy else ""
-    behind = ["the pause" if paused else "", *([work] if now else [dialogue, work, _messages(len(loop.parts.queue))])]
-    found = " and ".join(part for part in behind if part)
+    behind = [work] if now else [dialogue, work, _messages(len(loop.parts.queue))]
+    found = [part for part in behind if part]
+    if paused:
+        return f"{' and '.join([BEHIND_PAUSE, *found])}: `resume` lets it be heard, `abort` drops it"
     if not found:
         return ""
-    if paused:
-        return f"waiting behind {found}: `resume` lets it be heard, `abort` drops it"
-    return f"waiting behind {found}" if now else f"waiting behind {found}; {_WITHOUT_WAITING}"
+    waits = f"waiting behind {' and '.join(found)}"
+    return waits if now else f"{waits}; {_WITHOUT_WAITING}"
 
 
 def _work(loop: AgentLoop, approvals: ApprovalBook) -> str:

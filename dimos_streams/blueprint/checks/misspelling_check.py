@@ -18,7 +18,7 @@ from dimos_streams.messages.codec import split_channel
 
 
 @dataclass(frozen=True, slots=True)
-class _End:
+class _TopicEnd:
     """One end of a topic: an output, an input, or what is outside."""
 
     name: str
@@ -63,27 +63,27 @@ class _Topics:
         return misspelt(topic, found or ())
 
 
-def _misspelt(ends: Iterable[_End], others: _Topics, lack: str) -> Iterator[Problem]:
+def _misspelt(ends: Iterable[_TopicEnd], others: _Topics, lack: str) -> Iterator[Problem]:
     for end in ends:
         if others.channels.isdisjoint(end.channels) and (near := others.meant_by(end.channels[0])):
             yield Problem(f"{lack} {end.channels[0]!r}, {end.whose}{did_you_mean(near)}", end.where, "warning")
 
 
-def _outputs(blueprint: Blueprint, ports: Iterable[Port]) -> Iterator[_End]:
+def _outputs(blueprint: Blueprint, ports: Iterable[Port]) -> Iterator[_TopicEnd]:
     for port in ports:
         if port.stream.direction == "out":
-            yield _End(port.name, (port.channel,), f"to which {port.name} publishes", _where(blueprint, port))
+            yield _TopicEnd(port.name, (port.channel,), f"to which {port.name} publishes", _where(blueprint, port))
 
 
-def _outside(blueprint: Blueprint) -> Iterator[_End]:
+def _outside(blueprint: Blueprint) -> Iterator[_TopicEnd]:
     for channel in blueprint.external:
-        yield _End("", (absolute(channel),), "which is external", blueprint.sources.get(channel, ""))
+        yield _TopicEnd("", (absolute(channel),), "which is external", blueprint.sources.get(channel, ""))
 
 
-def _inputs(blueprint: Blueprint, ports: Iterable[Port]) -> Iterator[_End]:
+def _inputs(blueprint: Blueprint, ports: Iterable[Port]) -> Iterator[_TopicEnd]:
     for port in ports:
         if port.stream.direction == "in":
-            yield _End(port.name, port.channels, f"which {port.name} takes", _where(blueprint, port))
+            yield _TopicEnd(port.name, port.channels, f"which {port.name} takes", _where(blueprint, port))
 
 
 def _where(blueprint: Blueprint, port: Port) -> str:

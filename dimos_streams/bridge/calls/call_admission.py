@@ -12,6 +12,7 @@ from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
+from dimos_streams.bridge.calls.stops.undos import check_undos
 from dimos_streams.common.names import NAME_RULE, is_name
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import CallRejectedError, SkillUnavailableError
@@ -110,6 +111,7 @@ class CallAdmission:
         module, info = self._directory.find(call.skill)
         self._authority.check(call, info)
         self._stops.check(call, module, info)
+        check_undos(call, module.name, info, self._ledger.calls.open, self._authority.is_agent)
         check_arguments(info, call.arguments)
         if not self.is_available(module):
             last = "; `stop-robot` needs no agent" if self._authority.is_agent(module.name) else ""

@@ -15,6 +15,7 @@ from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.names import KEY_RULE, MAX_NAME, NAME_PATTERN, NAME_RULE, is_key, is_name
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.known_names import HTTP
@@ -61,7 +62,7 @@ def check_caller(caller: str) -> None:
         )
 
 
-class CallBody(FrozenModel, defer_build=False):
+class CallBody(JsonModel, defer_build=False):
     """Body of ``POST /calls``."""
 
     skill: Name
@@ -72,7 +73,7 @@ class CallBody(FrozenModel, defer_build=False):
     caller: Name = HTTP
     on_duplicate: OnDuplicate | None = None
     idempotency_key: Key | None = None
-    lease_wait_s: float = Field(default=0.0, ge=0, le=MAX_LEASE_WAIT_S, strict=True)
+    lease_wait_s: float = Field(default=0.0, ge=0, le=MAX_LEASE_WAIT_S)
     """Maximum time, in seconds, that the call may wait for a resource that another one holds."""
     on_loss: OnLoss | None = None
     """The policy for a cut link, to stop or to go on; without it its skill decides."""
@@ -91,7 +92,7 @@ class WaitedCall(CallView):
     """The event that was waited for, or ``timed_out`` if it did not come in time."""
 
 
-class CancelRequest(FrozenModel):
+class CancelRequest(JsonModel):
     """Body of ``POST /calls/{id}/cancel``; it may be left out."""
 
     reason: str = Field(default="cancelled over HTTP", max_length=MAX_REASON)

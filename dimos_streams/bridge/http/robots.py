@@ -29,7 +29,7 @@ class CancelOrder(RobotOrder):
 
     calls: Annotated[tuple[Name, ...], Field(max_length=MAX_ENDED_AT_ONCE)] | None = None
     """The calls that are to end, by their ids. Without them all of the robot's are, and none that waits begins."""
-    wait_s: Annotated[float, Field(ge=0.0, le=CANCEL_OVERDUE_S, strict=True)] = CANCEL_OVERDUE_S
+    wait_s: Annotated[float, Field(ge=0.0, le=CANCEL_OVERDUE_S)] = CANCEL_OVERDUE_S
     """The longest time to wait for their ends, in seconds."""
 
     @model_validator(mode="after")

@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
-from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.common.text import parse_command
 
 MAX_TOPICS = 64
@@ -16,20 +16,20 @@ MAX_TOPICS = 64
 _Name = Annotated[str, Field(max_length=200)]
 
 
-class TopicRequest(FrozenModel):
+class TopicRequest(JsonModel):
     """The request of a client for one topic: how it is to be shown."""
 
     max_hz: float | None = Field(default=None, ge=0.01, le=1000, allow_inf_nan=False)
     """Maximum number of frames a second."""
 
 
-class Watch(FrozenModel):
+class Watch(JsonModel):
     """Watch these topics, and no others from now on."""
 
     watch: dict[_Name, TopicRequest] = Field(max_length=MAX_TOPICS)
 
 
-class Seen(FrozenModel):
+class Seen(JsonModel):
     """The word that the newest frame of a topic is on the screen: the next one may come."""
 
     seen: _Name

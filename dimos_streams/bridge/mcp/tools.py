@@ -16,7 +16,7 @@ from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, 
 from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.errors import SkillError, UnknownCallError, suggest
 from dimos_streams.journal.broadcast import Broadcast
@@ -33,7 +33,7 @@ _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 _CallId = Annotated[str, Field(min_length=1, max_length=200)]
 
 
-class SkillUpdates(FrozenModel):
+class SkillUpdates(JsonModel):
     """Read what calls say after their first answer, and their ends, behind a cursor. Results give the cursor for the
     next time; to read with the same one again gives the same again. Without `call_id` it is about all calls that you
     have begun, also before a reconnection.
@@ -49,13 +49,13 @@ class SkillUpdates(FrozenModel):
     ] = 4.0
 
 
-class GetCall(FrozenModel):
+class GetCall(JsonModel):
     """Show how a call stands: its state, what it said last and, if it is over, its outcome and result."""
 
     call_id: _CallId
 
 
-class ListCalls(FrozenModel):
+class ListCalls(JsonModel):
     """List calls of skills, open and closed, newest first, with what they said last."""
 
     state: Literal["open", "closed", "all"] = "all"
@@ -68,14 +68,14 @@ class ListCalls(FrozenModel):
 ALL_CALLS = "all"
 
 
-class CancelCall(FrozenModel):
+class CancelCall(JsonModel):
     """End a call that you have begun, or all of yours and every motion that goes on, whoever has begun it."""
 
     call_id: Annotated[_CallId, Field(description='Its id, or "all" to stop motion, too.')]
     reason: Annotated[str, Field(max_length=1000)] = "cancelled by the client"
 
 
-OWN_TOOLS: dict[str, type[FrozenModel]] = {
+OWN_TOOLS: dict[str, type[JsonModel]] = {
     "skill_updates": SkillUpdates,
     "get_call": GetCall,
     "list_calls": ListCalls,

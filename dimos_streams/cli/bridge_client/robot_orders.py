@@ -15,14 +15,17 @@ from dimos_streams.cli.bridge_client.connection import (
     find_run,
 )
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
-from dimos_streams.cli.terminal.output import note
+from dimos_streams.cli.terminal.output import note, plural
 from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import BadRequestError, CallInDoubtError, DimosStreamsError, UnknownRobotError
 
 _Refusal = UnknownRobotError | BadRequestError
 """What every bridge may answer alike, as the order is typed wrong."""
 _SLOW_S = 3.0
 """The time, in seconds, after which a person hears that a bridge has not answered yet: a robot may be moving."""
+_ASKED_AFTER_S = 1.0
+"""The time, in seconds, after which the bridge is asked what an order waits for."""
 _MEANWHILE: Mapping[Order, str] = {
     "/robots/stop": "; use the emergency stop",
     "/robots/release": "",
@@ -88,11 +91,11 @@ async def give(
     body = {"robot": robot, "reason": reason}
 
     async def ask(receiver: Receiver) -> OrderResult | _Refusal:
-        slow = asyncio.get_running_loop().call_later(_SLOW_S, _say_slow, order, receiver)
+        slow = asyncio.ensure_future(_say_slow(order, receiver))
         try:
             result = await _give(order, body, receiver)
         finally:
-            slow.cancel()
+            await end_tasks_silently(slow)
         if isinstance(result, OrderResult):
             heard(result)
         return result
@@ -111,8 +114,31 @@ async def give(
     return [answer for answer in found.values() if isinstance(answer, OrderResult)]
 
 
-def _say_slow(order: Order, to: Receiver) -> None:
-    note(f"the bridge has not answered yet ({to.name}){_MEANWHILE[order]}")
+async def _say_slow(order: Order, to: Receiver) -> None:
+    """Say what an order waits for that takes long: for a bridge, or for what a bridge that answers waits for."""
+    if to.address is None:
+        return
+    await asyncio.sleep(min(_ASKED_AFTER_S, _SLOW_S))
+    rest_s = max(0.0, _SLOW_S - _ASKED_AFTER_S)
+    try:
+        left = await asyncio.wait_for(_open_calls(to.address), rest_s)
+    except (TimeoutError, DimosStreamsError):
+        note(f"the bridge has not answered yet ({to.name}){_MEANWHILE[order]}")
+        return
+    if order == "/calls/cancel" and left:
+        note(f"{plural(left, 'call')} {'has' if left == 1 else 'have'} not ended yet ({to.name})")
+    elif order == "/robots/stop":
+        await asyncio.sleep(rest_s)
+        note(f"the stop is not confirmed yet ({to.name}){_MEANWHILE[order]}")
+
+
+async def _open_calls(address: BridgeAddress) -> int:
+    """Return how many calls are open, but for those by which programs look at agents."""
+    from dimos_streams.cli.bridge_client.connection import open_gateway
+    from dimos_streams.cli.bridge_client.declarations import Declarations
+
+    async with open_gateway(address) as gateway:
+        return len(await Declarations(gateway).without_looks(await gateway.calls(open_only=True)))
 
 
 def _joint(robot: str, unknown: Mapping[str, UnknownRobotError]) -> UnknownRobotError:

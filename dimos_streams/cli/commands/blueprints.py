@@ -15,6 +15,7 @@ from dimos_streams.cli.system import completion
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_lines, write_table
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.common.readable.unseen import is_printable
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
@@ -197,5 +198,5 @@ def _verdict(reference: str, blueprint: Blueprint | None, problems: list[Problem
 
 def _shown(value: object) -> str:
     """Return a value on one line; text is quoted where it would look like something else."""
-    plain = isinstance(value, str) and value.isprintable() and value.strip()
+    plain = isinstance(value, str) and is_printable(value) and value.strip()
     return str(value) if plain else json.dumps(value, ensure_ascii=False)

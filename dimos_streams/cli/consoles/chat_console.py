@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import re
 import signal
 import sys
 import threading
@@ -14,29 +13,30 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams.cli.bridge_client.agents import addressed, agents_named_by, find_say
 from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, watching
+from dimos_streams.cli.bridge_client.calls.paused_agents import (
+    AgentPausedError,
+    wait_unless_paused,
+    waits_behind_pause,
+)
 from dimos_streams.cli.bridge_client.calls.showing import mission_left
 from dimos_streams.cli.bridge_client.calls.skill_calls import find_call
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.declarations import Declarations
 from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
+from dimos_streams.cli.consoles.prompt_screen import PromptScreen
 from dimos_streams.cli.exit_codes import DONE, FAILED, code_of_error, worst_of
 from dimos_streams.cli.system import signals
 from dimos_streams.cli.system.async_runner import run_async
 from dimos_streams.cli.terminal.output import plural, table_lines
 from dimos_streams.cli.terminal.reporter import TextReporter
-from dimos_streams.cli.terminal.screen import PlainScreen, Screen, ScreenLine
+from dimos_streams.cli.terminal.screen import PlainScreen
 from dimos_streams.cli.terminal.skill_text import signature
-from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UnknownAgentError, UserError, suggest
 from dimos_streams.operator.agents import SEVERAL
 from dimos_streams.operator.known_names import CLI
 
 if TYPE_CHECKING:
-    from prompt_toolkit import PromptSession
-    from prompt_toolkit.formatted_text import StyleAndTextTuples
-    from prompt_toolkit.history import History
-
     from dimos_streams.client.http_gateway import HttpGateway
     from dimos_streams.tool_stream.event import ToolEvent
 
@@ -55,9 +55,11 @@ Whatever you type is said to the agent. Besides:
                     decide on one; ID@REVISION is
                     refused if it was changed since
   /quit             leave, as Ctrl-D; calls go on
-Of an id its beginning is enough."""
+Of an id its beginning is enough; Tab completes
+commands and the ids of calls."""
 """What fits behind the time and the speaker in 80 columns."""
-_COMMANDS = re.findall(r"/[a-z]+", _HELP)
+COMMANDS = {f"/{name}" for name in ("help", "calls", "cancel", "now", "skills", "quit", *CHAT_COMMANDS)}
+"""The commands of a chat, as they are typed."""
 _HOLDS, _FREES = ("/pause", "/step on"), ("/resume", "/step off", "/abort", "/abort rollback")
 _HOW_TO_END = "Ctrl-D ends the chat, /cancel ID a call"
 
@@ -112,71 +114,6 @@ async def _listener(gateway: HttpGateway, to: str) -> str:
         return ""
 
 
-def _history() -> History:
-    """Return the operator's earlier input, in a file; if that can't be written, or is another user's, it is forgotten
-    at the end."""
-    from prompt_toolkit.history import FileHistory, InMemoryHistory
-
-    from dimos_streams.common.process.ownership import stranger_with
-    from dimos_streams.runtime.registry import keep_private, state_dir
-
-    class TolerantHistory(FileHistory):
-        def store_string(self, string: str) -> None:
-            with contextlib.suppress(OSError):
-                super().store_string(string)
-
-    keep_private()  # it has the operator's input
-    file = state_dir() / "chat_history"
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        is_strangers = stranger_with(file) is not None
-    except OSError:
-        is_strangers = False
-    return InMemoryHistory() if is_strangers else TolerantHistory(str(file))
-
-
-class PromptScreen(Screen):
-    """A screen with lines above the prompt, and progress in a bar below it."""
-
-    def __init__(self) -> None:
-        from prompt_toolkit import PromptSession
-
-        self._progress: dict[str, ScreenLine] = {}
-        self.session: PromptSession[str] = PromptSession(
-            "you> ",
-            history=_history(),
-            bottom_toolbar=self._toolbar,
-            erase_when_done=True,  # what was said is shown again with its time
-        )
-
-    def show(self, line: ScreenLine) -> None:
-        """See ``Screen``."""
-        from prompt_toolkit import print_formatted_text
-        from prompt_toolkit.formatted_text import FormattedText
-
-        time, label, text = line.parts(self.session.app.output.get_size().columns)
-        style = f"bold ansi{line.style}" if line.style else "bold"
-        print_formatted_text(FormattedText([("ansibrightblack", time), (style, label), ("", text)]))
-
-    def progress(self, key: str, line: ScreenLine) -> None:
-        """See ``Screen``."""
-        self._progress[key] = line
-        self.session.app.invalidate()
-
-    def forget(self, key: str) -> None:
-        """See ``Screen``."""
-        self._progress.pop(key, None)
-        self.session.app.invalidate()
-
-    def close(self) -> None:
-        """See ``Screen``."""
-
-    def _toolbar(self) -> StyleAndTextTuples:
-        lines = [f"{line.label}  {' '.join(line.text.split())}" for line in self._progress.values()]
-        width = self.session.app.output.get_size().columns
-        return [("", "\n".join(shortened(line, width) for line in lines) or "no progress to show; /help says more")]
-
-
 class _Chat:
     def __init__(
         self, gateway: HttpGateway, watch: EventWatch, reporter: TextReporter, skill: str, *, is_named: bool
@@ -199,6 +136,9 @@ class _Chat:
         """Say each line that is typed, until the person leaves. Return the exit code."""
         from prompt_toolkit.patch_stdout import patch_stdout
 
+        from dimos_streams.cli.consoles.chat_completion import ChatCompleter
+
+        screen.session.completer = ChatCompleter(COMMANDS, self._watch.open)
         loop = asyncio.get_running_loop()
 
         def on_signal(number: int) -> bool:
@@ -226,15 +166,17 @@ class _Chat:
     async def from_pipe(self) -> int:
         """Say each line when the one before is answered; at the end wait for all of it. Return the exit code.
 
-        Between a ``/pause`` or ``/step on`` and what ends it nothing is waited for: it could not be answered.
+        Between a ``/pause`` or ``/step on`` and what ends it nothing is waited for: it could not be answered, nor
+        could what waits behind a pause of somebody else.
         """
         async for line in _lines_of_stdin():
             if not await self._take(line):
                 return self._code
             if self._said and not self._held_by:
-                await self._watch.wait(self._said[-1], "answer")
-        if self._held_by and self._said:
-            self._note(f"what was said last may wait: the agent is held by {self._held_by}")
+                with contextlib.suppress(AgentPausedError):
+                    await wait_unless_paused(self._watch, self._said[-1], "answer")
+        if self._said and (self._held_by or waits_behind_pause(self._watch, self._said[-1])):
+            self._note(f"what was said last may wait: the agent is held by {self._held_by or 'a pause'}")
             return max(self._code, FAILED)
         closes = [await self._watch.wait(call_id, "close") for call_id in self._said]
         return max(self._code, worst_of(closes))
@@ -286,7 +228,7 @@ class _Chat:
                     self._held_by = typed if typed in _HOLDS else ""
                 self._note(await chat_command(self._gateway, self._skill, command[1:], rest.split()))
             case _:
-                raise UserError(f"there is no command {command!r}{suggest(command, _COMMANDS)} (/help lists them)")
+                raise UserError(f"there is no command {command!r}{suggest(command, COMMANDS)} (/help lists them)")
 
     def _note(self, text: str) -> None:
         self._reporter.note(text)

@@ -137,7 +137,7 @@ class _Session:
         except asyncio.CancelledError:
             if isinstance(self._runner, Supervisor):
                 self._runner.expect_stop()
-            self._reporter.note("stopping (once more to hurry)" if self._other_pids() else "stopping")
+            self._reporter.note("stopping (press Ctrl-C again to force it)" if self._other_pids() else "stopping")
             await finish(link.end_calls("the run is stopped", _STOPPED_CLOSE_BOUND_S))
             raise
         finally:

@@ -28,7 +28,7 @@ PARTS = (
     ("foxglove", "foxglove", "viewers of Foxglove, live"),
     ("mcap", "mcap", "recordings as MCAP files"),
     ("onnxruntime", "onnx", "detectors as ONNX files"),
-    ("matplotlib", "plot", "pictures of what a replay did otherwise"),
+    ("matplotlib", "plot", "`replay --plot`: pictures of the differences"),
     ("watchfiles", "reload", "`run --reload`"),
     ("psycopg", "hub", "fleet hubs on PostgreSQL"),
 )

@@ -14,6 +14,7 @@ from typing import Any, TextIO
 
 from dimos_streams.cli.system import signals
 from dimos_streams.common.printable import printable, printable_lines
+from dimos_streams.common.readable.unseen import written_out
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import DimosStreamsError
 
@@ -59,9 +60,7 @@ def write_json(value: Any, *, indent: int | None = None) -> None:
 
 def _escaped(text: str) -> str:
     """Return JSON with escapes for what a terminal might obey; such characters are only inside of its strings."""
-    if text.isprintable():
-        return text
-    return "".join(char if char.isprintable() or char == "\n" else json.dumps(char)[1:-1] for char in text)
+    return written_out(text, "\n", lambda char: json.dumps(char)[1:-1])
 
 
 def terminal_width() -> int:

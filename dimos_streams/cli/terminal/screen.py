@@ -68,10 +68,12 @@ class Screen(Protocol):
 
 
 class PlainScreen:
-    """A screen that prints everything, but of each key's progress at most one line a second."""
+    """A screen that prints everything, but of each key's progress at most one line a second, and none that says what
+    the one before it has said."""
 
     def __init__(self) -> None:
         self._shown: dict[str, tuple[float, float]] = {}
+        self._texts: dict[str, str] = {}
 
     def show(self, line: ScreenLine) -> None:
         """See ``Screen``."""
@@ -81,13 +83,17 @@ class PlainScreen:
         """See ``Screen``."""
         # Lines have times of a wall clock, which may be set back; of calls that are over, all come at once.
         now = (line.time_s, clock.monotonic())
-        if any(at - last >= _PROGRESS_EVERY_S for at, last in zip(now, self._shown.get(key, _NEVER), strict=True)):
-            self._shown[key] = now
+        is_due = any(
+            at - last >= _PROGRESS_EVERY_S for at, last in zip(now, self._shown.get(key, _NEVER), strict=True)
+        )
+        if is_due and line.text != self._texts.get(key):
+            self._shown[key], self._texts[key] = now, line.text
             write_lines(str(line))
 
     def forget(self, key: str) -> None:
         """See ``Screen``."""
         self._shown.pop(key, None)
+        self._texts.pop(key, None)
 
     def close(self) -> None:
         """See ``Screen``."""

@@ -3,8 +3,18 @@
  * terminals and in logs. Otherwise somebody could approve something else than what they read.
  */
 
-/** Matches invisible characters, except those that shown texts need: line ends, tabs and the joiner of emoji. */
-const UNSEEN = /(?![\n\t\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
+/** Characters that are drawn as a blank or as nothing, and are neither white space nor ignorable to Unicode. The same
+ * as in `common/readable/unseen.py`, like `SYMBOLS`. */
+const UNDRAWN = "\u2800\ufffc\u{13441}\u{13442}\u{16fe4}\u{1d159}";
+/** Characters that may be emoji, besides those of the category "other symbols". */
+const SYMBOLS = "‼⁉ℹ↔⤴⤵◻-◾〰〽";
+const SYMBOL = `(?![${UNDRAWN}])[\\p{So}${SYMBOLS}]`;
+/** Matches what makes emoji of symbols: the style of an emoji, and the joiner of two. */
+const MAKES_EMOJI = `(?<=${SYMBOL}|[0-9#*](?=\ufe0f\u20e3))\ufe0f|(?<=${SYMBOL}[\u{1f3fb}-\u{1f3ff}\ufe0f]?)\u200d(?=${SYMBOL})`;
+/** Matches characters that nobody sees, except those that shown texts need: line ends, tabs and what makes emoji. Other
+ * blanks stay, unlike on terminals: numbers have them in some languages. */
+const UNSEEN = new RegExp(
+  `(?=[\\p{C}\\p{Zl}\\p{Zp}\\p{Default_Ignorable_Code_Point}${UNDRAWN}])(?![\\n\\t]|${MAKES_EMOJI})[^]`, "gu");
 /** Maximum length of a text on a canvas, in characters: more has no room, and the browser would measure all of it. */
 const DRAWN = 300;
 

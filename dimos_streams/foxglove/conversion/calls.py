@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from dimos_streams.common.names import namespace_of
+from dimos_streams.common.printable import printable_lines
 from dimos_streams.common.text import parse_json
 from dimos_streams.foxglove.conversion.form import TopicContext, Value, timestamp
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
@@ -20,7 +21,7 @@ def log_line(event: ToolStreamEvent, context: TopicContext) -> Value | None:
     return {
         "timestamp": timestamp(event.utime),
         "level": _level(event),
-        "message": f"{event.type}: {event.text}",
+        "message": printable_lines(f"{event.type}: {event.text}"),
         "name": f"{event.skill} [{event.call_id}]",
         "file": event.module,
         "line": event.seq,

@@ -59,6 +59,11 @@ class ClientFrame:
         """True if it is a text, from beginning to end."""
         return self.head[0] == _END | _TEXT
 
+    @property
+    def is_whole_binary(self) -> bool:
+        """True if it is no text but bytes, from beginning to end."""
+        return self.head[0] == _END | _BINARY
+
     def unmasked(self, payload: bytes) -> bytes:
         """Return the payload without its mask."""
         key = (self.mask * (len(payload) // 4 + 1))[: len(payload)]
@@ -67,10 +72,19 @@ class ClientFrame:
 
 def text_frame(payload: bytes) -> bytes:
     """A text as a client sends it, under a mask that changes nothing."""
+    return _client_frame(_TEXT, payload)
+
+
+def binary_frame(payload: bytes) -> bytes:
+    """The same for bytes that are no text."""
+    return _client_frame(_BINARY, payload)
+
+
+def _client_frame(kind: int, payload: bytes) -> bytes:
     size = len(payload)
     extended = b"" if size < 126 else size.to_bytes(2) if size < 2**16 else size.to_bytes(8)
     length = size if size < 126 else 126 if size < 2**16 else 127
-    return bytes([_END | _TEXT, _MASKED | length]) + extended + bytes(4) + payload
+    return bytes([_END | kind, _MASKED | length]) + extended + bytes(4) + payload
 
 
 async def read_client_frame(reader: asyncio.StreamReader) -> ClientFrame | None:

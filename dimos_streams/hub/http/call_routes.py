@@ -16,12 +16,13 @@ from dimos_streams.bridge.http.call_views import PAGE_END, Limit, OfState
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.hub.asking import BridgeRequest
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import ASKING, asked, refused
+from dimos_streams.hub.http.refusing import ASKING, asked, bounded_read
 from dimos_streams.hub.http.robot_calls import (
     FleetCallBody,
     as_response,
     ask_for,
     begin,
+    begun_at,
     find,
     first_event,
     robot_of_call,
@@ -117,7 +118,7 @@ def _mount_list(app: FastAPI, parts: HubParts) -> None:
         before: Annotated[int | None, Query(ge=1, lt=OFFSETS_END, description=PAGE_END)] = None,
     ) -> Response:
         await check_robot(parts, robot)
-        with refused():
+        async with bounded_read():
             rows = await in_thread(
                 parts.threads.pages,
                 lambda: parts.storage.calls.newest(
@@ -150,20 +151,22 @@ def _mount_one(app: FastAPI, parts: HubParts) -> None:
         try:
             row = await find(parts, call_id, robot)
         except UnknownCallError:
-            if call_id not in parts.begun or robot not in (None, parts.begun[call_id]):
-                raise
-            with _as_unknown(call_id):
-                return as_response(await ask_for(parts, call_id))
+            name = await begun_at(parts, call_id, robot)
+            with _as_unknown(call_id, name):
+                return as_response(await ask_for(parts, call_id, name))
         return Response(row.record, media_type="application/json")
 
 
 @contextlib.contextmanager
-def _as_unknown(call_id: str) -> Iterator[None]:
-    """Raise ``UnknownCallError`` where its robot can't be asked for a call."""
+def _as_unknown(call_id: str, robot: str) -> Iterator[None]:
+    """Raise ``UnknownCallError`` where the robot at which a call was begun can't be asked for it."""
     try:
         yield
     except ProblemError as error:
-        raise UnknownCallError(call_id) from error
+        text = (
+            f"call {call_id!r} was begun at robot {robot!r}, and no event of it has come; ask again: {error.detail}"
+        )
+        raise UnknownCallError(call_id, text) from error
 
 
 def _within(rows: list[RobotCallRow]) -> list[RobotCallRow]:

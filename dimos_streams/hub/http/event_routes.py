@@ -6,7 +6,7 @@ from fastapi import FastAPI, Response
 
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import refused
+from dimos_streams.hub.http.refusing import bounded_read
 from dimos_streams.hub.http.robot_names import OfRobot, check_robot
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.journal.query import QueryBack
@@ -51,7 +51,7 @@ def mount_events(app: FastAPI, parts: HubParts) -> None:
         progress: pages.Progress = False,
     ) -> Response:
         await _check(parts, call, robot)
-        with refused():
+        async with bounded_read():
             query = QueryBack(before, caller and _storable(caller), call, robot, progress)
             return await pages.page_back(parts.feed.broadcast, query, limit)
 

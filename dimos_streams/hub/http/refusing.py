@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import AsyncGenerator, Iterator
 
 from dimos_streams.hub.asking import (
     ORDER_WAITS_S,
@@ -13,7 +13,6 @@ from dimos_streams.hub.asking import (
     HubEndsError,
     RobotSilentError,
     RobotUnreachableError,
-    within,
 )
 from dimos_streams.hub.events import HubBusyError
 from dimos_streams.hub.http import hub_kinds
@@ -21,6 +20,7 @@ from dimos_streams.hub.http.relaying import as_of_both, relayed
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaError
+from dimos_streams.hub.threads import within
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problems import ProblemError
 
@@ -36,6 +36,8 @@ ASKING = (
     hub_kinds.ROBOT_SILENT,
 )
 """The problems of a route that asks a robot's bridge, besides those of the bridge itself."""
+READ_WAITS_S = 8.0
+"""Time, in seconds, for which whoever only looks waits for what has to be read: less than clients wait for a hub."""
 _GONE_S = 60.0
 """Time, in seconds, after which a robot that was not heard of is not waited for."""
 
@@ -49,6 +51,14 @@ def refused() -> Iterator[None]:
         raise ProblemError(hub_kinds.HUB_UNAVAILABLE, str(error)) from error
     except UnknownFleetRobotError as error:
         raise ProblemError(problem_kinds.UNKNOWN_ROBOT, str(error)) from error
+
+
+@contextlib.asynccontextmanager
+async def bounded_read() -> AsyncGenerator[None]:
+    """Wait a bounded time for what is read for somebody who only looks; refuse as ``refused`` does."""
+    with refused():
+        async with within(READ_WAITS_S):
+            yield
 
 
 async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Collection
 from dataclasses import replace
+from typing import TypeVar
 from urllib.parse import quote, urlencode
 
 from fastapi import Response
@@ -13,14 +15,16 @@ from dimos_streams import clock
 from dimos_streams.bridge.http.call_routes import CallBody, Wait
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.fleet.protocol import RobotName
-from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeReply, BridgeRequest, within
+from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeReply, BridgeRequest
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import asked, refused
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
-from dimos_streams.hub.threads import in_thread
+from dimos_streams.hub.threads import in_thread, within
 from dimos_streams.serving.problems import MEDIA_TYPE, ProblemError
 from dimos_streams.tool_stream.event import is_call_id, json_text
+
+T = TypeVar("T")
 
 
 class FleetCallBody(CallBody):
@@ -65,36 +69,30 @@ async def find(parts: HubParts, call_id: str, robot: str | None, *, for_order: b
 
     Raises ``UnknownCallError`` and ``ProblemError``.
     """
-    if not is_call_id(call_id):
-        raise UnknownCallError(call_id)
-    threads = parts.threads.orders if for_order else parts.threads.pages
-    with refused():
-        async with within(ORDER_WAITS_S):
-            rows = await in_thread(threads, parts.storage.calls.find, call_id)
-    rows = [row for row in rows if robot in (None, row.robot)]
-    if not rows:
-        raise UnknownCallError(call_id)
-    if len(rows) > 1:
-        names = ", ".join(row.robot for row in rows)
-        raise ProblemError(
-            hub_kinds.ROBOT_NEEDED, f"several robots have a call {call_id!r}: add ?robot=, one of {names}"
-        )
-    return rows[0]
+    rows = await _looked_up(parts, parts.storage.calls.find, call_id, for_order=for_order)
+    of_robots = {row.robot: row for row in rows}
+    return of_robots[_only(call_id, robot, of_robots)]
 
 
 async def robot_of_call(parts: HubParts, call_id: str) -> str:
-    """The robot of a call, also of one that was begun here and of which no event has come yet. Raises as ``find``."""
+    """The robot of a call, also of one of which no event has come yet. Raises as ``find``."""
     try:
         return (await find(parts, call_id, None, for_order=True)).robot
     except UnknownCallError:
-        if call_id not in parts.begun:
-            raise
-        return parts.begun[call_id]
+        return await begun_at(parts, call_id, None, for_order=True)
 
 
-async def ask_for(parts: HubParts, call_id: str) -> BridgeReply:
-    """The state of a call that was begun here, as its robot's bridge says it. Raises ``ProblemError``."""
-    robot = parts.begun[call_id]
+async def begun_at(parts: HubParts, call_id: str, robot: str | None, *, for_order: bool = False) -> str:
+    """The robot at which a call was begun lately, through whichever hub: its events may not have come. What was begun
+    through another hub is in the database, as the answer of that robot. Raises as ``find``."""
+    if call_id in parts.begun:
+        return _only(call_id, robot, [parts.begun[call_id]])
+    robots = await _looked_up(parts, parts.storage.calls.begun_at, call_id, for_order=for_order)
+    return _only(call_id, robot, robots)
+
+
+async def ask_for(parts: HubParts, call_id: str, robot: str) -> BridgeReply:
+    """The state of a call that was begun at a robot, as its bridge says it. Raises ``ProblemError``."""
     reply = await asked(parts, BridgeRequest(robot, "GET", f"/calls/{quote(call_id, safe='')}", role="model"))
     body = reply.body | {"robot": robot} if reply.status == 200 and isinstance(reply.body, dict) else reply.body
     return replace(reply, body=body, headers={})
@@ -120,6 +118,31 @@ def as_response(reply: BridgeReply) -> Response:
         return Response(status_code=reply.status, headers=reply.headers)
     media_type = MEDIA_TYPE if reply.status >= 400 else "application/json"
     return JSONResponse(reply.body, reply.status, headers=reply.headers, media_type=media_type)
+
+
+async def _looked_up(parts: HubParts, table: Callable[[str], list[T]], call_id: str, *, for_order: bool) -> list[T]:
+    """What a table has of a call, empty for an id that can be none's. Raises ``ProblemError``."""
+    if not is_call_id(call_id):
+        return []
+    with refused():
+        async with within(ORDER_WAITS_S):
+            return await in_thread(parts.threads.orders if for_order else parts.threads.pages, table, call_id)
+
+
+def _only(call_id: str, robot: str | None, robots: Collection[str]) -> str:
+    """The one of the robots that is meant; None means any. Raises ``UnknownCallError`` and ``ProblemError``."""
+    found = [name for name in robots if robot in (None, name)]
+    if not found:
+        raise UnknownCallError(
+            call_id,
+            f"no call has the id {call_id!r} here: no event of one has come, and none was begun through a hub of this"
+            " fleet lately. A call that was begun at its robot comes with that robot's next events; calls that ended"
+            " long ago are forgotten",
+        )
+    if len(found) > 1:
+        text = f"several robots have a call {call_id!r}: add ?robot=, one of {', '.join(found)}"
+        raise ProblemError(hub_kinds.ROBOT_NEEDED, text)
+    return found[0]
 
 
 async def _meant(parts: HubParts, body: FleetCallBody) -> tuple[str, str]:

@@ -7,7 +7,7 @@ from typing import Annotated
 from fastapi import Path, Query
 
 from dimos_streams.fleet.protocol import ROBOT_NAME
-from dimos_streams.hub.http.refusing import refused
+from dimos_streams.hub.http.refusing import bounded_read
 from dimos_streams.hub.parts import HubParts
 
 OfRobot = Annotated[str | None, Query(pattern=ROBOT_NAME, description="The name of the robot that is meant.")]
@@ -17,5 +17,5 @@ RobotPath = Annotated[str, Path(pattern=ROBOT_NAME)]
 async def check_robot(parts: HubParts, robot: str | None) -> None:
     """Raise ``ProblemError`` for a robot that the fleet does not have; None is none in particular."""
     if robot is not None:
-        with refused():
+        async with bounded_read():
             await parts.robots.named(robot)

@@ -26,7 +26,7 @@ from dimos_streams.fleet.protocol import (
 from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.hub.batches import NoEventError, robot_batch
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import refused
+from dimos_streams.hub.http.refusing import bounded_read, refused
 from dimos_streams.hub.http.robot_names import RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import Conflicting, NotNext, TakeAnswer
@@ -74,7 +74,7 @@ def _mount_events(app: FastAPI, parts: HubParts) -> None:
         responses=refusals(*_ALWAYS),
     )
     async def position(robot: RobotPath, journal: Annotated[str, Query(pattern=JOURNAL_ID)]) -> Position:
-        with refused():
+        async with bounded_read():
             stored = await in_thread(parts.threads.others, parts.storage.position, robot, journal)
         return Position(version=__version__, journal=journal, acknowledged=max(0, stored), wait_s=parts.intake.pace_s)
 

@@ -10,13 +10,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dimos_streams import clock
 from dimos_streams.common.http.bearer import authorization_in, bearer_token
 from dimos_streams.common.newest_entries import NewestEntries
-from dimos_streams.hub.http.hub_kinds import FOREIGN_ROBOT, HUB_UNAVAILABLE
+from dimos_streams.hub.http.hub_kinds import FOREIGN_ROBOT
+from dimos_streams.hub.http.refusing import bounded_read
 from dimos_streams.hub.storage.robots import token_hash
-from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import in_thread
 from dimos_streams.serving import problem_kinds
-from dimos_streams.serving.problems import problem
+from dimos_streams.serving.problems import ProblemError, problem
 
 PREFIX = "/fleet/robots/"
 _KNOWN_S = 5.0
@@ -52,8 +52,8 @@ class RobotTokens:
         try:
             # A stream outlives what is known of its token.
             robot = await self._robot_of(token, anew=what == "commands")
-        except StorageUnavailableError as error:
-            return _closing(problem(HUB_UNAVAILABLE, str(error)))
+        except ProblemError as error:
+            return _closing(problem(error.kind, error.detail))
         if not robot:
             detail = f"this token is no robot's of this fleet; `dimos-streams hub robots add {asked}` makes one"
             return _closing(problem(FOREIGN_ROBOT, detail))
@@ -66,7 +66,8 @@ class RobotTokens:
         robot, until = self._known.get(key, ("", 0.0))
         if clock.monotonic() < until and not anew:
             return robot
-        robot = await in_thread(self._executor, self._storage.robots.of_token, token)
+        async with bounded_read():
+            robot = await in_thread(self._executor, self._storage.robots.of_token, token)
         if not robot:  # strangers have as many tokens as they like
             self._known.pop(key, None)
             return robot

@@ -15,16 +15,18 @@ from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, MAX_WAIT_S
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.http.bearer import without_token
 from dimos_streams.common.names import MAX_NAME
+from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.fleet.commands import Method
-from dimos_streams.fleet.protocol import MAX_TEXT, FleetMessage
-from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeRequest, within
+from dimos_streams.fleet.protocol import MAX_TEXT
+from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeRequest
 from dimos_streams.hub.fleet_view import ListedRobot
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import ASKING, asked, refused
+from dimos_streams.hub.http.refusing import ASKING, asked, bounded_read, refused
 from dimos_streams.hub.http.relaying import headers_below
 from dimos_streams.hub.http.robot_calls import as_response
 from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
+from dimos_streams.hub.threads import within
 from dimos_streams.operator.messages.stop import SeenStops
 from dimos_streams.serving import links, problem_kinds
 from dimos_streams.serving.openapi import Described, answers, refusals
@@ -36,7 +38,7 @@ _IN_PATHS = "/:@!$&'()*+,;="
 """Characters that stand for themselves in a path."""
 
 
-class FleetOrder(FleetMessage):
+class FleetOrder(JsonModel):
     """Body of ``POST /robots/stop`` and ``/calls/cancel``; it may be left out."""
 
     robot: Annotated[str, Field(max_length=MAX_NAME)] = ""
@@ -56,13 +58,13 @@ def mount_robots(app: FastAPI, parts: HubParts) -> None:
 
     @app.get("/robots", responses=refusals(hub_kinds.HUB_UNAVAILABLE))
     async def robots() -> list[ListedRobot]:
-        with refused():
+        async with bounded_read():
             now = await parts.now_utime()
             return [robot.view(now) for robot in (await parts.robots.all()).values()]
 
     @app.get("/skills", responses=refusals(*_OWN_KINDS))
     async def skills(robot: OfRobot = None) -> list[OfferedSkill]:
-        with refused():
+        async with bounded_read():
             chosen = [await parts.robots.named(robot)] if robot else list((await parts.robots.all()).values())
         return [skill for each in chosen for skill in each.offered]
 

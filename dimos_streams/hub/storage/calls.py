@@ -6,6 +6,8 @@ from collections.abc import Collection, Iterator, Sequence
 
 from dimos_streams.bridge.calls.call_pages import WantedState
 from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.common.text import parse_json
+from dimos_streams.fleet.paths import bare_path
 from dimos_streams.hub.storage.engine import Engine, Row, Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, RobotCallRow
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
@@ -14,6 +16,8 @@ from dimos_streams.tool_stream.gateway import CallView
 _SELECT = "SELECT robot, call_id, first_seq, closed, record FROM calls"
 _AT_ONCE = 200
 """Maximum number of calls that one statement asks for."""
+_LATELY = 10_000
+"""Number of the newest commands among whose answers a call is looked for of which no event has come."""
 
 
 class CallTable:
@@ -27,6 +31,18 @@ class CallTable:
         """The calls with an id: one, unless several robots have chosen the same."""
         with self._engine.reading() as db:
             return [_call(row) for row in db.rows(f"{_SELECT} WHERE call_id = ?", call_id)]
+
+    def begun_at(self, call_id: str) -> list[str]:
+        """The robots whose answers to requests for a call have named this one lately, whichever hub was asked; the
+        newest first. The id has the form of one."""
+        with self._engine.reading() as db:
+            rows = db.rows(
+                "SELECT robot, path, answer FROM commands WHERE id > (SELECT max(id) FROM commands) - ?"
+                " AND method = 'POST' AND answer LIKE ? ORDER BY id DESC",
+                _LATELY, f'%"call_id":"{call_id}"%',
+            )  # fmt: skip
+        found = [robot for robot, path, answer in rows if bare_path(path) == "/calls" and _names(answer, call_id)]
+        return list(dict.fromkeys(found))
 
     def newest(
         self,
@@ -112,6 +128,12 @@ def lose_calls(db: Transaction, robot: str, why: str) -> None:
         "UPDATE calls SET closed = 1, record = ? WHERE robot = ? AND call_id = ?",
         [(view.model_dump_json(), robot, view.call_id) for view in views],
     )
+
+
+def _names(answer: str, call_id: str) -> bool:
+    """Return whether an answer is about this call, and not only one in whose text its id stands."""
+    body = parse_json(answer)
+    return isinstance(body, dict) and body.get("call_id") == call_id
 
 
 def _call(row: Row) -> RobotCallRow:

@@ -77,7 +77,8 @@ class Engine(ABC):
     partition: int
     """Number of events in each partition; the first one begins with number 1."""
     trouble: str = ""
-    """The reason why a transaction failed, until the hub has noted again that it is there; empty without one."""
+    """The reason why a transaction failed, until the hub has noted again that it is there, and read who
+    its robots are; empty without one."""
 
     @abstractmethod
     def check_there(self) -> None:

@@ -9,9 +9,10 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.secrets import know, redacted
+from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.engine import COMMANDS, EVENTS, Engine, Row, Transaction, Wake
+from dimos_streams.hub.storage.postgres_errors import error_line
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.urls import check_user, shown, without_parts
 
@@ -112,7 +113,7 @@ class PostgresEngine(Engine):
             if isinstance(error, self._psycopg.errors.ReadOnlySqlTransaction):
                 self._renew()
             self._drop_broken()
-            self.trouble = text = f"the hub's database {self.where}: {_line(error)}"
+            self.trouble = text = f"the hub's database {self.where}: {error_line(error)}"
             raise StorageUnavailableError(text) from error
 
     def tables(self, transaction: Transaction) -> set[str]:
@@ -183,7 +184,7 @@ class PostgresEngine(Engine):
                         db.execute("SELECT 1")  # a connection that is dead says nothing by itself
             except Exception as error:  # without this thread the hub would only look now and then
                 if not self._closed.is_set():
-                    _log.warning("the hub's database %s notifies nobody: %s", self.where, _line(error))
+                    _log.warning("the hub's database %s notifies nobody: %s", self.where, error_line(error))
                     self._closed.wait(_RETRY_S)
 
     def _begun(self) -> psycopg.Connection[Any]:
@@ -290,7 +291,3 @@ def _partitions(db: Transaction) -> list[tuple[str, int, int]]:
     )
     bounds = [(name, *(int(part) for part in bound.split("'")[1::2])) for name, bound in found]
     return sorted(bounds, key=lambda each: each[1])
-
-
-def _line(error: Exception) -> str:
-    return redacted(" ".join(str(error).split())) or type(error).__name__

@@ -144,10 +144,10 @@ class HubStorage:
             ) as rows:  # fmt: skip
                 return found(map(_entry, rows), upto, first, limit, max_bytes)
 
-    def read_back(self, query: QueryBack, limit: int, max_bytes: int, last: int) -> ReadBack:
+    def read_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:
         """The same for a reader that looks back: the newest ones before a number."""
         with self.engine.reading() as db:
-            (first,) = db.rows("SELECT first_seq FROM fleet")[0]
+            first, last = db.rows("SELECT first_seq, last_seq FROM fleet")[0]
             before = min(query.before, last + 1)
             since = max(before - SPAN, first)
             condition, values = condition_of(caller=query.caller, call_id=query.call_id, robot=query.robot)
@@ -194,7 +194,6 @@ class HubStorage:
             db.run("DELETE FROM hubs WHERE until < ?", now - 3600 * _US)
             rows = db.rows("SELECT name, version, url FROM hubs WHERE name <> ? AND until >= ?", name, now)
         self.noted_at = clock.monotonic()
-        self.engine.trouble = ""  # it takes what is written
         return [(str(other), str(version), str(at)) for other, version, at in rows]
 
     def leave(self, name: str) -> None:

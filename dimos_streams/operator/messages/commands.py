@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal, get_args
 from pydantic import BeforeValidator, Field
 
 from dimos_streams.common.names import MAX_NAME
-from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.operator.messages.message import MAX_TEXT, Name, OptionalName, Text
 
 
@@ -32,7 +32,7 @@ def _as_id(value: object) -> str | int | None:
 CommandId = Annotated[Annotated[str, Field(max_length=MAX_NAME)] | int | None, BeforeValidator(_as_id)]
 
 
-class _CommandBase(FrozenModel):
+class _CommandBase(JsonModel):
     id: CommandId = None
     """Comes back in the reply."""
     agent: OptionalName = ""
@@ -121,7 +121,7 @@ class SetSkill(_CommandBase):
     enabled: bool
 
 
-class Cancel(FrozenModel):
+class Cancel(JsonModel):
     """Ask a call to end."""
 
     command: Literal["cancel"]

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.operator.known_names import HTTP
 from dimos_streams.operator.messages.message import MAX_TEXT, Name
 
@@ -15,7 +16,7 @@ _MAX_ASSIGNMENTS = 100
 _Assignment = Annotated[str, Field(min_length=1, max_length=MAX_TEXT)]
 
 
-class SettingsOrder(FrozenModel, defer_build=False):
+class SettingsOrder(JsonModel, defer_build=False):
     """Body of ``POST /settings``."""
 
     assignments: Annotated[tuple[_Assignment, ...], Field(min_length=1, max_length=_MAX_ASSIGNMENTS)]

@@ -7,16 +7,17 @@ from typing import Annotated
 from pydantic import Field
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.operator.messages.hold import HoldView, VelocityGateNotHeld
 from dimos_streams.operator.messages.message import OptionalName, Text
 from dimos_streams.tool_stream.event import MAX_UTIME
 
 EVERY_ROBOT = "every robot"
-SeenStops = Annotated[tuple[Annotated[int, Field(ge=0, le=MAX_UTIME, strict=True)], ...], Field(max_length=1000)]
+SeenStops = Annotated[tuple[Annotated[int, Field(ge=0, le=MAX_UTIME)], ...], Field(max_length=1000)]
 """Stops by their ``utime``, of any robots."""
 
 
-class RobotOrder(FrozenModel):
+class RobotOrder(JsonModel):
     """Body of ``POST /robots/stop`` and ``/calls/cancel``; it may be left out."""
 
     robot: OptionalName = ""
@@ -94,21 +95,34 @@ class StopReport(HoldView):
     """Empty for every robot."""
     calls: CancelReport = Field(default_factory=CancelReport)
     """The motions that were under way."""
+    released: tuple[str, ...] = ()
+    """Robots of those that were stopped which a later order has released before this one was confirmed."""
     unsaved: str = ""
     """The reason why a bridge that is started again would not know of the order, empty if it would."""
 
     @property
     def confirmed(self) -> bool:
-        """True if each velocity gate holds, there is one for each robot, no motion goes on, and the order is kept."""
-        return super().confirmed and self.calls.confirmed and not self.unsaved
+        """True if each velocity gate holds, there is one for each robot, no motion goes on, the order is kept, and no
+        release came after it."""
+        return super().confirmed and self.calls.confirmed and not self.released and not self.unsaved
 
     def __str__(self) -> str:
         any_motion = self.calls.ended or self.calls.going_on
         motions = str(self.calls) if any_motion else "no motion was under way"
-        parts = [f"{self.robot or EVERY_ROBOT} is stopped, {super().__str__()}", motions]
+        parts = [self._standing(), motions]
         if self.unsaved:
             parts.append(f"NOT KEPT: a bridge that is started again would not hold: {self.unsaved}")
         return "; ".join(parts)
+
+    def _standing(self) -> str:
+        """Say which robots stand, and which of them may not."""
+        robot = self.robot or EVERY_ROBOT
+        if not self.released:
+            return f"{robot} is stopped, {super().__str__()}"
+        came = f"NOT stopped: a release came after this stop: {_listed(self.released)} may move again"
+        if self.robot in self.released or not (self.held or self.not_held):
+            return came
+        return f"{came}; else {robot} is stopped, {super().__str__()}"
 
 
 class ReleaseReport(FrozenModel):
@@ -121,11 +135,13 @@ class ReleaseReport(FrozenModel):
     """The reason why a bridge that is started again would stop it anew, empty if it would not."""
     still_stopped: tuple[str, ...] = ()
     """Velocity gates that hold all the same: somebody else, as another run on the bus, has stopped the robot too."""
+    stopped_again: tuple[str, ...] = ()
+    """Robots of those that were released which a later order has stopped before this one was answered."""
 
     @property
     def confirmed(self) -> bool:
-        """True if no velocity gate holds for an operator's stop any more."""
-        return not self.still_stopped
+        """True if no velocity gate holds for an operator's stop any more, and no stop came after the release."""
+        return not self.still_stopped and not self.stopped_again
 
     def __str__(self) -> str:
         robot = self.robot or EVERY_ROBOT
@@ -135,4 +151,12 @@ class ReleaseReport(FrozenModel):
         if self.still_stopped:
             gates = ", ".join(self.still_stopped)
             said = f"{robot} is released here, but STILL STOPPED by somebody else, as another run: {gates}"
+        if self.stopped_again:
+            again = _listed(self.stopped_again)
+            said = f"{robot} was released, but a stop came after this release; STOPPED AGAIN: {again}"
         return f"{said}; NOT KEPT: {self.unsaved}" if self.unsaved else said
+
+
+def _listed(robots: tuple[str, ...]) -> str:
+    """Name robots; where every robot is meant, only that."""
+    return EVERY_ROBOT if "" in robots else ", ".join(robots)

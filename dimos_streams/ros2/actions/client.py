@@ -164,6 +164,11 @@ class ActionClient:
                 self._ask_to_cancel(goal)
 
     @property
+    def has_goals(self) -> bool:
+        """True if a goal is being sent, may run, or is being ended."""
+        return self._sending or bool(self._known_goals())
+
+    @property
     def ending(self) -> bool:
         """True if a goal may still run although its end has been asked for."""
         return any(goal.unwanted and not goal.over and (goal.accepted or goal.status) for goal in self._known_goals())

@@ -11,6 +11,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dimos_streams.common.http.bearer import authorization_in, has_token
+from dimos_streams.common.http.own_origin import absolute_form, is_own_origin
 from dimos_streams.common.schemas.http_url import requested_host
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problem_kinds import Kind
@@ -156,7 +157,7 @@ class Guard:
             return problem(problem_kinds.FOREIGN_HOST, f"this server is not {host!r}; {_VALID_HOSTS}")
         is_public = self._is_public(scope)
         origin = headers.get(b"origin")
-        if not (is_public or origin is None or origin in (f"http://{host}", f"https://{host}")):
+        if not (is_public or origin is None or is_own_origin(origin, host)):
             detail = f"pages of {origin!r} may not use this server, which was asked as {host!r}; {_BY_PROXY}"
             return problem(problem_kinds.FOREIGN_ORIGIN, detail)
         if _is_of_another_page(scope, headers):
@@ -184,12 +185,10 @@ class Guard:
 def _bring_to_origin_form(scope: Scope) -> None:
     """Give the scope of a request whose target is a whole address, as clients of proxies send it, the path and the
     host of that address (RFC 9112, 3.2.2). It stays the same object, by which the server knows the request."""
-    target: bytes = scope.get("raw_path", b"")
-    if not target.lower().startswith((b"http://", b"https://")):
+    absolute = absolute_form(scope.get("raw_path", b""))
+    if absolute is None:
         return
-    _, _, rest = target.partition(b"//")
-    host, slash, path = rest.partition(b"/")
-    raw_path = slash + path or b"/"
+    host, raw_path = absolute
     headers = [(b"host", host), *(header for header in scope["headers"] if header[0] != b"host")]
     scope.update(path=unquote(raw_path.decode("latin-1")), raw_path=raw_path, headers=headers)
 

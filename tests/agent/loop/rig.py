@@ -10,7 +10,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
@@ -80,6 +80,8 @@ class FakeBridge:
     calls_: dict[str, FakeCall] = field(default_factory=dict)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     refuse: Callable[[str], bool] = lambda skill: False
+    lose: Callable[[str], Literal["", "unbegun", "begun"]] = lambda skill: ""
+    """Whether calls of a skill are lost, and when."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     async def skills(self) -> list[OfferedSkill]:
@@ -113,7 +115,12 @@ class FakeBridge:
             raise CallRejectedError(f"{skill} is busy")
         call = FakeCall(f"c{next(self._numbers)}", skill, dict(arguments), caller, clock.monotonic(), self)
         self.calls_[call.id] = call
-        call.send("open", skill, arguments=dict(arguments), parent="")
+        lost = self.lose(skill)
+        refused = {"refused": True} if lost == "unbegun" else {}
+        call.send("open", skill, arguments=dict(arguments), parent="", **refused)
+        if lost:
+            self._close(call, Outcome.LOST, "the module hangs")
+            return call.id
         call.task = asyncio.get_running_loop().create_task(self._run(call))
         call.task.add_done_callback(lambda task: self._close(call, Outcome.CANCELLED, call.reason))
         return call.id

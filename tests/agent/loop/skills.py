@@ -30,6 +30,10 @@ class LineWorld:
             "hang": (offered("hang", motion=True), self.hang),
             "deaf": (offered("deaf"), self.deaf),
             "fail": (offered("fail"), self.fail),
+            "note": (offered("note", undo="strike"), self.note),
+            "knot": (offered("knot", undo="untie"), self.drop),
+            "untie": (offered("untie", audience="operator", motion=True), self.deaf),
+            "strike": (offered("strike", audience="operator"), self.strike),
             "move_back": (offered("move_back", audience="operator"), self.move_back),
         }
         self.bridge = FakeBridge(skills)
@@ -54,6 +58,15 @@ class LineWorld:
         await asyncio.sleep(1)
         self.x -= by
         return f"back at {self.x:g}"
+
+    async def note(self, call: FakeCall) -> str:
+        self.log.append(f"note {call.arguments['n']}")
+        return "noted"
+
+    async def strike(self, call: FakeCall) -> str:
+        self.log.append(f"strike {call.arguments['arguments']['n']}")
+        await (asyncio.sleep(1) if call.arguments["arguments"]["n"] else self.released.wait())
+        return "struck"
 
     async def look(self, call: FakeCall) -> str:
         self.looking += 1

@@ -11,8 +11,10 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.control.control import Control, Mode
+from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.agent.loop.rig import FunctionModel, Rig, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
 from tests.helpers import until
@@ -95,10 +97,76 @@ async def test_what_the_operator_says_meanwhile_counts(said: str, mode: Mode) ->
         control = rig.core.control
         assert {"pause": control.pause, "resume": control.resume, "step": control.step_mode}[said]()
         assert rig.core.holding is (said == "pause")
-        hows = [undone.how for undone in await undoing]
-        assert hows == ["undone", "failed" if said == "pause" else "undone"]
-        assert control.mode is mode
-        assert rig.core.holding is (said == "pause")
+        if said == "pause":
+            await asyncio.sleep(300)
+            assert world.log[-1] == "back 2"
+            assert not undoing.done()
+            assert (control.mode, rig.core.holding) == (Mode.PAUSED, True)
+            control.step_mode()
+        assert [undone.how for undone in await undoing] == ["undone", "undone"]
+        assert control.mode is (Mode.STEPPING if said == "pause" else mode)
+        assert not rig.core.holding
+
+
+@pytest.mark.feature("B3", "B5")
+@pytest.mark.virtual_time
+async def test_what_needs_no_motion_waits_for_the_end_of_a_pause_that_comes_meanwhile() -> None:
+    world = LineWorld()
+    async with world.rig(asks(("note", {"n": 1}), ("note", {"n": 2}), ("note", {"n": 3})), says("done")) as rig:
+        await rig.over(await rig.say("go"))
+        rig.core.control.pause()  # the operator knows that, and what is asked for now is not held up by it
+        undoing = asyncio.ensure_future(rig.core.loop.undo(3))
+        await until(lambda: world.log[-1] == "strike 2")
+        rig.core.control.pause("wait")
+        await asyncio.sleep(300)
+        assert world.log[-1] == "strike 2"
+        assert not undoing.done()
+        rig.core.control.resume()
+        assert [undone.how for undone in await undoing] == ["undone"] * 3
+        assert world.log[-3:] == ["strike 3", "strike 2", "strike 1"]
+
+
+@pytest.mark.feature("B3", "B5")
+@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.virtual_time
+async def test_a_pause_before_the_first_call_is_taken_back_is_not_interrupted(command: str) -> None:
+    world = LineWorld()
+    async with world.rig(asks(("move", {"by": 1}), ("move", {"by": 2})), asks(("hang", {}))) as rig:
+        await rig.say("go")
+        await until(lambda: [call.skill for call in rig.core.calls.open] == ["hang"])
+        if command == "undo":
+            await rig.core.loop.abort()
+        offered = world.bridge.skills
+
+        async def slowly() -> list[OfferedSkill]:
+            await asyncio.sleep(1 if rig.core.loop.state is LoopState.UNDOING else 0)
+            return await offered()
+
+        world.bridge.skills = slowly  # type: ignore[method-assign]
+        undoing = asyncio.ensure_future(COMMANDS[command](rig))
+        await until(lambda: rig.core.loop.state is LoopState.UNDOING)
+        rig.core.control.pause("hands off")
+        await asyncio.sleep(100)
+        assert world.log == ["move 1", "move 2"]
+        assert rig.core.holding
+        rig.core.control.resume()
+        await undoing
+        assert world.log == ["move 1", "move 2", "back 2"] + ["back 1"] * (command == "rollback")
+
+
+@pytest.mark.feature("B3", "B5")
+@pytest.mark.virtual_time
+async def test_an_abort_ends_an_undo_that_waits_and_leaves_what_was_not_begun() -> None:
+    world = LineWorld()
+    async with world.rig(asks(("note", {"n": 1}), ("note", {"n": 2})), says("done")) as rig:
+        await rig.over(await rig.say("go"))
+        undoing = asyncio.ensure_future(rig.core.loop.undo(2))
+        await until(lambda: world.log[-1] == "strike 2")
+        rig.core.control.pause()
+        await asyncio.sleep(5)
+        await rig.core.loop.abort()
+        assert [undone.arguments for undone in await undoing] == [{"n": 2}]
+        assert [(undone.arguments, undone.how) for undone in await rig.core.loop.undo(2)] == [({"n": 1}, "undone")]
 
 
 @pytest.mark.feature("B3", "B5")

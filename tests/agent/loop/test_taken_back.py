@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -144,10 +145,11 @@ async def test_an_undo_in_a_pause_is_refused_while_something_else_would_go_on() 
 
 
 @pytest.mark.feature("B5")
+@pytest.mark.parametrize("call", [("slow", {}), ("note", {"n": 0})], ids=["motion", "no motion"])
 @pytest.mark.virtual_time
-async def test_time_stands_still_for_an_undo_that_is_paused() -> None:
+async def test_time_stands_still_for_an_undo_that_is_paused(call: tuple[str, dict[str, Any]]) -> None:
     world = LineWorld()
-    async with world.rig(asks(("slow", {})), says("done")) as rig:
+    async with world.rig(asks(call), says("done")) as rig:
         await rig.over(await rig.say("go"))
         undoing = asyncio.ensure_future(rig.core.loop.undo())
         await asyncio.sleep(1)
@@ -171,4 +173,22 @@ async def test_a_rollback_beside_what_may_still_run_moves_nothing_and_does_not_w
         assert [(undone.skill, undone.how) for undone in report.undone][-1] == ("move", "failed")
         assert report.undone[-1].text == "it needs motion, and the robot is held still"
         assert clock.monotonic() - began < 2 * rig.core.model.limits.abort_bound_s
+        world.released.set()
+
+
+@pytest.mark.feature("B5")
+@pytest.mark.virtual_time
+async def test_a_motion_beside_an_undo_that_was_given_up_fails_at_once_and_the_rest_goes_on() -> None:
+    world = LineWorld()
+    async with world.rig(asks(("note", {"n": 1}), ("move", {"by": 1}), ("knot", {})), says("done")) as rig:
+        await rig.over(await rig.say("go"))
+        async with asyncio.timeout(rig.core.model.limits.undo_timeout_s + 10):
+            undone = await rig.core.loop.undo(3)
+        assert [(each.skill, each.how) for each in undone] == [
+            ("knot", "failed"),
+            ("move", "failed"),
+            ("note", "undone"),
+        ]
+        assert undone[1].text == "it needs motion, and the robot is held still"
+        assert rig.core.control.paused
         world.released.set()

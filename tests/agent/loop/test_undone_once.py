@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import shutil
 from pathlib import Path
+from typing import Literal
 
 import pytest
 
@@ -147,7 +148,10 @@ async def test_what_could_not_be_begun_is_still_there() -> None:
         world.bridge.refuse = lambda skill: False
         undoing = await taking_back(rig, world)
         rig.core.control.pause()
-        assert outcomes(await undoing)[1] == (1, "failed", "it needs motion, and the robot is held still")
+        await asyncio.sleep(100)
+        assert not undoing.done()
+        await rig.core.loop.abort()
+        assert outcomes(await undoing) == [(2, "undone", "done")]
         rig.core.control.resume()
         assert outcomes(await rig.core.loop.undo(2)) == [(1, "undone", "done")]
         assert world.log == ["move 1", "move 2", "back 2", "back 1"]
@@ -176,6 +180,26 @@ async def test_only_what_may_have_begun_is_not_begun_again(error: SkillError, is
         assert (by, how, text.startswith(str(error))) == (2, "failed", True)
         world.bridge.refuse = lambda skill: False
         assert outcomes(await rig.core.loop.undo(1)) == [(2 if is_left else 1, "undone", "done")]
+
+
+@pytest.mark.parametrize(
+    ("when", "text", "next_by"),
+    [
+        ("unbegun", "the module hangs; nothing was begun, so `undo` takes it back still", 2),
+        ("begun", "the module hangs; it is not known how far that came", 1),
+    ],
+)
+async def test_a_lost_call_takes_something_back_later_if_it_was_never_begun(
+    when: Literal["unbegun", "begun"], text: str, next_by: int, tmp_path: Path
+) -> None:
+    world = LineWorld()
+    async with world.with_model(FunctionModel(in_turn(MOVES, says("done"))), tmp_path) as rig:
+        await moved(rig)
+        world.bridge.lose = lambda skill: when
+        assert outcomes(await rig.core.loop.undo(1)) == [(2, "failed", text)]
+        world.bridge.lose = lambda skill: ""
+    async with world.with_model(FunctionModel(in_turn()), tmp_path) as rig:
+        assert outcomes(await rig.core.loop.undo(1)) == [(next_by, "undone", "done")]
 
 
 async def test_that_an_undo_was_aborted_and_what_is_left_outlive_the_agent(tmp_path: Path) -> None:

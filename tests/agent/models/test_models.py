@@ -138,6 +138,9 @@ def text_of(deltas: list[ModelDelta]) -> str:
         ("move back 2 metres", [("move", {"distance_m": -2.0})]),
         ("turn left 90 degrees", [("turn", {"angle_deg": 90.0})]),
         ("turn right", [("turn", {"angle_deg": -90.0})]),
+        ("turn 90", [("turn", {"angle_deg": 90.0})]),
+        ("turn by -45.5°", [("turn", {"angle_deg": -45.5})]),
+        ("turn 30 degrees to the right", [("turn", {"angle_deg": -30.0})]),
         ("turn around", [("turn", {"angle_deg": 180.0})]),
         ("what do you see?", [("observe", {})]),
         (

@@ -138,7 +138,9 @@ def test_a_default_that_does_not_fit_is_none() -> None:
 
 
 def test_texts_that_look_the_same_are_the_same() -> None:
-    for text in ("a b", " a  b ", "a\tb\n", "a\u200b b", "a\u00a0b", "\u202ea b"):
+    for text in ("a b", " a  b ", "a\tb\n", "a\u200b b", "a\u00a0b", "\u202ea b", "\ufe0fa b", "a\u3164b"):
         assert canonical({"t": [{"u": text}]}) == '{"t":[{"u":"a b"}]}'
     assert canonical({"t": "A b"}) != canonical({"t": "a b"})
     assert matches(ApprovalRule(arguments={"a.b": "x  *"}), "any", {"a": {"b": " x y"}}, "")
+    for unseen in ("\u200b", "\ufe0f", "\u034f", "\u17b4", "\u3164", "\u115f", "\uffa0", "\U000e0100"):
+        assert matches(ApprovalRule(arguments={"what": "knife*"}), "any", {"what": f"{unseen}knife"}, "")

@@ -157,12 +157,30 @@ async def test_all_that_is_wrong_is_named_and_nothing_changes() -> None:
         }
         with pytest.raises(SettingsError, match=r"^two.warm_c: it must be at most 100 \(given: 300\)$"):
             await change(world, "one.warm_c=70", "two.warm_c=300")
-        given = ("twoo.warm_c=1", "one=1", "bare", "one.label=a", "one.label=b", "one.label.x=1", "", "=1")
+        given = (
+            "twoo.warm_c=1",
+            "one=1",
+            "bare",
+            "one.label=a",
+            "one.label=b",
+            "one.label.x=1",
+            "",
+            "=1",
+            ".warm_c=1",
+        )
         with pytest.raises(SettingsError) as refused:
             await change(world, *given, "two.warm_c=300")
-        first = {"twoo.warm_c", "one", "bare", "one.label", "assignments.6", "assignments.7"}
+        first = {"twoo.warm_c", "one", "bare", "one.label", "assignments.6", "assignments.7", ".warm_c"}
         assert set(refused.value.problems) == first | {"one.label.x", "two.warm_c"}, "what modules find comes with it"
         assert refused.value.problems["one.label"] == "it is given twice"
+        formless = "this is not of the form module.setting=value (given: {})"
+        assert {name: refused.value.problems[name] for name in ("one", "bare", "assignments.6", "assignments.7")} == {
+            "one": formless.format("'one=…'"),
+            "bare": formless.format("'bare'"),
+            "assignments.6": formless.format("''"),
+            "assignments.7": formless.format("'=…'"),
+        }
+        assert refused.value.problems[".warm_c"] == formless.format("'.warm_c=…'")
         unknown = "no module 'twoo' runs; did you mean 'two'? (modules: bridge, one, two, worker)"
         assert refused.value.problems["twoo.warm_c"] == unknown
         assert (one.config, one.heard, two.config, two.heard) == (

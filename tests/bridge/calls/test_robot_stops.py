@@ -254,6 +254,38 @@ async def test_a_newer_stop_of_another_robot_keeps_no_release_from_being_done() 
         assert [stop.robot for stop in stops.stopped().stops] == ["robot2"]
 
 
+@pytest.mark.parametrize(
+    ("released", "says"),
+    [
+        ("", "NOT stopped: a release came after this stop: every robot may move again; no motion was under way"),
+        (
+            "robot1",
+            "NOT stopped: a release came after this stop: robot1 may move again; else every robot is stopped,"
+            " held by robot2/gate; no motion was under way",
+        ),
+    ],
+)
+async def test_a_stop_that_was_undone_before_it_was_confirmed_says_so(released: str, says: str) -> None:
+    async with yard("robot1", "robot2") as made:
+        stops = made.world.broker.stops
+        began = clock.monotonic()
+        report, _ = await asyncio.gather(stops.stop_robot("", ""), stops.release(released))
+        assert (report.confirmed, str(report)) == (False, says)
+        assert clock.monotonic() - began < 2.0, "nobody waits for gates that need not hold"
+
+
+async def test_a_stop_that_was_given_again_after_a_release_is_as_any_other() -> None:
+    async with yard("robot1") as made:
+        stops = made.world.broker.stops
+        first, release, second = await asyncio.gather(
+            stops.stop_robot("", ""), stops.release("robot1"), stops.stop_robot("robot1", "")
+        )
+        assert first.confirmed
+        assert second.confirmed
+        assert (release.confirmed, release.stopped_again) == (False, ("robot1",))
+        assert str(release) == "robot1 was released, but a stop came after this release; STOPPED AGAIN: robot1"
+
+
 async def test_what_a_bridge_that_is_gone_has_stopped_the_next_one_releases() -> None:
     async with yard("robot1") as made:
         world = made.world

@@ -209,6 +209,13 @@ GARBAGE: list[tuple[str | bytes, str, str]] = [
     ('{"command": "pause", "speed": 1}', "bad-command", "speed: there is nothing of this name (given: 1)"),
     ('{"id": true, "command": "resume"}', "bad-command", "resume.id: it must be a text of at most"),
     ('{"id": 1.5, "command": "resume"}', "bad-command", "resume.id: it must be a text of at most"),
+    (
+        '{"command": "abort", "rollback": "yes"}',
+        "bad-command",
+        "it must be true or false (given: 'yes')",
+    ),
+    ('{"command": "abort", "rollback": 1}', "bad-command", "abort.rollback: it must be true or false (given: 1)"),
+    ('{"command": "undo", "count": true}', "bad-command", "undo.count: it must be a whole number (given: True)"),
     ('{"command": "say", "text": ""}', "bad-command", "text"),
     ('{"command": "say", "text": 1}', "bad-command", "text"),
     ('{"command": "decide", "approval": "x", "decision": "perhaps"}', "bad-command", "decision"),

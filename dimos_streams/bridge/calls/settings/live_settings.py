@@ -21,6 +21,7 @@ from dimos_streams.bridge.calls.settings.unsettled_settings import (
     UnsettledSettings,
 )
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import know_settings, telling_name
 from dimos_streams.errors import CallRejectedError, SettingsError, SkillError, SkillUnavailableError, suggest
 from dimos_streams.live_settings import shown_secret
@@ -31,6 +32,8 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 _CLOSES_WITHIN_S = 5.0
 """Time, in seconds, within which a module must have changed its settings; it does so at once, unless it hangs."""
+_SHOWN = 80
+"""Maximum length of what is no assignment in an error, in characters."""
 _ASKED_LATER = f"it is asked for its old values if it is heard within {SETTLES_WITHIN_S:g} s"
 
 
@@ -148,11 +151,11 @@ class LiveSettings:
         found: dict[str, dict[str, str]] = {}
         for index, assignment in enumerate(assignments):
             address, equals, text = assignment.partition("=")
-            address = address.strip() or f"assignments.{index}"
-            name, dot, path = address.partition(".")
+            address = address.strip()
+            name, _, path = address.partition(".")
             know_settings(text, telling_name(path.split(".")))  # before something is said of it
-            if not (equals and dot and path):
-                problems[address] = "this is not of the form module.setting=value"
+            if not (equals and name and path):
+                problems[address or f"assignments.{index}"] = _no_assignment(address, equals, text)
             elif why := self._why_not(name):
                 problems[address] = why
             elif path in found.setdefault(name, {}):
@@ -197,6 +200,13 @@ class LiveSettings:
         except TimeoutError as error:
             raise _not_heard(call, f"it has not answered within {_CLOSES_WITHIN_S:g} s", only_check) from error
         return _result_of(call, only_check)
+
+
+def _no_assignment(address: str, equals: str, text: str) -> str:
+    """What is said of a text that is no assignment. Its value is left out: which setting it is for, and so whether it
+    is secret, nobody knows."""
+    given = shortened(repr(f"{address}{equals}{'…' if text else ''}"), _SHOWN)
+    return f"this is not of the form module.setting=value (given: {given})"
 
 
 def _old(changes: object) -> dict[str, str]:

@@ -55,11 +55,13 @@ class GateWatch:
         return {state.channel for _, state in self._stopped.gates() if is_hold_channel(state.channel)}
 
     async def confirmed(self, robot: str, began: float) -> HoldView:
-        """Wait until all gates of a robot say that they hold, for ``CONFIRM_S`` at most; return what they say. What
-        they said before ``began`` does not count."""
-        return await self._confirmation.wait(
-            lambda: self.view(robot, began), lambda view: view.confirmed, began + CONFIRM_S
-        )
+        """Wait until all gates of a robot say that they hold, or it is released, for ``CONFIRM_S`` at most; return
+        what they say. What they said before ``began`` does not count."""
+
+        def settled(view: HoldView) -> bool:
+            return view.confirmed or self._covering(robot) is None
+
+        return await self._confirmation.wait(lambda: self.view(robot, began), settled, began + CONFIRM_S)
 
     async def held_by_others(self, robot: str) -> tuple[str, ...]:
         """Return the gates of a robot that was released which hold for a stop all the same: those who have given it

@@ -111,7 +111,10 @@ class RobotStops:
         self._beat.changed()
         view, unsaved = await asyncio.gather(self._gates.confirmed(robot, began), self._keep())
         calls = await self._ended(motions)
-        return StopReport(robot=robot, held=view.held, not_held=view.not_held, calls=calls, unsaved=unsaved)
+        released = self._parts(robot, stopped=False)
+        return StopReport(
+            robot=robot, held=view.held, not_held=view.not_held, calls=calls, released=released, unsaved=unsaved
+        )
 
     async def release(self, robot: str, seen: Collection[int] | None = None) -> ReleaseReport:
         """Let a robot, or every one, move again. Nothing goes on by itself. Return what came of it, after
@@ -128,7 +131,13 @@ class RobotStops:
         self._beat.changed()
         changed = self._state != before or any(STOP_ROBOT in state.holds for state in gates)
         still_stopped, unsaved = await asyncio.gather(self._gates.held_by_others(robot), self._keep())
-        return ReleaseReport(robot=robot, changed=changed, unsaved=unsaved, still_stopped=still_stopped)
+        return ReleaseReport(
+            robot=robot,
+            changed=changed,
+            unsaved=unsaved,
+            still_stopped=still_stopped,
+            stopped_again=self._parts(robot, stopped=True),
+        )
 
     async def cancel_all(self, robot: str, reason: str, *, within_s: float = CANCEL_OVERDUE_S) -> CancelReport:
         """Ask every call to end, or those of one robot's modules, missions among them. This holds no robot: whoever
@@ -231,6 +240,11 @@ class RobotStops:
 
     def _covers(self, module: str) -> Stop | None:
         return self._state.covering(namespace_of(module))
+
+    def _parts(self, robot: str, *, stopped: bool) -> tuple[str, ...]:
+        """A robot and the known ones in it, as far as they are stopped now, or are not."""
+        named = {robot, *(name for name in self.robots() if stop_state.is_in(name, robot))}
+        return tuple(sorted(name for name in named if (self._state.covering(name) is not None) == stopped))
 
     def _is_stopped_motion(self, call: CallState) -> bool:
         return call.cancel is None and self._covers(call.module) is not None and self._moves(call)

@@ -61,8 +61,12 @@ class EventWatch:
 
     async def wait(self, call_id: str, milestone: Milestone) -> ToolEvent:
         """Return the event that answered or closed a call. Raises what ended the watch, if that comes first."""
-        await self.until(lambda: (call_id, milestone) in self._reached)
+        await self.until(lambda: self.has_reached(call_id, milestone))
         return self._reached[call_id, milestone]
+
+    def has_reached(self, call_id: str, milestone: Milestone) -> bool:
+        """Return whether a call is answered or closed, as far as this watch remembers."""
+        return (call_id, milestone) in self._reached
 
     async def until(self, condition: Callable[[], bool]) -> None:
         """Wait until a condition on this watch holds. Raises what ended the watch, if that comes first."""

@@ -13,7 +13,9 @@ from dimos_streams.cli.bridge_client.agents import addressed, begin_at_agent
 from dimos_streams.cli.bridge_client.calls.beginning import begin_in_turn
 from dimos_streams.cli.bridge_client.calls.call_list import call_among
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Milestone, watching
+from dimos_streams.cli.bridge_client.calls.holds import naming_holders
 from dimos_streams.cli.bridge_client.calls.mission_show import MissionShow
+from dimos_streams.cli.bridge_client.calls.paused_agents import AgentPausedError, wait_unless_paused
 from dimos_streams.cli.bridge_client.calls.showing import show_end, show_with, without_needless_gaps
 from dimos_streams.cli.bridge_client.declarations import Declarations
 from dimos_streams.cli.system.async_runner import finish
@@ -54,6 +56,8 @@ class CallOptions:
     """The agent whose skill is called, ``""`` for the only one; None if the skill has a public name."""
     robot: str | None = None
     """The robot of a fleet whose skill is called; None leaves that to the skill's name."""
+    outwaits_pause: bool = True
+    """Whether what is said to an agent that is paused may wait until it is resumed, however long that takes."""
 
     @property
     def waits_s(self) -> float:
@@ -80,7 +84,10 @@ async def follow_new_call(
         one = call_id if only else None
         show = show_with(reporter, call_id, as_json=options.as_json)
         show = show if only else MissionShow(show, call_id, bridge=options.bridge_options)
-        async with watching(gateway, show, after=offset, call_id=one, robot=options.robot) as watch:
+        async with (
+            watching(gateway, show, after=offset, call_id=one, robot=options.robot) as watch,
+            naming_holders(gateway, watch, call_id, options.bridge_options),
+        ):
             try:
                 keyed = options.terms.get("idempotency_key") is not None
                 closed = await _if_closed(gateway, call_id, options.robot) if keyed else None
@@ -92,6 +99,12 @@ async def follow_new_call(
                 if call_id in watch.open:
                     raise SkillError(f"call {call_id} was asked to end but goes on; {GOES_ON}") from None
                 return await watch.wait(call_id, "close")
+            except AgentPausedError as error:
+                await finish(_end(gateway, watch, call_id, "the agent is paused", options.robot))
+                resume = f"`dimos-streams resume{options.bridge_options}`"
+                raise SkillError(
+                    f"{error}, so this is taken back: say it after {resume}, or wait for that with --timeout SECONDS"
+                ) from None
             except asyncio.CancelledError:
                 await finish(_end(gateway, watch, call_id, "the caller left", options.robot))
                 raise
@@ -112,7 +125,10 @@ async def follow_call(gateway: HttpGateway, start: str, options: CallOptions) ->
     goes_on = f"call {view.call_id} goes on: `dimos-streams cancel {view.call_id}` ends it"
     with contextlib.closing(create_reporter(as_json=options.as_json, with_data=True)) as reporter:
         show = without_needless_gaps(show_with(reporter, view.call_id, as_json=options.as_json))
-        async with watching(gateway, show, after=0, call_id=view.call_id, robot=view.robot) as watch:
+        async with (
+            watching(gateway, show, after=0, call_id=view.call_id, robot=view.robot) as watch,
+            naming_holders(gateway, watch, view.call_id, options.bridge_options),
+        ):
             try:
                 return await _reached(watch, view.call_id, options, closed)
             except TimeoutError:
@@ -127,12 +143,15 @@ async def _reached(
     watch: EventWatch, call_id: str, options: CallOptions, closed: CallView | None, waited_s: float = 0.0
 ) -> ToolEvent:
     """Return the event of a call that is waited for; ``closed`` is the call if it has ended already. Raises
-    ``TimeoutError`` when its time is up, of which ``waited_s`` seconds are over."""
+    ``TimeoutError`` when its time is up, of which ``waited_s`` seconds are over, and ``AgentPausedError`` where the
+    call waits behind a pause that the options do not outwait."""
     async with asyncio.timeout(None if options.timeout_s is None else options.timeout_s - waited_s):
         if closed is not None:
             await show_end(watch, closed)
         with _told_if_unanswered(options, call_id):
-            return await watch.wait(call_id, options.until)
+            if options.outwaits_pause:
+                return await watch.wait(call_id, options.until)
+            return await wait_unless_paused(watch, call_id, options.until)
 
 
 async def _if_closed(gateway: HttpGateway, call_id: str, robot: str | None) -> CallView | None:

@@ -61,6 +61,7 @@ def call(
     With `--wait answer` the call goes on after its first answer, which counts as success. Ctrl-C and `--timeout`
     cancel the call, also one that another command has begun with the same `--idempotency-key`; `follow` only watches.
     """
+    from dimos_streams.cli.bridge_client.calls.paused_agents import may_outwait
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
     from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
     from dimos_streams.operator.known_names import CLI
@@ -76,6 +77,7 @@ def call(
         terms={"idempotency_key": idempotency_key, "on_duplicate": on_duplicate, "on_loss": on_loss},
         lease_wait_s=lease_wait,
         robot=robot,
+        outwaits_pause=may_outwait(timeout),
     )
 
     exit_by(
@@ -147,7 +149,7 @@ def follow(
     if (ended := _ended(bridge)) is not None:
         exit_by(run_async(show_call(ended, call_id, robot, as_json=as_json)))
         return
-    chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, robot=robot)
+    chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, robot=robot, bridge_options=str(bridge))
     exit_by(at_bridge(find_bridge(bridge), lambda gateway: follow_call(gateway, call_id, chosen)))
 
 
@@ -160,8 +162,10 @@ def calls(
     bridge: call_options.KeptBridge,
     as_json: options.Json = False,
 ) -> None:
-    """List the calls that the bridge remembers, oldest first; what a skill runs stands below its call. Those by which
-    programs only look at agents are left out. Of a run that has ended they are read from its journal."""
+    """List the calls that the bridge remembers, oldest first; calls that a skill makes are listed below its own.
+
+    Calls by which programs only read the state of agents are left out. Those of a run that has ended come from its
+    journal."""
     from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families
     from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
 

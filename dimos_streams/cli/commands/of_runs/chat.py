@@ -13,8 +13,8 @@ def chat(
     *,
     bridge: BridgeChoice,
 ) -> None:
-    """Talk to the agent and watch its calls. /help lists the commands; Ctrl-D ends. Of several agents, what you say
-    goes to the one whose name it begins with, 'robot1: …', if there is no `--agent`.
+    """Talk to the agent and watch its calls. /help lists the commands; Ctrl-D ends. With several agents, begin a
+    line with the name of one, 'robot1: …', or choose one with `--agent`.
 
     Input may also come through a pipe, a line at a time: each is said when the one before is answered, and the chat
     ends when all that they began is over. Then it exits with 0 only if all of it completed.

@@ -33,8 +33,8 @@ def say(
     bridge: BridgeChoice,
     as_json: options.JsonLines = False,
 ) -> None:
-    """Tell the agent something and show its reply. Of several agents it goes to the one whose name it begins with,
-    'robot1: …', if there is no `--agent`.
+    """Tell the agent something and show its reply. With several agents, begin the text with the name of one,
+    'robot1: …', or choose one with `--agent`.
 
     A stop ("stop", "halt now", "robot, stop!") ends all that the agent does, at once; other input waits. This command
     shows what the input leads to, and `follow` shows any other call.
@@ -42,15 +42,26 @@ def say(
     With `--wait close` it goes on until all that the input began is over, and exits with 0 only if that completed;
     otherwise the last line, and `data.result.reason` of the last event with `--json`, says why. Without it, an end
     that comes before the reply counts in the same way.
+
+    Where the agent is paused this command waits until somebody resumes it, with a terminal or a `--timeout`; without
+    both it takes back what was said, and exits with 1.
     """
     from dimos_streams.cli.bridge_client.agents import agents_named_by
+    from dimos_streams.cli.bridge_client.calls.paused_agents import may_outwait
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
     from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
 
     if not text.strip():
         raise UserError(f"TEXT {text!r} says nothing")
     address = find_bridge(bridge)
-    chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, bridge_options=str(bridge), agent=agent)
+    chosen = CallOptions(
+        until=wait,
+        timeout_s=timeout,
+        as_json=as_json,
+        bridge_options=str(bridge),
+        agent=agent,
+        outwaits_pause=may_outwait(timeout),
+    )
     given = {"text": text, "now": True} if now else {"text": text}
     with agents_named_by("--agent NAME, or begin with 'NAME: '"):
         event = at_bridge(address, lambda gateway: _said(gateway, address, given, chosen))

@@ -5,18 +5,26 @@ from __future__ import annotations
 import os
 import select
 import signal
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dimos_streams.cli.option_groups.bridge_choice import SeldomBridge
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import write, write_json
+from dimos_streams.cli.terminal.output import note, write, write_json
+from dimos_streams.common.readable.listed import listed
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import DimosStreamsError, UserError
 
 if TYPE_CHECKING:
     from dimos_streams.runtime.registry import RunRecord
+
+
+_SLOW_S = 1.0
+"""The time, in seconds, after which a person hears which processes a stop waits for."""
+_SHOWN = 100
+"""Maximum length of the names of these, in characters."""
 
 
 def stop(
@@ -119,7 +127,9 @@ def _stop_here(run: RunRecord, *, as_json: bool) -> None:
     watched = {pid: fd for pid in dict.fromkeys(pids) if (fd := _pidfd(pid)) is not None}
     try:
         _signal(run, watched)
-        left = _wait_for_end(watched)
+        if left := _wait_for_end(watched, _SLOW_S):
+            note(f"waiting for {_names(run, left)} of {run.run_id} to end, {STOP_BOUND_S:g} s at most")
+            left = _wait_for_end({pid: watched[pid] for pid in left}, STOP_BOUND_S - _SLOW_S)
     finally:
         for fd in watched.values():
             os.close(fd)
@@ -151,13 +161,18 @@ def _signal(run: RunRecord, watched: dict[int, int]) -> None:
         raise UserError(f"run {run.run_id} (pid {run.pid}) belongs to somebody else") from error
 
 
-def _wait_for_end(watched: dict[int, int]) -> list[int]:
+def _names(run: RunRecord, pids: Collection[int]) -> str:
+    """Return the processes of a run that have these ids as people know them."""
+    labels = [str(process.get("label")) for process in run.processes if process.get("pid") in pids]
+    return shortened(listed(labels or ["the main process"]), _SHOWN)
+
+
+def _wait_for_end(watched: dict[int, int], bound_s: float) -> list[int]:
     """Wait until the processes have ended, within a bound; return those that have not."""
     from dimos_streams import clock
-    from dimos_streams.runtime.registry import STOP_BOUND_S
 
     left = dict(watched)
-    deadline = clock.monotonic() + STOP_BOUND_S
+    deadline = clock.monotonic() + bound_s
     while left and (remaining := deadline - clock.monotonic()) > 0:
         ended, _, _ = select.select(left.values(), (), (), remaining)
         left = {pid: fd for pid, fd in left.items() if fd not in ended}

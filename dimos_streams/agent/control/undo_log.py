@@ -1,0 +1,102 @@
+"""The calls of the agent that may be taken back, as its events say."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections import deque
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
+from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.tool_stream.event import ToolEvent
+
+UNKNOWN = "it is not known how far that came"
+_CAPACITY = 200
+
+
+@dataclasses.dataclass(slots=True, kw_only=True)
+class UndoEntry:
+    """A call that was begun, with what is needed to take it back."""
+
+    call_id: str
+    skill: str
+    arguments: Mapping[str, Any]
+    undo: str = ""
+    """The skill that takes it back; empty if there is none."""
+    reversible: bool = True
+    missions: tuple[str, ...] = ()
+    result: Any = None
+    begun: bool = False
+    """True if taking it back was begun."""
+    unclear: bool = False
+    """True if that was begun in a process that died, so that nobody knows how far it came."""
+
+    @property
+    def doubt(self) -> str:
+        """The reason why it is not known how far taking it back has come, so that it is not begun again; or empty."""
+        if not self.begun:
+            return ""
+        how = "the agent was restarted while it was taken back" if self.unclear else "taking it back was aborted"
+        return f"{how}; {UNKNOWN}"
+
+
+class UndoLog:
+    """The newest ``_CAPACITY`` calls that have changed the world; made of the agent's events, so it outlives the
+    agent."""
+
+    def __init__(self) -> None:
+        self._entries: deque[UndoEntry] = deque(maxlen=_CAPACITY)
+
+    @property
+    def entries(self) -> tuple[UndoEntry, ...]:
+        """The calls, oldest first."""
+        return tuple(self._entries)
+
+    def apply(self, event: AgentEvent) -> None:
+        """Take in what an event says of calls."""
+        data = event.data
+        if event.kind == EventKind.CALL_OPEN and not data.get("senses"):
+            self._entries.append(
+                UndoEntry(
+                    call_id=data["call_id"],
+                    skill=data["skill"],
+                    arguments=data["arguments"],
+                    undo=data.get("undo", ""),
+                    reversible=data.get("reversible", True),
+                    missions=event.missions,
+                )
+            )
+        elif event.kind == EventKind.UNDO and data.get("phase") == "end" and not data.get("left"):
+            self._remove(data["call_id"])
+        elif event.kind == EventKind.UNDO:
+            for entry in self._entries:
+                if entry.call_id == data["call_id"]:
+                    entry.begun = data.get("phase") == "start"
+        elif event.kind in (EventKind.UPDATE, EventKind.RESULT):
+            self._note_result(tool_event_of(event))
+
+    def restarted(self) -> None:
+        """Note that all so far was done by a process that died."""
+        for entry in self._entries:
+            entry.unclear = entry.begun
+
+    def newest(self, count: int | None, missions: Iterable[str] | None = None) -> list[UndoEntry]:
+        """The newest ``count`` calls, or all if it is None, newest first; with ``missions``, only calls of these."""
+        wanted = None if missions is None else set(missions)
+        found = [entry for entry in reversed(self._entries) if wanted is None or wanted & set(entry.missions)]
+        return found[:count]
+
+    def _note_result(self, event: ToolEvent | None) -> None:
+        if event is None or event.type != "close":
+            return
+        for entry in reversed(self._entries):
+            if entry.call_id == event.call_id:
+                entry.result = event.data.get("result")
+                return
+
+    def _remove(self, call_id: str) -> None:
+        for entry in self._entries:
+            if entry.call_id == call_id:
+                self._entries.remove(entry)
+                return

@@ -1,0 +1,40 @@
+"""Keeps others from moving a robot beside an operator's undo, for which a paused agent lets go of it.
+
+Velocities say nothing of the call that they come from, so that a velocity gate can't let those of one call pass only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.common.names import is_near
+from dimos_streams.errors import CallRejectedError
+from dimos_streams.skill import SkillInfo
+
+_UNDO = "undo"
+_ABORT = "abort"
+_ROLLBACK = "rollback"
+
+
+def check_undos(
+    call: CallState, module: str, skill: SkillInfo, open_calls: Iterable[CallState], is_agent: Callable[[str], bool]
+) -> None:
+    """Raise ``CallRejectedError`` for a call that may move a robot while an agent takes calls back there, unless the
+    agent itself is behind it. ``module`` is the one that would run it."""
+    if not skill.may_move:
+        return
+    for undo in open_calls:
+        agent = undo.module
+        if call.caller != agent and takes_back(undo) and is_agent(agent) and is_near(agent, module):
+            raise CallRejectedError(
+                f"{call.skill!r} may move the robot, and agent {agent!r} takes calls back (call {undo.call_id!r}):"
+                " nobody else begins a motion until that is over",
+                holder=undo.call_id,
+            )
+
+
+def takes_back(call: CallState) -> bool:
+    """Return whether a call of an agent's skill is an order to take calls back."""
+    name = call.skill.rpartition("/")[2]
+    return name == _UNDO or (name == _ABORT and bool(call.arguments.get(_ROLLBACK)))

@@ -1,0 +1,97 @@
+"""Calls that have begun and of which no event has come yet, at whichever hub they are asked for."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dimos_streams.fleet.commands import Answer
+from dimos_streams.hub.storage.calls import CallTable
+from dimos_streams.hub.storage.storage import HubStorage
+from dimos_streams.tool_stream.gateway import CallView
+from tests.hub.serving import Robot, added, served_hub
+from tests.hub.stored import command, opened
+from tests.hub.test_commands import answering
+from tests.hub.test_mcp import use
+from tests.hub.test_shipping import problem
+
+
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+def test_a_call_begun_at_one_hub_is_asked_for_and_cancelled_at_another(postgres_url: str) -> None:
+    robot = Robot("r1", added(postgres_url, "r1")["r1"])
+    with served_hub(postgres_url) as left, served_hub(postgres_url) as right, answering(left, robot) as (answers,):
+        answers.replies["/calls"] = (201, {"call_id": "c9"})
+        answers.replies["/calls/c9"] = (200, {"call_id": "c9", "state": "open"})
+        assert left.post("/calls", {"skill": "move", "robot": "r1"}).status_code == 201
+        assert right.get("/calls/c9").json() == {"call_id": "c9", "state": "open", "robot": "r1"}
+        assert right.post("/calls/c9/cancel").status_code == 200
+        assert answers.taken[-1]["path"] == "/calls/c9/cancel"
+    answers.join()
+
+
+@pytest.mark.slow
+@pytest.mark.feature("H2")
+def test_a_call_begun_at_its_robots_bridge_is_one_of_the_fleet_at_once(tmp_path: Path) -> None:
+    """The hub does not note whose it is, as it does for one that was begun at ``/calls``."""
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1", "r2")["r1"])
+    with served_hub(database) as hub:
+        robot.report(hub, "move")
+        with answering(hub, robot) as (answers,):
+            answers.replies["/calls"] = (201, {"call_id": "c9"})
+            view = CallView(
+                call_id="c9", skill="move", module="m", caller="me", parent="", arguments={}, state="open"
+            ).model_dump()
+            answers.replies["/calls/c9"] = (200, view)
+            assert hub.post("/robots/r1/calls", {"skill": "move"}).status_code == 201
+            assert hub.get("/calls/c9").json()["robot"] == "r1"
+            assert not use(hub, "get_call", call_id="c9")["isError"]
+            assert hub.post("/calls/c9/cancel").status_code == 200
+            assert answers.taken[-1]["path"] == "/calls/c9/cancel"
+            problem(hub.get("/calls/c9?robot=r2"), 404, "unknown-call")
+            unknown = problem(hub.get("/calls/c8"), 404, "unknown-call")
+            assert "no event of one has come, and none was begun through a hub of this fleet" in unknown["detail"]
+            answers.replies["/calls/c9"] = (101, None)
+            silent = problem(hub.get("/calls/c9"), 404, "unknown-call")["detail"]
+            assert silent.startswith("call 'c9' was begun at robot 'r1', and no event of it has come; ask again: ")
+    answers.join()
+
+
+@pytest.mark.feature("H2")
+def test_a_call_is_found_by_the_answer_that_named_it(database_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(database_url) as storage:
+        assert storage.calls.begun_at("c_1") == []
+        given: list[tuple[str, str, dict[str, Any]]] = [
+            ("r1", "/calls?wait=answer", {"call_id": "c_1", "text": "on it"}),
+            ("r2", "/calls", {"call_id": "c2", "text": "it says", "result": {"call_id": "c_1"}}),
+            ("r3", "/calls/c_1/cancel", {"call_id": "c_1"}),
+            ("r4", "/calls", {"call_id": "cx1"}),
+            ("r5", "/calls", {"call_id": "c_1"}),
+            ("r5", "/calls", {"call_id": "c_1"}),
+        ]
+        for number, (robot, path, body) in enumerate(given):
+            _answered(storage, robot, f"k{number}", path, body)
+        assert storage.calls.begun_at("c_1") == ["r5", "r1"]
+        monkeypatch.setattr("dimos_streams.hub.storage.calls._LATELY", 2)
+        assert storage.calls.begun_at("c_1") == ["r5"]
+
+
+@pytest.mark.feature("H2")
+def test_an_id_that_can_be_no_calls_is_looked_for_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def look(*_: Any) -> Any:
+        raise AssertionError("it is looked for")
+
+    for of in ("find", "begun_at"):
+        monkeypatch.setattr(CallTable, of, look)
+    with served_hub(f"sqlite:///{tmp_path}/hub.sqlite") as hub:
+        problem(hub.get("/calls/%25"), 404, "unknown-call")
+        problem(hub.post("/calls/%25/cancel"), 404, "unknown-call")
+
+
+def _answered(storage: HubStorage, robot: str, key: str, path: str, body: dict[str, Any]) -> None:
+    id = storage.commands.give(command(key, robot=robot, path=path))
+    assert isinstance(id, int)
+    storage.commands.answer(robot, Answer(protocol=1, id=id, outcome="answered", status=201, body=body))
