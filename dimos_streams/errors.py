@@ -7,6 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 _MAX_SUGGESTED = 3
+_ALIKE = 0.66
+"""How much of two names must be the same for one to be suggested in the place of the other."""
+_ALIKE_FROM_THE_BEGINNING = 0.6
+"""The same of two that begin alike: few mistype the first letters."""
 _MAX_LISTED = 12
 """The largest number of names that are listed though one is near."""
 
@@ -229,11 +233,38 @@ def suggest(word: str, choices: Iterable[str], *, before: str = "") -> str:
     names = list(dict.fromkeys(choices))
     behind = tuple(f"{mark}{word.lstrip('/')}" for mark in "_/.") if word else ()
     near = [name for name in names if name.endswith(behind)] or _most_similar(word, names)
-    shown = " or ".join(repr(f"{before}{name}") for name in near[:_MAX_SUGGESTED])
-    return f"; did you mean {shown}?" if near else ""
+    return did_you_mean([f"{before}{name}" for name in near])
 
 
-def _most_similar(word: str, names: Sequence[str]) -> list[str]:
-    close = difflib.get_close_matches(word, names, n=_MAX_SUGGESTED, cutoff=0.6)
-    ratios = {name: difflib.SequenceMatcher(None, name, word).ratio() for name in close}
-    return sorted(name for name in close if ratios[name] == ratios[close[0]])
+def did_you_mean(names: Sequence[str]) -> str:
+    """``"; did you mean 'x' or 'y'?"`` for the first of names that may be meant, or an empty string for none."""
+    shown = " or ".join(map(repr, names[:_MAX_SUGGESTED]))
+    return f"; did you mean {shown}?" if names else ""
+
+
+def _most_similar(word: str, names: Iterable[str]) -> list[str]:
+    likeness = {name: ratio for name in names if (ratio := _likeness(word, name))}
+    best = max(likeness.values(), default=0.0)
+    return sorted(name for name, ratio in likeness.items() if ratio == best)
+
+
+def _likeness(word: str, name: str) -> float:
+    """How much of a word and a name is the same, from 0 to 1; 0 if one can't be meant by the other. A folder and an
+    ending that both have, as two files of one kind do, make them no more alike."""
+    word, name = _without_common_parts(word, name)
+    enough = _ALIKE_FROM_THE_BEGINNING if word[:2] == name[:2] else _ALIKE
+    matcher = difflib.SequenceMatcher(None, name, word)
+    bounds = (matcher.real_quick_ratio, matcher.quick_ratio)  # which take less time than the ratio
+    if any(bound() < enough for bound in bounds):
+        return 0.0
+    ratio = matcher.ratio()
+    return ratio if ratio >= enough else 0.0
+
+
+def _without_common_parts(one: str, other: str) -> tuple[str, str]:
+    """Two names without the folder that both are in, and without the ending behind a dot that both have."""
+    (folder, slash, last), (other_folder, _, other_last) = one.rpartition("/"), other.rpartition("/")
+    if slash and folder == other_folder:
+        one, other = last, other_last
+    (stem, dot, ending), (other_stem, _, other_ending) = one.rpartition("."), other.rpartition(".")
+    return (stem, other_stem) if dot and ending == other_ending else (one, other)

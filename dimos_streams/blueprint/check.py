@@ -7,17 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from dimos_streams.blueprint.checks.delivery_check import idle_deliveries, late_deliveries
 from dimos_streams.blueprint.checks.message_check import message_problems
+from dimos_streams.blueprint.checks.misspelling_check import misspelt_topics
 from dimos_streams.blueprint.checks.name_check import long_names
 from dimos_streams.blueprint.checks.robot_check import contradictions
 from dimos_streams.blueprint.checks.skill_check import (
     colliding_skills,
     misdescribed_parameters,
+    misspelt_resources,
     skill_warnings,
     undescribed_skills,
 )
 from dimos_streams.blueprint.checks.sole_check import doubled_modules
 from dimos_streams.blueprint.checks.wiring_check import (
     channel_problems,
+    external_problems,
     publisher_problems,
     type_problems,
     unfed_inputs,
@@ -34,12 +37,10 @@ from dimos_streams.blueprint.classes import (
 from dimos_streams.blueprint.draft import Draft
 from dimos_streams.blueprint.machines import machine_problems
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
-from dimos_streams.blueprint.names import absolute
 from dimos_streams.blueprint.wiring import ports_of
 from dimos_streams.common.schemas.declaration_faults import DeclarationFaults
 from dimos_streams.documents.problem import BlueprintError, Problem, errors_among, problems_of
-from dimos_streams.errors import MessageError, UserError, suggest
-from dimos_streams.messages.codec import channel_name, split_channel, type_named
+from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import Module
 from dimos_streams.skill import check_undos
 from dimos_streams.tool_stream.liveness.skill_fragments import described
@@ -70,7 +71,7 @@ def check_draft(draft: Draft) -> list[Problem]:
             problems += problems_of(error, spec.where())
             continue
         problems += _module_problems(spec, classes[name])
-    problems += _external_problems(blueprint)
+    problems += external_problems(blueprint)
     problems += machine_problems(blueprint)
     problems += long_names(blueprint)
     known = blueprint.model_copy(update={"modules": {name: blueprint.modules[name] for name in classes}})
@@ -108,6 +109,8 @@ def _joint_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]], *
     else:
         yield from unfed.values()
         yield from idle_deliveries(blueprint, placed)
+        yield from misspelt_topics(blueprint, placed, unfed.keys())
+        yield from misspelt_resources(blueprint, classes)
         yield from skill_warnings(blueprint, classes)
 
 
@@ -162,17 +165,3 @@ def _remap_problems(spec: ModuleSpec, cls: type[Module]) -> Iterator[Problem]:
         elif target is None and streams[name].direction == "out":
             text = f"module {spec.name!r} publishes on {name!r}: only inputs can be left unwired"
             yield Problem(text, spec.where("remap", name))
-
-
-def _external_problems(blueprint: Blueprint) -> Iterator[Problem]:
-    for channel in blueprint.external:
-        topic, type_name = split_channel(channel)
-        try:
-            channel_name(absolute(topic), type_named(type_name))
-        except MessageError as error:
-            text = f"external {channel!r} must be of the form '/topic#package.Type': {error.why}"
-        except UserError as error:
-            text = f"external {channel!r}: {error}"
-        else:
-            continue
-        yield Problem(text, blueprint.sources.get(channel, ""))

@@ -17,8 +17,16 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, get_args
 
-from pydantic_core import to_jsonable_python
-
+from dimos_streams.blueprint.checks.argument_check import (
+    check_class,
+    check_included,
+    check_parts,
+    check_replacements,
+    check_settings,
+    check_texts,
+    plain,
+    with_checked_arguments,
+)
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart, merge
 from dimos_streams.blueprint.names import checked_machine, checked_name
@@ -28,6 +36,7 @@ from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import Module
 
 
+@with_checked_arguments
 def blueprint(
     name: str,
     *parts: ModuleSpec | Blueprint,
@@ -38,9 +47,12 @@ def blueprint(
 ) -> Blueprint:
     """Put modules and whole blueprints together; ``machines`` has names of modules by the machine on which they run.
 
-    Raises ``UserError`` if two modules have the same name, for a ``delivery`` other than ``"reliable"`` and
-    ``"latest"``, and for a machine's module that there is not.
+    Raises ``UserError`` for what is no part, if two modules have the same name, for a ``delivery`` other than
+    ``"reliable"`` and ``"latest"``, and for a machine's module that there is not.
     """
+    check_parts(name, parts)
+    for machine, names in (machines or {}).items():
+        check_texts("blueprint(…)", f"machines[{machine!r}]", names)
     chosen = dict(delivery or {})
     for topic, choice in chosen.items():
         if choice not in get_args(Delivery):
@@ -52,6 +64,7 @@ def blueprint(
     return whole.on_machines(machines, source=_caller()) if machines else whole
 
 
+@with_checked_arguments
 def module(
     cls: type[Module] | str,
     *,
@@ -72,11 +85,12 @@ def module(
     if restart not in get_args(Restart):
         choices = get_args(Restart)
         raise UserError(f"restart can't be {restart!r}: use one of {', '.join(choices)}{suggest(restart, choices)}")
-    reference = cls if isinstance(cls, str) else _reference(cls)
+    reference = _reference(cls)
+    check_settings(cls, settings, ("name", "process", "restart", "machine", "remap", "config"))
     return ModuleSpec(
         name=checked_name(name or _snake_case(reference.rpartition(":")[2])),
         type=reference,
-        config=to_jsonable_python({**(config or {}), **settings}),
+        config=plain({**(config or {}), **settings}),
         remap=dict(remap or {}),
         process=process and checked_name(process),
         restart=restart,
@@ -85,6 +99,7 @@ def module(
     )
 
 
+@with_checked_arguments
 def include(
     other: Blueprint | str,
     *,
@@ -103,18 +118,23 @@ def include(
     keys like ``"follow.cmd_vel"``, ``set`` like ``"follow.distance_m"`` or ``"patrol.waypoints.0"``. All have the
     names that modules have inside ``other``. Raises ``UserError``.
     """
+    check_included(other)
+    check_replacements(replace or {})
     found = resolve(other) if isinstance(other, str) else other
     where = _caller()
     found = found.without(*without)
     for name, spec in (replace or {}).items():
         found = found.replaced(name, spec)
-    classes = {name: cls if isinstance(cls, str) else _reference(cls) for name, cls in (types or {}).items()}
+    classes = {name: _reference(cls) for name, cls in (types or {}).items()}
     found = found.retyped(classes, source=where).in_processes(processes or {}, source=where)
-    changed = found.remap(remap or {}, source=where).configured(to_jsonable_python(set or {}), source=where)
+    changed = found.remap(remap or {}, source=where).configured(plain(set or {}), source=where)
     return changed.namespaced(namespace) if namespace else changed
 
 
-def _reference(cls: type[Module]) -> str:
+def _reference(cls: type[Module] | str) -> str:
+    check_class(cls)
+    if isinstance(cls, str):
+        return cls
     if "<locals>" in cls.__qualname__:
         raise UserError(f"{cls.__qualname__} can't be imported by another process: define it outside of functions")
     return f"{cls.__module__}:{cls.__qualname__}"
@@ -125,6 +145,8 @@ def _snake_case(name: str) -> str:
 
 
 def _caller() -> str:
-    """``"file:line"`` of the code that called the function that calls this one."""
-    frame = sys._getframe(2)
+    """``"file:line"`` of the code that called one of these functions."""
+    frame = sys._getframe()
+    while frame.f_back is not None and frame.f_globals["__name__"] in (__name__, with_checked_arguments.__module__):
+        frame = frame.f_back
     return f"{display_path(Path(frame.f_code.co_filename))}:{frame.f_lineno}"

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from dimos_streams.blueprint.draft import Draft
+from dimos_streams.blueprint.files.python_code import references_in
 from dimos_streams.blueprint.files.reading import draft_of
-from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 from dimos_streams.common.importing import import_attribute, kind_of
 from dimos_streams.common.process.disk import real_path
-from dimos_streams.common.process.nearby import command_with
 from dimos_streams.documents.document import display_path, read_document, refuse_broken_link
 from dimos_streams.errors import UserError
 from dimos_streams.module import Module
@@ -77,7 +77,9 @@ class _Loader:
     def draft(self, reference: str, folder: Path) -> Draft:
         """The draft of the blueprint that a reference in a file of ``folder`` means. Raises ``UserError``."""
         if reference.endswith(".py"):
-            raise UserError(f"{reference!r} is Python code, whose blueprints are given as {_in_code(reference)}")
+            raise UserError(
+                f"{reference!r} is Python code, whose blueprints are given as {references_in(Path(reference))}"
+            )
         if is_path(reference):
             return self.load(folder / Path(reference).expanduser())
         target = reference if ":" in reference else find_stock(reference, folder).target
@@ -87,6 +89,8 @@ class _Loader:
         if isinstance(found, type) and issubclass(found, Module):
             holds = f"modules: {{{found.__name__.lower()}: {{type: {target!r}}}}}"
             raise UserError(f"{target!r} is a Module class and no blueprint, which would hold it: `{holds}`")
+        if isinstance(found, ModuleSpec):
+            raise UserError(f'{target!r} is one module and no blueprint, which would hold it: blueprint("NAME", …)')
         if not isinstance(found, Blueprint):
             raise UserError(f"{target!r} is neither a Blueprint nor the Path of a file but {kind_of(found)}")
         return Draft(found)
@@ -111,13 +115,3 @@ class _Loader:
         if isinstance(found, UserError):
             raise found
         return found
-
-
-def _in_code(file: str) -> str:
-    """How the blueprints of a file with Python code are given."""
-    path = Path(display_path(Path(file)))
-    if all(map(str.isidentifier, path.with_suffix("").parts)):
-        return f"'{'.'.join(path.with_suffix('').parts)}:ATTRIBUTE'"
-    if not path.stem.isidentifier():
-        return "'package.module:ATTRIBUTE'"
-    return f"'{path.stem}:ATTRIBUTE', behind `{command_with(str(path.parent))}`"

@@ -11,6 +11,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from dimos_streams.blueprint.files.python_code import references_in
 from dimos_streams.common.process.nearby import folders_in
 from dimos_streams.errors import UserError, suggest
 
@@ -47,14 +48,14 @@ def find_stock(name: str, folder: Path | None = None) -> StockBlueprint:
 
 def _there(folder: Path | None, name: str) -> str:
     """What is there under a name in a folder and those in it: a package that registers it where it is installed, or a
-    file."""
+    file, of Python code only one in the folder itself."""
     if folder is None:
         return ""
     folders = [folder, *(folder / inner for inner in folders_in(folder))]
     files = (file for each in folders for file in sorted(each.glob("*.y*ml")) if file.stem == name)
-    return _not_installed(folders, name) or next(
-        (f"; did you mean {str(file.relative_to(folder))!r}?" for file in files), ""
-    )
+    found = [repr(str(file.relative_to(folder))) for file in files]
+    found += [references_in(file) for file in [folder / f"{name}.py"] if file.is_file()]
+    return _not_installed(folders, name) or next((f"; did you mean {each}?" for each in found), "")
 
 
 def _not_installed(folders: Iterable[Path], name: str) -> str:

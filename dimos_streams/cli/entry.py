@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from typing import Any, cast
 
 import typer
@@ -22,6 +23,9 @@ _ClickException = typer.BadParameter.__mro__[2]  # newer typers have a click of 
 _REASON = "--reason"
 _EXTRA = "Got unexpected extra argument"
 PROGRAM = "dimos-streams"
+_BLUEPRINT = "BLUEPRINT"
+_ARGUMENT = "NAME=VALUE"
+"""What options take of which each is an argument of a skill's call."""
 
 
 def run_command(arguments: list[str]) -> int:
@@ -113,16 +117,23 @@ def _unfit_value(cause: BaseException | None) -> str | None:
 
 def _forgotten_option(text: str, context: Any) -> str:
     """Return a hint at the quotation marks that a text lacks, or at the option of a command that takes what stands
-    there without one, ``x=1`` for ``--arg x=1``, or a reason."""
+    there without one, ``x=1`` for ``--arg x=1``, or a reason; or that there is one blueprint."""
     if context is None or not text.startswith(_EXTRA):
         return ""
-    options = [each for each in context.command.params if each.opts[0].startswith("-")]
-    takes_values = (each.opts[0] for each in options if str(each.metavar).endswith("=VALUE"))
-    if "=" in text and (option := next(takes_values, None)) is not None:
+    takes = context.command.params
+    options = {str(each.metavar): each.opts[0] for each in takes if each.opts[0].startswith("-")}
+    option = next((name for metavar, name in options.items() if metavar.endswith("=VALUE")), None)
+    if "=" in text and option is not None:
         return f"; put {option} before it"
-    if any(each.metavar == "TEXT" for each in context.command.params):
+    if any(each.metavar == "TEXT" and context.params.get(each.name) for each in takes):
         return "; put the whole text in quotes"
-    return f"; a reason stands behind {_REASON}" if any(_REASON in each.opts for each in options) else ""
+    if _ARGUMENT in options:
+        skill = context.params.get("skill")
+        listed = f": `{PROGRAM} skills {shlex.quote(skill)}` lists them" if skill else ""
+        return f"; arguments are given as {options[_ARGUMENT]} {_ARGUMENT}{listed}"
+    if any(_REASON in each.opts for each in takes):
+        return f"; a reason stands behind {_REASON}"
+    return "; give one blueprint" if any(str(each.metavar).strip("[]") == _BLUEPRINT for each in takes) else ""
 
 
 def _say(text: str) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 from dimos_streams.common.process.nearby import where_it_lies
 from dimos_streams.common.process.own_code import raised_at, show_if_debugging
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.common.schemas.declaration_error import DeclarationError
 from dimos_streams.errors import UserError, suggest
 
 LIBRARY, SKILLS = "dimos_streams", "dimos_streams.skills"
@@ -65,12 +66,22 @@ def import_attribute(reference: str, beside: str = "") -> Any:
     module_name, _, attribute = reference.partition(":")
     found: Any = import_module(module_name, beside)
     for part in attribute.split("."):
-        if not hasattr(found, part):
+        if not _has(found, part, reference):
             names = [name for name in dir(found) if not name.startswith("_")]
             near = suggest(part, names) or _elsewhere(module_name, beside)
             raise UserError(f"{module_name!r} has no {attribute!r}{near}")
         found = getattr(found, part)
     return found
+
+
+def _has(owner: object, name: str, reference: str) -> bool:
+    """Return whether there is an attribute. Raises ``UserError`` where somebody's ``__getattr__`` fails to say so."""
+    try:
+        return hasattr(owner, name)
+    except Exception as error:
+        show_if_debugging(error)
+        why = f"{type(error).__name__}: {_in_a_line(error)}"
+        raise UserError(f"{reference!r} can't be looked up: {name!r} raises {why}{raised_at(error)}") from error
 
 
 def find_named_first_in(folder: str) -> None:
@@ -95,6 +106,9 @@ def import_module(name: str, beside: str = "") -> ModuleType:
         raise _unfit(name, _not_generated(missing) or _not_there(missing, beside), error) from error
     except ImportError as error:
         raise _unfit(name, _not_generated(error.name or "") or _no_such_name(error), error) from error
+    except (UserError, DeclarationError) as error:  # what we say of a blueprint or skill in it is told whole
+        kind = "TypeError: " if isinstance(error, DeclarationError) else ""
+        raise _unfit(name, kind + " ".join(str(error).split()), error) from error
     except (Exception, SystemExit) as error:  # somebody's module may raise anything when it is imported
         raise _unfit(name, f"{type(error).__name__}: {_in_a_line(error)}", error) from error
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from pydantic import BaseModel, ValidationError
@@ -34,8 +34,9 @@ def validated(
 
 
 def usable(document: Document, model: type[M], called: Naming, at: Path = ()) -> tuple[M, dict[str, list[Problem]]]:
-    """The document as a model, or what is ``at`` a path of it, without the keys that are wrong, and what is wrong
-    with these. Raises ``BlueprintError`` for what has no keys, and where one that is wrong can't be left out."""
+    """The document as a model, or what is ``at`` a path of it, without what is wrong: a key, or an entry of one that
+    holds several. And what is wrong, by the key. Raises ``BlueprintError`` for what has no keys, and where what is
+    wrong can't be left out."""
     data = _part(document, at)
     if not isinstance(data, dict):
         return validated(document, model, called, at), {}
@@ -46,10 +47,27 @@ def usable(document: Document, model: type[M], called: Naming, at: Path = ()) ->
         for detail in error.errors():
             by_key.setdefault(str(detail["loc"][0]), []).append(placed(detail, data))
         faults = {key: list(_problems(document, model, called, details, at)) for key, details in by_key.items()}
+        bad = {tuple(detail["loc"][:2]) for details in by_key.values() for detail in details}
     try:
-        return model.model_validate({key: value for key, value in data.items() if key not in faults}), faults
+        return model.model_validate(_left(data, bad)), faults
     except ValidationError as error:
         raise BlueprintError([problem for found in faults.values() for problem in found]) from error
+
+
+def _left(data: dict[str, Any], bad: Collection[Path]) -> dict[str, Any]:
+    """What is left of a mapping without its keys, and without entries of these, that are bad."""
+    left: dict[str, Any] = {}
+    for key, value in data.items():
+        if (key,) in bad:
+            continue
+        if isinstance(value, list):
+            value = [entry for index, entry in enumerate(value) if (key, index) not in bad]
+        elif isinstance(value, dict):
+            value = {name: entry for name, entry in value.items() if (key, name) not in bad}
+        elif any(path[0] == key for path in bad):
+            continue
+        left[key] = value
+    return left
 
 
 def _part(document: Document, at: Sequence[str | int]) -> Any:

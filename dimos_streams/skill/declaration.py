@@ -8,6 +8,7 @@ from typing import Any, TypeVar, overload
 from pydantic import ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
+from dimos_streams.common.schemas.declaration_error import DeclarationError
 from dimos_streams.skill.policy import ODOM, Approval, Audience, DuplicateScope, OnDuplicate, OnLoss, SkillPolicy
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -51,8 +52,8 @@ def skill(
         try:
             stated = SkillPolicy(resources=_several("resources", resources), tags=_several("tags", tags), **policy)
         except ValidationError as error:
-            wrong = in_a_line(problems_with_values(error, "the policy", lambda path: SkillPolicy.model_fields))
-            raise TypeError(f"{where}: {wrong}") from error
+            wrong = problems_with_values(error, "the policy", lambda path: SkillPolicy.model_fields)
+            raise DeclarationError([f"{where}: {in_a_line(wrong)}"]) from error
         except TypeError as error:
             raise TypeError(f"{where}: {error}") from error
         setattr(method, _ATTRIBUTE, stated)

@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 import typing
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -119,6 +119,7 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
     """
     found: dict[str, SkillSpec] = {}
     attributes: dict[str, str] = {}
+    unread: set[str] = set()
     faults = DeclarationFaults()
     for base in reversed(owner.__mro__):
         for attribute, stated in vars(base).items():
@@ -131,19 +132,22 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
                 if other != attribute:
                     raise TypeError(f"{owner.__name__}: {other} and {attribute} are both the skill {spec.name!r}")
                 found[spec.name] = spec
+                continue
+            policy = policy_of(stated)  # of what has a fault
+            unread |= {attribute, policy.name if policy else ""}
     with faults.noting():
-        check_undos(owner.__name__, found, whole=not faults)
+        check_undos(owner.__name__, found, unread)
     faults.refuse()
     return found
 
 
-def check_undos(owner: str, skills: Mapping[str, SkillSpec], *, whole: bool = True) -> None:
-    """Raise ``TypeError`` for the skills of a module whose calls can't be taken back as they say. An undo that is
-    none of ``skills`` is only a fault where they are the ``whole``."""
+def check_undos(owner: str, skills: Mapping[str, SkillSpec], unread: Collection[str] = ()) -> None:
+    """Raise ``TypeError`` for the skills of a module whose calls can't be taken back as they say. ``unread`` are the
+    names of others, which have faults of their own."""
     faults = DeclarationFaults()
     for spec in skills.values():
         undo = spec.policy.undo
-        if undo and (whole or undo in skills):
+        if undo and undo not in unread:
             with faults.noting():
                 _check_undo(f"{owner}.{spec.name}", spec, undo, skills)
     faults.refuse()

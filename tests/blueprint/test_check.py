@@ -110,7 +110,7 @@ def test_a_missing_package_is_named_with_its_extra(
         ("class A(Module", "SyntaxError: '(' was never closed"),
         ("a: In[Sting]", "NameError: name 'Sting' is not defined"),
         ("In(queue=0)", "ValueError: In(queue=0): it must be a whole number of at least 1"),
-        ("blueprint('x').without('agnt')", "UnknownModuleError: blueprint 'x' has no module 'agnt' (modules: none)"),
+        ("blueprint('x').without('agnt')", "blueprint 'x' has no module 'agnt' (modules: none)"),
         (
             "from dimos_streams.errors import UserEror",
             "ImportError: cannot import name 'UserEror' from 'dimos_streams.errors'; did you mean 'UserError'?",

@@ -81,7 +81,7 @@ def test_what_is_wrong_with_the_form_does_not_hide_the_rest(write: Write) -> Non
         "inner.yaml:2: unknown key 'typ' in module 'wheels'; did you mean 'type'?",
         "x.yaml:3: warning: as far as it could be read, blueprint 'inner' has no module 'camra'; did you mean"
         " 'camera'?",
-        "x.yaml:4: there is no blueprint file 'nowhere.yaml'; did you mean 'inner.yaml'?",
+        "x.yaml:4: there is no blueprint file 'nowhere.yaml'",
         f"x.yaml:6: 'My-Walk' can't be {must}",
         f"x.yaml:6: 'P' can't be {must}",
         "x.yaml:7: unknown key 'remp' in module 'wheels'; did you mean 'remap'?",
@@ -154,3 +154,51 @@ def test_a_wrong_key_of_a_module_hides_nothing_of_it(write: Write) -> None:
         "x.yaml:2: module 'walk' has no stream 'scn' to remap; did you mean 'scan'?",
         doubt("walk.color_image"),
     ]
+
+
+def test_of_a_list_with_a_wrong_entry_the_others_are_judged(write: Write) -> None:
+    text = f"""\
+        modules:
+          walk: {{type: '{TOYS}:Walk'}}
+        external:
+          - 3
+          - color_image
+          - scan#sensor_msgs.LaserScann
+          - a b#std_msgs.String
+        delivery: {{walk: fast, cmd_vel: reliable}}
+    """
+    must = "must be of the form '/topic#package.Type': there is no such message type"
+    assert found_in(write, text) == [
+        "x.yaml:4: external.0: it must be a text (given: 3)",
+        "x.yaml:8: delivery.walk: it must be 'reliable' or 'latest' (given: 'fast')",
+        f"x.yaml:5: external 'color_image' {must}",
+        f"x.yaml:6: external 'scan#sensor_msgs.LaserScann' {must}; did you mean 'sensor_msgs.LaserScan'?",
+        "x.yaml:7: external 'a b#std_msgs.String': '/a b' can't be a topic: it must begin with '/' and have no '#',"
+        " space or NUL",
+        "x.yaml:8: delivery of '/cmd_vel' can't be 'reliable': a geometry_msgs.Twist that a link has lost would move"
+        " the robot when the link is back; use 'latest'",
+    ]
+
+
+def test_of_a_list_of_machines_that_is_not_whole_no_module_is_said_to_be_on_none(write: Write) -> None:
+    text = f"modules:\n  camera: {{type: '{TOYS}:Camera'}}\nmachines: {{a: 3, b: [camra]}}\n"
+    assert found_in(write, text) == [
+        "x.yaml:3: machines.a: it must be a list (given: 3)",
+        "x.yaml:3: warning: as far as it could be read, blueprint 'x' has no module 'camra'; did you mean 'camera'?",
+    ]
+    listed = (
+        f"modules:\n  camera: {{type: '{TOYS}:Camera'}}\n  wheels: {{type: '{TOYS}:Keyless', config: {{key: a}}}}\n"
+    )
+    listed += "machines: {a: [camera, 3], b: [wheels]}\n"
+    assert found_in(write, listed) == ["x.yaml:4: machines.a.1: it must be a text (given: 3)"]
+
+
+def test_an_external_channel_that_can_be_none_is_told_without_what_follows_from_it(write: Write) -> None:
+    text = "include: [follow-person]\nexternal: [odom, odom#nav_msgs.Odom, /odom#std_msgs.String]\n"
+    *wrong, types = found_in(write, text)
+    assert [line.partition(" must be")[0] for line in wrong] == [
+        "x.yaml:2: external 'odom'",
+        "x.yaml:2: external 'odom#nav_msgs.Odom'",
+    ]
+    assert "topic '/odom' has 3 types: " in types  # of which each is one
+    assert types.count("by outside") == 1

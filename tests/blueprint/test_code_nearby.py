@@ -110,3 +110,35 @@ def test_a_link_that_leads_to_itself_hides_no_folder(write: Write) -> None:
 def test_a_file_beside_a_blueprint_is_named_as_it_would_include_it(write: Write) -> None:
     write("parts/beside.yaml", "name: beside")
     assert "did you mean 'beside.yaml'?" in refusal(str(write("parts/whole.yaml", "include: [beside]")))
+
+
+CODE = """\
+import dimos_streams.blueprint as bp
+from dimos_streams.blueprint import Blueprint, blueprint, include, module
+
+one: Blueprint = blueprint("one")
+part = module("a:B")
+two, three = bp.include(one), None
+four = bp.include("follow-person")
+"""
+
+
+def test_a_file_of_python_code_is_named_with_its_blueprints(write: Write) -> None:
+    write("nearby_m.py", CODE)
+    assert refusal("nearby_m").startswith(
+        "no blueprint is called 'nearby_m'; did you mean 'nearby_m:one' or 'nearby_m:four'? (stock: "
+    )
+    given = "is Python code, whose blueprints are given as 'nearby_m:one' or 'nearby_m:four'"
+    assert refusal("nearby_m.py") == f"'nearby_m.py' {given}"
+
+
+@pytest.mark.parametrize("code", ["", "def x(:", "\0", "b = make()\n"])
+def test_a_file_of_python_code_without_a_plain_blueprint_is_named_too(write: Write, code: str) -> None:
+    write("nearby_n.py", code)
+    assert refusal("nearby_n").startswith("no blueprint is called 'nearby_n'; did you mean 'nearby_n:ATTRIBUTE'? (st")
+
+
+def test_a_blueprints_file_comes_before_python_code(write: Write) -> None:
+    write("nearby_o.py", CODE)
+    write("inner/nearby_o.yaml", "name: flat\n")
+    assert "'nearby_o'; did you mean 'inner/nearby_o.yaml'? (stock: " in refusal("nearby_o")

@@ -146,6 +146,32 @@ def test_all_that_a_class_declares_wrongly_is_said_at_once(
     ]
 
 
+def test_an_undo_that_is_none_is_said_beside_a_skill_that_can_be_none(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    members = "    @skill\n    async def a(self):\n        yield 1\n    @skill(name='z')\n    def b(self, x): ...\n"
+    members += "".join(f"    @skill(undo='{name}')\n    def of_{name}(self): ...\n" for name in ("a", "z", "nope"))
+    lines = found_in(write, _blueprint_of(members.lstrip(), 2150, tmp_path, monkeypatch))
+    before = "x.yaml:2: module 'a': declared_2150:Meant is not declared as it should be: Meant"
+    assert [line.removeprefix(before) for line in lines] == [
+        ".a: a skill can't yield: it sends updates by its call, and returns its result",
+        ".b: 'x' needs a type",
+        ".of_nope: undo names 'nope', which is no skill of it; did you mean 'of_nope'?",
+    ]
+
+
+def test_what_is_wrong_with_a_policy_is_said_to_its_end(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    stated = (
+        "approval='always', audience='me', frame='', on_duplicate='never', on_loss='so', polling='x', tags=('!',)"
+    )
+    [line] = found_in(write, _blueprint_of(f"@skill({stated})\n    def a(self): ...", 2160, tmp_path, monkeypatch))
+    assert "can't be imported: TypeError: @skill of Meant.a: tags" in line
+    assert "; on_loss: it must be 'stop' or 'continue' (given: 'so') (" in line
+    assert all(name.partition("=")[0] in line for name in stated.split(", "))
+
+
 def test_all_that_stands_in_the_place_of_what_every_module_has_is_said_at_once(
     write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

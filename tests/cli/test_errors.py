@@ -70,6 +70,18 @@ CLASHING = "tests.cli.blueprints:clashing"
             "(to the door); put the whole text in quotes (`dimos-streams say --help",
         ),
         (["run", ROVER, "--say", "go", "home"], 2, "(home); put the whole text in quotes (`dimos-streams run --help"),
+        (["run", "base-robot", "patrol"], 2, "(patrol); give one blueprint (`dimos-streams run --help"),
+        (["config", "base-robot", "patrol"], 2, "(patrol); give one blueprint (`dimos-streams config --help"),
+        (
+            ["call", "move", "3"],
+            2,
+            "(3); arguments are given as --arg NAME=VALUE: `dimos-streams skills move` lists them (`dimos-streams",
+        ),
+        (
+            ["approve", "a1", "plate"],
+            2,
+            "(plate); arguments are given as --arg NAME=VALUE (`dimos-streams approve --",
+        ),
         (["run", ROVER, "rover.speed_m_s=3"], 2, "(rover.speed_m_s=3); put --set before it"),
         (["set", "rt.speed", "1", "--port", "9"], 2, "'rt.speed' has no value; did you mean rt.speed=1?"),
         (["set", "rt.name", "a b", "--port", "9"], 2, "did you mean 'rt.name=a b'?"),

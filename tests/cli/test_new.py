@@ -137,6 +137,23 @@ def test_a_name_that_would_not_work_is_refused(
     assert tree(here) == {}
 
 
+def test_no_package_is_made_among_the_code_of_another_one(
+    here: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new("package", "demo")
+    made = tree(here)
+    capsys.readouterr()
+    assert run_command(["new", "package", "demo", "--dir", "demo", "--force"]) == 2
+    assert capsys.readouterr().err.startswith("error: 'demo' is inside the package demo: `new skill` and `new robot`")
+    for place, name in (("demo", "demo"), ("demo/demo", "demo"), ("demo/demo", "other")):
+        monkeypatch.chdir(here / place)
+        assert run_command(["new", "package", name]) == 2
+        assert capsys.readouterr().err.startswith("error: you are inside the package demo: `new skill` and `new rob")
+    assert tree(here) == made
+    monkeypatch.chdir(here / "demo")
+    new("package", "other")  # beside its code
+
+
 def test_what_is_there_is_not_overwritten_unasked(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
     new("package", "demo")
     (here / "demo/README.md").write_text("mine")

@@ -272,6 +272,10 @@ def test_without_a_name_a_living_run_is_meant_and_else_the_newest_that_has_logge
     assert find_run_dir(None) == refused
     living_record(living)
     assert find_run_dir(None) == living
+    ended = "`dimos-streams status --all` lists those that have ended"
+    with pytest.raises(UserError) as caught:
+        find_run_dir("demo-999")
+    assert str(caught.value) == f"no run is called 'demo-999' (living: 0001-rover-1; {ended})"
 
 
 @pytest.mark.feature("H4")

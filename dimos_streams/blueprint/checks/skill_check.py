@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import contextlib
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from dimos_streams.blueprint.classes import failing_hook, module_config, module_skills
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import public_skills
+from dimos_streams.common.names import namespace_of
+from dimos_streams.common.readable.spelling import misspelt
 from dimos_streams.documents.problem import Problem
-from dimos_streams.errors import UserError, suggest
+from dimos_streams.errors import UserError, did_you_mean, suggest
 from dimos_streams.module import ConfigFault, Module
 
 
@@ -71,3 +74,22 @@ def misdescribed_parameters(blueprint: Blueprint, classes: Mapping[str, type[Mod
                     f"the docstring of skill {skill.name!r} describes {stray!r}, which is no parameter of it{known}"
                 )
                 yield Problem(f"module {module!r}: {spec.type}: {text}", spec.where("type"), "warning")
+
+
+def misspelt_resources(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+    """Yield warnings of resources that one skill alone holds and that are misspelt from those of others: their calls
+    would run beside each other, which they are not meant to."""
+    holders: dict[str, list[tuple[str, str]]] = defaultdict(list)
+    for module, cls in classes.items():
+        for skill in module_skills(blueprint.modules[module], cls).values():
+            for resource in skill.policy.resources:
+                holders[blueprint.modules[module].prefix + resource].append((module, skill.name))
+    before: dict[str, list[str]] = defaultdict(list)
+    for resource, held_by in sorted(holders.items(), key=lambda item: -len(item[1])):
+        earlier = before[namespace_of(resource)]
+        if len(held_by) == 1 and (near := misspelt(resource, earlier)):
+            spec, skill_name = blueprint.modules[held_by[0][0]], held_by[0][1]
+            meant = did_you_mean([each.removeprefix(spec.prefix) for each in near])
+            text = f"no other skill than {skill_name!r} holds {resource.removeprefix(spec.prefix)!r}{meant}"
+            yield Problem(f"module {spec.name!r}: {spec.type}: {text}", spec.where("type"), "warning")
+        earlier.append(resource)

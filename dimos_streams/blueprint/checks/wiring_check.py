@@ -7,10 +7,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 
 from dimos_streams.blueprint.classes import required_inputs
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.names import absolute
 from dimos_streams.blueprint.wiring import Port, external_channels
 from dimos_streams.documents.problem import Problem
-from dimos_streams.errors import UserError
-from dimos_streams.messages.codec import channel_name, split_channel
+from dimos_streams.errors import MessageError, UserError
+from dimos_streams.messages.codec import channel_name, split_channel, type_named
 from dimos_streams.module import Module
 from dimos_streams.streams.conversion import other_type
 
@@ -38,9 +39,29 @@ def channel_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Proble
             yield Problem(f"{port.name}: {error}", _where(blueprint, port))
 
 
+def external_problems(blueprint: Blueprint) -> Iterator[Problem]:
+    """Yield what is said to come from outside and can't be a channel."""
+    for channel in blueprint.external:
+        if fault := _external_fault(channel):
+            yield Problem(fault, blueprint.sources.get(channel, ""))
+
+
+def _external_fault(channel: str) -> str:
+    """Return what is wrong with an external channel; empty if it is one."""
+    topic, type_name = split_channel(channel)
+    try:
+        channel_name(absolute(topic), type_named(type_name))
+    except MessageError as error:
+        return f"external {channel!r} must be of the form '/topic#package.Type': {error.why}"
+    except UserError as error:
+        return f"external {channel!r}: {error}"
+    return ""
+
+
 def type_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Problem]:
     """Yield topics on which not all mean the same type, so that they would never hear each other."""
-    outside = [split_channel(channel) for channel in sorted(external_channels(blueprint))]
+    external = sorted(external_channels(blueprint))
+    outside = [split_channel(channel) for channel in external if not _external_fault(channel)]
     for topic, sharing in _grouped(ports, lambda port: port.topic).items():
         users: dict[str, list[str]] = defaultdict(list)
         for port in sharing:

@@ -46,7 +46,9 @@ class _Reading:
         parts.append(self._outside(form))
         self._findings.note(doubles(parts), wiring=True)
         whole = joined(form.name or self._path.stem, parts, description=form.description.strip())
-        return self._findings.draft(self._on_machines(whole, form.machines))
+        placed = self._on_machines(whole, form.machines)
+        # Of a list that is not whole nobody can say which modules no machine would run.
+        return self._findings.draft(whole if "machines" in faults else placed)
 
     def _include(self, index: int) -> Blueprint:
         place = ("include", index)
@@ -113,7 +115,8 @@ class _Reading:
 
     def _outside(self, form: FileForm) -> Blueprint:
         """What the file says of topics."""
-        sources = {channel: self._document.where(("external", i)) for i, channel in enumerate(form.external)}
+        given = enumerate(self._document.data["external"] if form.external else ())
+        sources = {entry: self._document.where(("external", i)) for i, entry in given if entry in form.external}
         sources |= {topic: self._document.where(("delivery", topic)) for topic in form.delivery}
         return Blueprint(name="", external=tuple(form.external), delivery=form.delivery, sources=sources)
 

@@ -23,7 +23,18 @@ from dimos_streams.tool_stream.gateway import SkillGateway
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.gateway import CallView
 
-CHAT_COMMANDS = frozenset({"pause", "resume", "step", "abort", "undo", "forget", "approvals", "approve", "reject"})
+CHAT_COMMANDS = {
+    "pause": "",
+    "resume": "",
+    "step": " [on|off|once]",
+    "abort": " [rollback]",
+    "undo": " [COUNT]",
+    "forget": "",
+    "approvals": " [ID]",
+    "approve": " ID [NAME=VALUE]…",
+    "reject": " ID [REASON]",
+}
+"""The commands of a chat that an agent carries out, with what each takes."""
 _WAIT_S = 30.0
 """Maximum time of one request, in seconds; a call that takes longer is followed by its events."""
 
@@ -211,7 +222,7 @@ async def _chat_order(gateway: CommandGateway, agent: str, name: str, arguments:
             return await decide(gateway, id, "approve", changes=changes, agent=agent)
         case "reject", [id, *reason]:
             return await decide(gateway, id, "reject", reason=" ".join(reason), agent=agent)
-    raise UserError(f"/{name} is not to be used so; /help says how")
+    raise UserError(f"usage: /{name}{CHAT_COMMANDS[name]} (/help lists the commands)")
 
 
 async def _whole(gateway: CommandGateway, view: ApprovalView) -> ApprovalView:

@@ -32,7 +32,7 @@ from dimos_streams.cli.terminal.reporter import TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen
 from dimos_streams.cli.terminal.skill_text import signature
 from dimos_streams.common.tasks import end_tasks_silently
-from dimos_streams.errors import DimosStreamsError, UnknownAgentError, UserError
+from dimos_streams.errors import DimosStreamsError, UnknownAgentError, UserError, suggest
 from dimos_streams.operator.agents import SEVERAL
 from dimos_streams.operator.known_names import CLI
 
@@ -228,7 +228,7 @@ class _Chat:
                     self._held_by = typed if typed in _HOLDS else ""
                 self._note(await chat_command(self._gateway, self._skill, command[1:], rest.split()))
             case _:
-                raise UserError(f"there is no command {command!r}; /help lists them")
+                raise UserError(f"there is no command {command!r}{suggest(command, COMMANDS)} (/help lists them)")
 
     def _note(self, text: str) -> None:
         self._reporter.note(text)

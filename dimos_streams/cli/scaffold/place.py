@@ -35,8 +35,10 @@ class NewFiles:
 
 
 def new_package(name: str, folder: Path) -> NewFiles:
-    """Return a whole package ``folder/name``. Raises ``UserError`` for a name that it can't have."""
+    """Return a whole package ``folder/name``. Raises ``UserError`` for a name that it can't have, and where it would
+    be among the code of another one."""
     checked_form("package", name)
+    _refuse_inside(folder, name)
     checked_import("package", name, folder)
     checked_blueprint("package", name)
     root = folder / name
@@ -46,6 +48,15 @@ def new_package(name: str, folder: Path) -> NewFiles:
     del texts[PurePosixPath(name, f"{FIRST_SKILL}.yaml")]
     steps = (*_into(root), "pip install --editable '.[test]'", "pytest", f"dimos-streams check {name}")
     return NewFiles({root / path: text for path, text in texts.items()}, steps)
+
+
+def _refuse_inside(folder: Path, name: str) -> None:
+    """Raise ``UserError`` if a package of a name in a folder would be among the code of the project that is there."""
+    project = find_project(folder)
+    if project is not None and real_path(folder / name).is_relative_to(project.root / project.inside):
+        here = "you are" if real_path(folder) == Path.cwd() else f"{display_path(folder)!r} is"
+        text = f"{here} inside the package {project.package}"
+        raise UserError(f"{text}: `new skill` and `new robot` add to it, and --dir names another place for a package")
 
 
 def new_module(kind: str, name: str, folder: Path) -> NewFiles:

@@ -40,7 +40,9 @@ def find_run_dir(selector: str | None) -> Path:
     ids = [run_id_of(directory) for directory in directories]
     if named := [one for one, id in zip(directories, ids, strict=True) if selector in (id, id.rpartition("-")[0])]:
         return next(filter(_has_logged, named), named[0])
-    raise UserError(f"no run is called {selector!r}{suggest(selector, ids)}")
+    living = ", ".join(run.run_id for run in runs()) or "none"
+    known = f"living: {living}; `dimos-streams status --all` lists those that have ended"
+    raise UserError(f"no run is called {selector!r}{suggest(selector, ids)} ({known})")
 
 
 def _has_logged(run_dir: Path) -> bool:

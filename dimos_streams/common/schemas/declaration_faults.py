@@ -3,17 +3,11 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from pydantic import PydanticUserError
 
-
-class DeclarationError(TypeError):
-    """Several things that a class does not declare as it should: ``faults`` has a text for each."""
-
-    def __init__(self, faults: Iterable[str]) -> None:
-        self.faults = tuple(faults)
-        super().__init__("; ".join(self.faults))
+from dimos_streams.common.schemas.declaration_error import DeclarationError
 
 
 class DeclarationFaults:

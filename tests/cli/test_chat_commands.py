@@ -1,0 +1,53 @@
+"""Commands of a chat that were typed wrong: how they are used is said, or which command may be meant."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
+from dimos_streams.cli.consoles.chat_console import _HELP, _Chat
+from dimos_streams.errors import UserError
+
+NOBODY: Any = None
+
+
+@pytest.mark.parametrize(
+    ("typed", "usage"),
+    [
+        ("approve", "/approve ID [NAME=VALUE]…"),
+        ("reject", "/reject ID [REASON]"),
+        ("step foo", "/step [on|off|once]"),
+        ("abort all", "/abort [rollback]"),
+        ("undo 1 2", "/undo [COUNT]"),
+        ("approvals a b", "/approvals [ID]"),
+        ("pause now", "/pause"),
+    ],
+)
+def test_a_command_that_is_used_otherwise_is_answered_by_its_usage(typed: str, usage: str) -> None:
+    name, *arguments = typed.split()
+    with pytest.raises(UserError) as caught:
+        asyncio.run(chat_command(NOBODY, "", name, arguments))
+    assert str(caught.value) == f"usage: {usage} (/help lists the commands)"
+
+
+@pytest.mark.parametrize(
+    ("typed", "said"),
+    [
+        ("/aprove", "there is no command '/aprove'; did you mean '/approve'? (/help lists them)"),
+        ("/skils", "there is no command '/skils'; did you mean '/skills'? (/help lists them)"),
+        ("/nonsense", "there is no command '/nonsense' (/help lists them)"),
+    ],
+)
+def test_a_command_that_there_is_not_is_answered_by_the_nearest(typed: str, said: str) -> None:
+    chat = _Chat(NOBODY, NOBODY, NOBODY, "say", is_named=True)
+    with pytest.raises(UserError) as caught:
+        asyncio.run(chat._command(typed, "x1"))
+    assert str(caught.value) == said
+
+
+def test_the_help_has_each_command_as_it_is_used() -> None:
+    shown = " ".join(_HELP.split())
+    assert [name for name, takes in CHAT_COMMANDS.items() if f"/{name}{takes}" not in shown] == []
