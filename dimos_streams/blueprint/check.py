@@ -15,6 +15,7 @@ from dimos_streams.blueprint.checks.skill_check import (
     misdescribed_parameters,
     misspelt_resources,
     skill_warnings,
+    skills_that_are_no_tools,
     undescribed_skills,
 )
 from dimos_streams.blueprint.checks.sole_check import doubled_modules
@@ -101,6 +102,7 @@ def _joint_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]], *
     yield from colliding_skills(blueprint, classes)
     yield from undescribed_skills(blueprint, classes)
     yield from misdescribed_parameters(blueprint, classes)
+    yield from skills_that_are_no_tools(blueprint, classes)
     yield from message_problems(blueprint, ports)
     yield from contradictions(blueprint, classes)
     unfed = unfed_inputs(blueprint, placed, classes)

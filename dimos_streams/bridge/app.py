@@ -115,9 +115,10 @@ def _mount_views(
 
 
 def _module(module: ModuleView) -> dict[str, Any]:
-    """A module for readers of HTTP: without its instance, by which its streams are bound to it on the bus."""
+    """A module for readers of HTTP: without its instance, by which its streams are bound to it on the bus, and times
+    of this process's clock."""
     fields = asdict(module)
-    del fields["instance"]
+    del fields["instance"], fields["since"]
     for rival in fields["rivals"]:
         del rival["id"]
     return {**fields, "alive": module.alive, "skills": [skill.name for skill in module.skills]}

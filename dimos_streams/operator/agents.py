@@ -15,7 +15,7 @@ from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.review import REVIEW
 
 if TYPE_CHECKING:
-    from dimos_streams.tool_stream.gateway import CallView
+    from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 
 _LOOKS = (APPROVALS, "plans", "typing", REVIEW)
 """The skills of agents by which consoles look at them, and the bridge asks them: the result of a review is shown by
@@ -64,6 +64,11 @@ class AgentView:
 def is_called(agent: str, wanted: str) -> bool:
     """Return whether ``wanted`` is an agent's module or namespace."""
     return agent == wanted or agent.startswith(f"{wanted}/")
+
+
+def agents_offered(skills: Iterable[OfferedSkill]) -> list[AgentView]:
+    """The agents whose skills these are, by name, also those whose skills are called so by another module, too."""
+    return agents_among(offered for skill in skills for offered in (skill, *skill.shadowed))
 
 
 def agents_among(skills: Iterable[Offered]) -> list[AgentView]:

@@ -21,3 +21,5 @@ MONITOR: Final = "monitor"
 OPERATOR, CLI, HTTP = "operator", "cli", "http"
 """The callers of what the monitor's clients order, of the command line's calls, and of requests that name nobody."""
 OWN_CALLERS = frozenset({MONITOR, OPERATOR, CLI, HTTP})
+MCP_TOOLS = frozenset({"skill_updates", "get_call", "list_calls", "cancel_call"})
+"""The bridge's own tools for MCP clients, for whom a skill of such a public name is no tool."""

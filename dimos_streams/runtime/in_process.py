@@ -21,7 +21,7 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.neighbours import refuse_neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import context_for, plan_run
-from dimos_streams.tool_stream.gateway import SkillGateway
+from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 
 Attachment = Callable[[Bus], AbstractAsyncContextManager[object]]
 """A context beside the modules that has the bus while they run, a recorder for instance."""
@@ -125,7 +125,7 @@ class InProcessRun:
         missing = offering
         try:
             async with asyncio.timeout(_LISTED_WITHIN_S):
-                while gateway and (missing := offering - {skill.module for skill in await gateway.skills()}):  # noqa: ASYNC110
+                while gateway and (missing := offering - _modules_of(await gateway.skills())):  # noqa: ASYNC110
                     await asyncio.sleep(0.01)
         except TimeoutError as error:
             names = ", ".join(sorted(missing))
@@ -134,3 +134,8 @@ class InProcessRun:
 
     def _emit(self, kind: RunEventKind, module: str) -> None:
         self._on_event(RunEvent(kind=kind, process=_PROCESS, module=module))
+
+
+def _modules_of(skills: Sequence[OfferedSkill]) -> set[str]:
+    """The modules that offer these skills, and those whose skills of the same names are shadowed."""
+    return {offered.module for skill in skills for offered in (skill, *skill.shadowed)}

@@ -47,6 +47,8 @@ class OfferedSkill(SkillInfo):
     """True if the module is an agent, which it declares by a skill for reviews (``tool_stream/review.py``)."""
     robot: str | None = Field(default=None, exclude_if=lambda robot: robot is None)
     """The robot that has it; only a hub tells it."""
+    shadowed: tuple[OfferedSkill, ...] = Field(default=(), exclude_if=lambda shadowed: not shadowed)
+    """The skills of that name of other modules, which get no calls as long as this one does."""
 
 
 CallPhase = Literal["requested", "open", "closed"]
@@ -115,7 +117,7 @@ class SkillGateway(Protocol):
     """A way to skills, calls and their events, wherever the bridge is."""
 
     async def skills(self) -> list[OfferedSkill]:
-        """Return the skills that modules offer now."""
+        """Return the skills that modules offer now: one of each name, the one that a call of it reaches."""
 
     async def call(self, skill: str, arguments: Mapping[str, Any], *, caller: str, **terms: Unpack[CallTerms]) -> str:
         """Begin a call and return its id. What becomes of it comes as events.

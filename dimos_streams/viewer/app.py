@@ -35,6 +35,7 @@ from dimos_streams.serving.server.request_guard import Guard
 from dimos_streams.serving.server.seats import Seats
 from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.tool_stream.liveness.called_skills import called_skills
 from dimos_streams.viewer.desk import Desk
 from dimos_streams.viewer.socket import serve as serve_transport
 from dimos_streams.viewer.stage import Stage
@@ -104,9 +105,8 @@ def _mount_views(app: FastAPI, stage: Stage) -> None:
     @app.get("/skills")
     async def skills() -> list[dict[str, Any]]:
         return [
-            {**info.model_dump(mode="json"), "module": module.name, "available": module.alive}
-            for module in stage.world.modules()
-            for info in module.skills
+            {**called.info.model_dump(mode="json"), "module": called.module.name, "available": called.module.alive}
+            for called in called_skills(stage.world.modules())
         ]
 
     @app.get("/monitor/schema")

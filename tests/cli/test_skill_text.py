@@ -34,6 +34,7 @@ OTHERWISE: dict[str, Any] = {
     "available": False,
     "agent": True,
     "robot": "r1",
+    "shadowed": [{"name": "s", "description": "", "parameters": {}, "module": "other", "available": True}],
 }
 
 

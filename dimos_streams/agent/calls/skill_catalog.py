@@ -35,7 +35,6 @@ class Offers:
         self._fresh_s = fresh_s
         self._asked_at: float | None = None
         self._all: dict[str, OfferedSkill] = {}
-        self._offerings: dict[str, list[OfferedSkill]] = {}
         self._on_refresh = on_refresh
         self._offered: dict[str, OfferedSkill] = {}
 
@@ -51,8 +50,9 @@ class Offers:
 
     def offerings(self, name: str) -> Sequence[OfferedSkill]:
         """The skills of that name in the last list: several modules may offer it, and the bridge calls one of
-        them."""
-        return self._offerings.get(name, ())
+        them, the first as of that list."""
+        known = self._all.get(name)
+        return () if known is None else (known, *known.shadowed)
 
     async def refresh(self, *, at_once: bool = False) -> None:
         """Ask the bridge for its list, if that is due or ``at_once``."""
@@ -66,9 +66,6 @@ class Offers:
             return
         self._asked_at = now
         self._all = {skill.name: skill for skill in skills}
-        self._offerings = {}
-        for skill in skills:
-            self._offerings.setdefault(skill.name, []).append(skill)
         self._offered = {skill.name: skill for skill in offered_to(self._module, skills)}
         self._on_refresh()
 

@@ -14,6 +14,7 @@ from dimos_streams.common.readable.spelling import misspelt
 from dimos_streams.documents.problem import Problem
 from dimos_streams.errors import UserError, did_you_mean, suggest
 from dimos_streams.module import ConfigFault, Module
+from dimos_streams.operator.known_names import MCP_TOOLS
 
 
 def colliding_skills(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
@@ -60,6 +61,16 @@ def undescribed_skills(blueprint: Blueprint, classes: Mapping[str, type[Module]]
             text = f"module {module!r}: {spec.type} has skills without a docstring: {', '.join(names)}"
             why = "a model knows nothing else of a skill"
             yield Problem(f"{text}; {why}", spec.where("type"), "warning")
+
+
+def skills_that_are_no_tools(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+    """Yield warnings of skills for everyone whose names are those of the bridge's own tools for MCP clients."""
+    for module, cls in classes.items():
+        spec = blueprint.modules[module]
+        skills = [skill.info(spec.prefix) for skill in module_skills(spec, cls).values()]
+        if names := [info.name for info in skills if info.audience == "everyone" and info.name in MCP_TOOLS]:
+            text = f"module {module!r}: MCP clients can't call these of its skills: {', '.join(names)}"
+            yield Problem(f"{text}; tools of the bridge are called so", spec.where("type"), "warning")
 
 
 def misdescribed_parameters(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:

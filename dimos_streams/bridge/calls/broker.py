@@ -29,7 +29,7 @@ from dimos_streams.errors import UnknownCallError
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.journal import Journal
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.skill import OnDuplicate, OnLoss
+from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.family import asked_by
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
@@ -143,13 +143,23 @@ class Broker:
     async def skills(self) -> list[OfferedSkill]:
         """See ``SkillGateway``."""
         return [
-            OfferedSkill(
-                **info.model_dump(), module=module.name, available=self._admission.is_available(module), agent=agent
+            self._offered(
+                called.module,
+                called.info,
+                shadowed=tuple(self._offered(*each) for each in called.shadowed if each[1].audience != "bridge"),
             )
-            for module, info in self.directory.skills()
-            for agent in [review_skill(module.skills) is not None]
-            if info.audience != "bridge"
+            for called in self.directory.called()
+            if called.info.audience != "bridge"
         ]
+
+    def _offered(self, module: ModuleView, info: SkillInfo, shadowed: tuple[OfferedSkill, ...] = ()) -> OfferedSkill:
+        return OfferedSkill(
+            **info.model_dump(),
+            module=module.name,
+            available=self._admission.is_available(module),
+            agent=review_skill(module.skills) is not None,
+            shadowed=shadowed,
+        )
 
     async def modules(self) -> list[ModuleView]:
         """Return all modules that were heard of."""

@@ -12,7 +12,7 @@ from dimos_streams.tool_stream.gateway import CallFacts
 def shown_to_models(broker: Broker) -> Callable[[CallFacts], bool]:
     """A function that returns whether these models may know of a call: of each that they could have begun, and of
     their own while its skill is gone."""
-    audiences = {skill.name: skill.audience for _, skill in broker.directory.skills()}
+    audiences = {called.info.name: called.info.audience for called in broker.directory.called()}
 
     def is_shown(call: CallFacts) -> bool:
         unknown = "everyone" if call.caller.startswith(MCP) else "operator"

@@ -55,7 +55,7 @@ class HubReporter:
 
     async def _look(self) -> None:
         """Report if it is time, or something has changed."""
-        skills = await self._broker.skills()
+        skills = [skill.model_copy(update={"shadowed": ()}) for skill in await self._broker.skills()]
         report = self._report()
         seen = (report.status, report.notes, report.stopped, report.robots, report.modules)
         new_skills = self._wants_skills or skills != self._reported_skills

@@ -17,7 +17,7 @@ class McpCalls(Protocol):
     """Skills and calls. All raise ``SkillError`` for what is impossible, ``UnknownCallError`` for unknown calls."""
 
     def skills(self) -> list[SkillInfo]:
-        """Return all skills that are offered now, whoever they are for."""
+        """Return the skills that are offered now, whoever they are for: one of each name, which ``begin`` calls."""
 
     async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
         """Begin a call; return its id."""
@@ -74,7 +74,7 @@ class BrokerCalls:
 
     def skills(self) -> list[SkillInfo]:
         """See ``McpCalls``; as their modules describe them."""
-        return [info for _, info in self._broker.directory.skills()]
+        return [called.info for called in self._broker.directory.called()]
 
     async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
         """See ``McpCalls``."""

@@ -9,9 +9,11 @@ from typing import Any
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.monitor.scenes import Scenes
 from dimos_streams.bridge.monitor.sources import Sources
+from dimos_streams.operator.agents import AgentView, agents_among
 from dimos_streams.operator.messages.run import CallLine, ModuleLine, MonitorSnapshot, SkillLine
 from dimos_streams.operator.reporting import shortened
-from dimos_streams.tool_stream.liveness.module_view import ModuleView
+from dimos_streams.tool_stream.liveness.called_skills import called_skills
+from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 from dimos_streams.tool_stream.review import review_skill
 
 _MAX_CALLS = 200
@@ -28,7 +30,9 @@ class Collector:
         self._scenes = Scenes()
         self._skills_of: object = None
         self.skills: tuple[SkillLine, ...] = ()
-        """The skills as of the last snapshot."""
+        """The skills as of the last snapshot: of each name the one that is called."""
+        self.agents: tuple[AgentView, ...] = ()
+        """The agents as of the last snapshot, also those whose skills are not called."""
 
     def snapshot(self, watchers: int) -> MonitorSnapshot:
         """The state now."""
@@ -48,10 +52,10 @@ class Collector:
         )
 
     def _skill_lines(self, modules: list[ModuleView]) -> tuple[SkillLine, ...]:
-        key = [(module.name, module.alive, module.skills) for module in modules]
+        key = [(module.name, module.alive, module.age_s > ALIVE_S, module.skills) for module in modules]
         if key != self._skills_of:
             self._skills_of = key
-            self.skills = tuple(
+            lines = [
                 SkillLine(
                     name=info.name,
                     module=module.name,
@@ -64,7 +68,10 @@ class Collector:
                 for agent in [review_skill(module.skills) is not None]
                 for info in module.skills
                 if info.audience != "bridge"
-            )
+            ]
+            called = {(each.module.name, each.info.name) for each in called_skills(modules)}
+            self.skills = tuple(line for line in lines if (line.module, line.name) in called)
+            self.agents = tuple(agents_among(lines))
         return self.skills
 
 

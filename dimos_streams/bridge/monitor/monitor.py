@@ -22,7 +22,6 @@ from dimos_streams.common.tasks import end_tasks, report_defect
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.broadcast_reader import BroadcastReader
 from dimos_streams.journal.entry import EncodedEntry
-from dimos_streams.operator.agents import agents_among
 from dimos_streams.tool_stream.event import ToolEvent
 
 STATE_EVERY_S = 0.2
@@ -185,7 +184,7 @@ class Monitor:
 
     def _want_reports(self) -> None:
         now = clock.monotonic()
-        agents = agents_among(self._collector.skills)
+        agents = self._collector.agents
         for agent in agents:
             if self._watchers.want(agent.name):
                 self._watched_at[agent.name] = now

@@ -15,6 +15,7 @@ from dimos_streams.common.names import namespace_of
 from dimos_streams.operator.messages.agent import AgentSnapshot
 from dimos_streams.operator.messages.scene import SCENE, SceneView, joined
 from dimos_streams.skill import ODOM, public_names
+from dimos_streams.tool_stream.liveness.called_skills import called_skills
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 _STATES = ("submitted", "approved")
@@ -67,7 +68,7 @@ def _steps_of(plan: Mapping[str, Any] | None) -> list[Any]:
 def _ways(steps: list[Any], agent: str, modules: Sequence[ModuleView]) -> list[SceneView]:
     """The points of a plan's steps that were not made yet, as far as their arguments name points; those in each frame
     by themselves."""
-    frames = {info.name: info.frame for module in modules for info in module.skills}
+    frames = {called.info.name: called.info.frame for called in called_skills(modules)}
     ways: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for step in steps:
         match step:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from dimos_streams.errors import RobotNeededError, SkillError, UnknownAgentError
-from dimos_streams.operator.agents import SEVERAL, AgentView, addressee, agents_among, choose_agent
+from dimos_streams.operator.agents import SEVERAL, AgentView, addressee, agents_offered, choose_agent
 from dimos_streams.operator.known_names import SAY
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ async def offered_agents(gateway: SkillGateway) -> OfferedAgents:
     """Return the agents that are offered."""
     skills = await gateway.skills()
     named = [skill.model_copy(update={"module": f"{skill.robot}/{skill.module}"}) for skill in skills if skill.robot]
-    return OfferedAgents(agents_among(named or skills), frozenset(skill.robot for skill in skills if skill.robot))
+    return OfferedAgents(agents_offered(named or skills), frozenset(skill.robot for skill in skills if skill.robot))
 
 
 async def begin_at_agent(

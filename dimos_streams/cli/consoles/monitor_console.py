@@ -16,7 +16,7 @@ from dimos_streams.cli.terminal.output import plural, write, write_json
 from dimos_streams.client.http_session import why
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
-from dimos_streams.operator.agents import agents_among, choose_agent
+from dimos_streams.operator.agents import agents_offered, choose_agent
 from dimos_streams.operator.holding import gate_state
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.messages.hold import HoldView
@@ -34,7 +34,7 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
         )
     if agent:
         async with open_gateway(address) as gateway:
-            agent = choose_agent(agents_among(await gateway.skills()), agent).name
+            agent = choose_agent(agents_offered(await gateway.skills()), agent).name
     lines = Lines()
     async with contextlib.aclosing(_messages(address, agent)) as messages:
         async for message in messages:

@@ -102,6 +102,9 @@ def _summary(skill: OfferedSkill) -> str:
 def _traits(skill: OfferedSkill) -> Iterator[tuple[str, str]]:
     """Yield what a skill states of itself besides its arguments, each with what it means."""
     yield "module", _owner(skill)
+    if skill.shadowed:
+        others = listed([each.module for each in skill.shadowed])
+        yield "offered, too", f"by {others}, whose skill is not called as long as this one is"
     yield "available", "yes" if skill.available else "no: the module does not answer"
     yield "moves the robot", moving(skill)
     placed = [name for name in _IN_FRAME if name in skill.parameters.get("properties", {})]

@@ -10,10 +10,11 @@ from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import SkillInfo, public_names
 from dimos_streams.tool_stream.liveness.attention import Attention
+from dimos_streams.tool_stream.liveness.called_skills import CalledSkill, called_skills, precedence
 from dimos_streams.tool_stream.liveness.heartbeat_intake import HeartbeatIntake
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
-from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
 
 
@@ -167,9 +168,16 @@ class ModuleDirectory:
         return entry is not None and entry.instances.superseded(instance, self._attention.now())
 
     def skills(self) -> list[tuple[ModuleView, SkillInfo]]:
-        """Return all skills with their modules, in the order of modules' names, then of definition."""
-        offering = self._views(lambda entry: bool(entry.skills))
-        return [(module, info) for module in offering for info in module.skills]
+        """Return all skills with their modules, in the order of modules' names, then of definition: of one name all
+        that offer it."""
+        return [(module, info) for module in self._offering() for info in module.skills]
+
+    def called(self) -> list[CalledSkill]:
+        """Return one skill of each public name, the one that ``known`` returns, in the order of ``skills``."""
+        return called_skills(self._offering())
+
+    def _offering(self) -> list[ModuleView]:
+        return self._views(lambda entry: bool(entry.skills))
 
     def find(self, skill: str, *, asked_by: str = "") -> tuple[ModuleView, SkillInfo]:
         """Return what ``known`` does, but raise ``UnknownSkillError`` instead of returning None."""
@@ -181,27 +189,18 @@ class ModuleDirectory:
 
     def known(self, skill: str, *, asked_by: str = "") -> tuple[ModuleView, SkillInfo] | None:
         """Return the skill of that name, as a skill of the module ``asked_by`` means it (see ``public_names``), and
-        its module; None if no module has it.
-
-        A module that is alive comes first, and of several the one known for longest: a later one with the same skill
-        does not get its calls.
-        """
+        its module; None if no module has it. Which one it is of several, ``precedence`` says."""
+        now = self._attention.now()
         for public in public_names(skill, asked_by):
             found = [
-                (name, info) for name, entry in self._entries.items() for info in entry.skills if info.name == public
+                (entry.view(name, now), info)
+                for name, entry in self._entries.items()
+                for info in entry.skills
+                if info.name == public
             ]
             if found:
-                break
-        else:
-            return None
-        now = self._attention.now()
-
-        def rank(pair: tuple[str, SkillInfo]) -> tuple[bool, float, str]:
-            entry = self._entries[pair[0]]
-            return now - entry.heard > ALIVE_S, entry.since, pair[0]
-
-        name, info = min(found, key=rank)
-        return self._entries[name].view(name, now), info
+                return min(found, key=lambda pair: precedence(pair[0]))
+        return None
 
     def _on_token(self, instance: str, is_there: bool) -> None:
         """Take note of a token. It only ever hastens what heartbeats say: an instance that is heard lives."""

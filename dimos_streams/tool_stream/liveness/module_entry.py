@@ -117,6 +117,7 @@ class ModuleEntry:
             introduced=bool(current.skills_version),
             rivals=rivals,
             departed=self.departed(now),
+            since=self.since,
         )
 
     def token(self, instance: str, *, is_there: bool) -> None:

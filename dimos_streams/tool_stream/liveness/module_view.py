@@ -37,6 +37,8 @@ class ModuleView:
 
     departed: bool = False
     """True if its process is known to have ended before its silence alone says so."""
+    since: float = 0.0
+    """The time on the reader's clock at which a module of this name was first heard: it orders modules, no more."""
 
     @property
     def current(self) -> Instance:

@@ -6,6 +6,8 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.bridge.mcp.tools import OWN_TOOLS
+from dimos_streams.operator.known_names import MCP_TOOLS
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.serving import Served, served
 
@@ -85,3 +87,7 @@ def test_a_version_that_wants_batches_is_not_agreed_on() -> None:
         headers = {"Mcp-Session-Id": begun.headers["mcp-session-id"], "MCP-Protocol-Version": "2025-03-26"}
         refused = bridge.post("/mcp", {"jsonrpc": "2.0", "id": 1, "method": "ping"}, headers=headers)
         assert "(valid: 2025-11-25, 2025-06-18)" in refused.json()["error"]["message"]
+
+
+def test_the_names_of_the_bridges_own_tools_are_known_to_those_who_check_blueprints() -> None:
+    assert OWN_TOOLS.keys() == MCP_TOOLS
