@@ -187,8 +187,28 @@ def cannot_write(directory: Path, error: OSError) -> UserError:
 
 
 def write(record: RunRecord) -> None:
-    """Make a run known, or renew what is known of it, atomically. Raises ``OSError``; what was known stays then."""
+    """Make a run known, or renew what is known of it, atomically; its directory is made again if it is gone. Raises
+    ``OSError``; what was known stays then."""
+    if not os.path.lexists(record.run_dir):
+        _make_again(record.run_dir)
     replace_text(record.run_dir / RECORD_FILE, record.model_dump_json(indent=1))
+
+
+def _make_again(run_dir: Path) -> None:
+    """Raises ``OSError``, also if another user could replace what is in it."""
+    try:
+        _make_shared(run_dir.parent)
+    except UserError as error:
+        raise PermissionError(str(error)) from error
+    _make_run(run_dir)
+
+
+def is_known(record: RunRecord) -> bool:
+    """Return whether other commands can read of a run: its record was neither deleted nor damaged."""
+    try:
+        return RunRecord.model_validate_json(read_small(record.run_dir / RECORD_FILE)).run_id == record.run_id
+    except (OSError, ValidationError):
+        return False
 
 
 def note_ready(run_dir: Path) -> None:
