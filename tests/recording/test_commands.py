@@ -115,6 +115,16 @@ def test_info_says_where_the_clock_goes_back(tmp_path: Path, command: Any) -> No
     assert reported["clock_set_back"] == [{"event": 3, "seconds": 3600.0}]
 
 
+def test_info_and_report_say_for_how_many_single_events_the_clock_goes_back(tmp_path: Path, command: Any) -> None:
+    times = [0, 100_000, -3_600_000_000, 300_000, 400_000, 350_000, 600_000]
+    path = write_log(tmp_path / "a.lcmlog", [(START + time, "/x#std_msgs.Bool", b"12345678") for time in times])
+    said = "the clock goes back for 2 events, by 3600.1 s at most, first at event 2"
+    assert said in command("recording", "info", path)[1]
+    assert command("recording", "report", path, "-o", tmp_path / "a.html")[0] == 0
+    assert said in (tmp_path / "a.html").read_text()
+    assert json.loads(command("recording", "info", path, "--json")[1])["channels"][0]["backwards"] == 2
+
+
 @pytest.mark.slow
 def test_cut_and_rename(mission_log: Path, tmp_path: Path, command: Any) -> None:
     path = tmp_path / "part.lcmlog"

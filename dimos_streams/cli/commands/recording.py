@@ -321,4 +321,6 @@ def _write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
         write(f"nothing at all was recorded for {length / 1e6:.1f} s after {(at - summary.first) / 1e6:.1f} s")
     for set_back in summary.set_backs[:_SHOWN]:
         write(f"{set_back}; times are counted on from there")
+    if summary.older.count:
+        write(f"{summary.older}; these keep their times")
     note_damage(logs)
