@@ -125,6 +125,13 @@ def test_info_and_report_say_for_how_many_single_events_the_clock_goes_back(tmp_
     assert json.loads(command("recording", "info", path, "--json")[1])["channels"][0]["backwards"] == 2
 
 
+def test_info_of_what_has_no_event_is_an_error(tmp_path: Path, command: Any) -> None:
+    (tmp_path / "empty.lcmlog").touch()
+    for path in (tmp_path / "empty.lcmlog", "/proc/version"):
+        for form in ([], ["--json"]):
+            assert command("recording", "info", path, *form) == (2, "", f"error: there is no event in {str(path)!r}\n")
+
+
 @pytest.mark.slow
 def test_cut_and_rename(mission_log: Path, tmp_path: Path, command: Any) -> None:
     path = tmp_path / "part.lcmlog"

@@ -52,6 +52,8 @@ def info(files: log_options.Files, as_json: options.Json = False) -> None:
     with opened(files) as logs:
         with progress("reading", sum(log.size for log in logs)) as advance:
             summary = summarize(logs, lambda log: advance(_done(logs)))
+        if not summary.events and summary.metadata is None:
+            raise UserError(f"there is no event in {', '.join(repr(str(log.path)) for log in logs)}")
         if as_json:
             write_json(_to_dict(summary, logs), indent=2)
         else:
