@@ -129,7 +129,27 @@ def test_info_of_what_has_no_event_is_an_error(tmp_path: Path, command: Any) -> 
     (tmp_path / "empty.lcmlog").touch()
     for path in (tmp_path / "empty.lcmlog", "/proc/version"):
         for form in ([], ["--json"]):
-            assert command("recording", "info", path, *form) == (2, "", f"error: there is no event in {str(path)!r}\n")
+            assert command("recording", "info", path, *form) == (
+                2,
+                "",
+                f"error: there is no event in {str(path)!r}\n",
+            )
+
+
+@pytest.mark.parametrize(
+    "words", [("cut", "-o"), ("report", "-o"), ("export", "--mcap"), ("export", "--csv", "/x", "-o")]
+)
+def test_no_file_is_called_as_programs_call_standard_output(
+    words: tuple[str, ...], tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write_log(tmp_path / "a.lcmlog", [(START, "/x#std_msgs.Bool", b"12345678")])
+    assert command("recording", words[0], path, *words[1:], "-") == (
+        2,
+        "",
+        "error: '-' is no name of a file: give one\n",
+    )
+    assert list(tmp_path.iterdir()) == [path]
 
 
 @pytest.mark.slow

@@ -62,7 +62,12 @@ def info(files: log_options.Files, as_json: options.Json = False) -> None:
 
 def cut(
     files: log_options.Files,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The new log.", show_default=False)],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The new log.", show_default=False, callback=log_options.named_file
+        ),
+    ],
     from_s: log_options.From = 0.0,
     to_s: log_options.To = None,
     channels: log_options.Channels = None,
@@ -90,7 +95,13 @@ def export(
     file: log_options.File,
     mcap: Annotated[
         Path | None,
-        typer.Option("--mcap", metavar="OUT", help="Into an MCAP file, as for Foxglove.", show_default=False),
+        typer.Option(
+            "--mcap",
+            metavar="OUT",
+            help="Into an MCAP file, as for Foxglove.",
+            show_default=False,
+            callback=log_options.named_file,
+        ),
     ] = None,
     csv: Annotated[
         str | None,
@@ -98,7 +109,13 @@ def export(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help="Where the CSV goes; standard output without it."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="Where the CSV goes; standard output without it.",
+            callback=log_options.named_file,
+        ),
     ] = None,
     from_s: log_options.From = 0.0,
     to_s: log_options.To = None,
@@ -124,7 +141,15 @@ def export(
 def report(
     files: log_options.Files,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.", show_default=False)
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The HTML file.",
+            show_default=False,
+            callback=log_options.named_file,
+        ),
     ],
     max_mb: Annotated[
         float, typer.Option("--max-mb", metavar="MB", min=0.2, max=10_000, help="The size that it has at most.")
