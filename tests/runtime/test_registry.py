@@ -290,6 +290,7 @@ def test_without_a_name_a_living_run_is_meant_and_else_the_newest_that_has_logge
     assert find_run_dir(None) == refused
     living_record(living)
     assert find_run_dir(None) == living
+    assert find_run_dir("2") == find_run_dir("rover-2") == refused, "also by its process id"
     ended = "`dimos-streams status --all` lists those that have ended"
     with pytest.raises(UserError) as caught:
         find_run_dir("demo-999")
