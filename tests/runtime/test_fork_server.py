@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
@@ -11,6 +12,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from dimos_streams.errors import UserError
+from dimos_streams.runtime.processes import fork_server
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -130,3 +134,14 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text())
+
+
+def test_where_the_socket_is_does_not_explain_too_many_open_files() -> None:
+    for number, hint in (
+        (errno.EMFILE, "`ulimit -n` says how many files a process may have open"),
+        (errno.ENOSPC, "TMPDIR names it"),
+    ):
+        with pytest.raises(UserError) as raised, fork_server._room_for_socket():
+            raise OSError(number, os.strerror(number))
+        assert hint in str(raised.value)
+        assert ("TMPDIR" in str(raised.value)) is (number == errno.ENOSPC)

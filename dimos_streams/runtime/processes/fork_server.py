@@ -7,6 +7,7 @@ with threads is not safe.
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import multiprocessing.forkserver
@@ -204,7 +205,7 @@ def _room_for_socket() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = tempfile.gettempdir()
-        raise UserError(
-            f"processes can't be started: {error} (their socket is in {where}; TMPDIR names it)"
-        ) from error
+        where = f" (their socket is in {tempfile.gettempdir()}; TMPDIR names it)"
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            where = "; `ulimit -n` says how many files a process may have open" if error.errno == errno.EMFILE else ""
+        raise UserError(f"processes can't be started: {error}{where}") from error
