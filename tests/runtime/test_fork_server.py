@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +104,23 @@ pathlib.Path(folder, "told").touch()
 process.join()
 print(process.exitcode)
 """
+KILLED = """
+import os, signal, sys
+from dimos_streams.runtime.processes import fork_server
+
+fork_server.fork_server_from_here([], [], frozenset(sys.modules))
+print(os.listdir(os.environ["TMPDIR"]), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_is_killed_leaves_no_socket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as short:
+        monkeypatch.setenv("TMPDIR", short)
+        done = run(KILLED, tmp_path)  # it is over with the server, which has the same standard output
+        assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
+        assert "pymp-" in done.stdout
+        assert os.listdir(short) == []
 
 
 def test_a_worker_that_still_imports_is_told_to_end_no_less(tmp_path: Path) -> None:
