@@ -93,6 +93,27 @@ class ChannelSummary:
 
 
 @dataclass(slots=True)
+class OlderEvents:
+    """The events that are older than one before them on their channel, where no clock was set back for good."""
+
+    count: int = 0
+    most: int = 0
+    """The time by which one is older at most, µs."""
+    first: int = 0
+    """The number of the first such event."""
+
+    def add(self, event: int, us: int) -> None:
+        """Count an event."""
+        self.first = self.first if self.count else event
+        self.count += 1
+        self.most = max(self.most, us)
+
+    def __str__(self) -> str:
+        events = "one event" if self.count == 1 else f"{self.count} events"
+        return f"the clock goes back for {events}, by {self.most / 1e6:.6g} s at most, first at event {self.first}"
+
+
+@dataclass(slots=True)
 class LogSummary:
     """The summary of a whole log."""
 
@@ -106,6 +127,7 @@ class LogSummary:
     last: int = 0
     set_backs: list[SetBack] = field(default_factory=list)
     """The places at which the clock goes back, bounded."""
+    older: OlderEvents = field(default_factory=OlderEvents)
     metadata: Metadata | None = None
     """The first metadata in the log, or None for logs of other programs."""
     gaps: list[tuple[int, int]] = field(default_factory=list)
@@ -143,6 +165,8 @@ def summarize(logs: Iterable[LogReader], on_progress: OnProgress | None = None) 
             if utime - newest > gap_us and len(summary.gaps) < _MAX_GAPS:
                 summary.gaps.append((newest, utime - newest))
             newest = utime
+        if utime < channel.last:
+            summary.older.add(event.number, channel.last - utime)
         channel.add(utime, len(data))
     counted = [*channels.values(), *filter(None, [summary.beyond])]
     summary.events = sum(channel.count for channel in counted)

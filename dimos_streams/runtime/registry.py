@@ -6,6 +6,7 @@ import contextlib
 import logging
 import os
 import shutil
+import tempfile
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -172,12 +173,33 @@ def _make_shared(runs_dir: Path) -> None:
         runs_dir.mkdir(parents=True)
         if runs_dir.parent.stat().st_mode & _FOR_ALL == _FOR_ALL:
             runs_dir.chmod(_FOR_ALL)
+    _refuse_strangers(runs_dir)
+
+
+def _refuse_strangers(runs_dir: Path) -> None:
     for directory in (runs_dir.parent, runs_dir):
         if (user := stranger_with(directory)) is not None:
             raise UserError(
                 f"no run can be kept in {directory}: it belongs to user {user}, who could replace the run's files;"
                 " let it be yours or root's, or name another with DIMOS_STREAMS_STATE_DIR"
             )
+
+
+def why_no_run() -> str:
+    """Return why the directory of a new run can't be made, empty if it can. No more is made than a nameless file
+    where its first directory would be."""
+    runs_dir = state_dir() / "runs"
+    nearest = next((path for path in (runs_dir, *runs_dir.parents) if os.path.lexists(path)), Path())
+    try:
+        _check_utf8(runs_dir)
+        _refuse_strangers(runs_dir)
+        with tempfile.TemporaryFile(dir=nearest, buffering=0) as probe:
+            probe.write(bytes(4096))
+    except OSError as error:
+        return str(cannot_write(runs_dir, error))
+    except UserError as error:
+        return str(error)
+    return ""
 
 
 def cannot_write(directory: Path, error: OSError) -> UserError:
@@ -187,8 +209,28 @@ def cannot_write(directory: Path, error: OSError) -> UserError:
 
 
 def write(record: RunRecord) -> None:
-    """Make a run known, or renew what is known of it, atomically. Raises ``OSError``; what was known stays then."""
+    """Make a run known, or renew what is known of it, atomically; its directory is made again if it is gone. Raises
+    ``OSError``; what was known stays then."""
+    if not os.path.lexists(record.run_dir):
+        _make_again(record.run_dir)
     replace_text(record.run_dir / RECORD_FILE, record.model_dump_json(indent=1))
+
+
+def _make_again(run_dir: Path) -> None:
+    """Raises ``OSError``, also if another user could replace what is in it."""
+    try:
+        _make_shared(run_dir.parent)
+    except UserError as error:
+        raise PermissionError(str(error)) from error
+    _make_run(run_dir)
+
+
+def is_known(record: RunRecord) -> bool:
+    """Return whether other commands can read of a run: its record was neither deleted nor damaged."""
+    try:
+        return RunRecord.model_validate_json(read_small(record.run_dir / RECORD_FILE)).run_id == record.run_id
+    except (OSError, ValidationError):
+        return False
 
 
 def note_ready(run_dir: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -118,6 +119,13 @@ def test_a_skill_without_a_docstring_is_warned_of(
     assert found_in(write, _blueprint_of(members, 2000, tmp_path, monkeypatch)) == [
         "x.yaml:2: warning: module 'a': declared_2000:Meant has skills without a docstring: a, b; a model knows"
         " nothing else of a skill"
+    ]
+    monkeypatch.setattr(
+        "dimos_streams.blueprint.checks.skill_check.sys", SimpleNamespace(flags=SimpleNamespace(optimize=2))
+    )
+    assert found_in(write, _blueprint_of(members, 2001, tmp_path, monkeypatch)) == [
+        "warning: skills have no docstrings, as Python runs with -OO (or PYTHONOPTIMIZE=2), which drops them; a model"
+        " knows nothing else of a skill"
     ]
 
 

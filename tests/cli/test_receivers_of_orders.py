@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
+import re
+import shutil
 import socket
 import threading
 from collections.abc import Callable
@@ -14,13 +17,14 @@ from types import SimpleNamespace
 import pytest
 
 from dimos_streams.cli.bridge_client import robot_orders
-from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, find_bridge, living_runs
 from dimos_streams.cli.bridge_client.robot_orders import OrderResult, Receiver, give, receivers
 from dimos_streams.cli.commands.of_runs.say import say
+from dimos_streams.cli.commands.of_runs.status import status
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.client.orders import Order
-from dimos_streams.errors import BadRequestError, UnknownRobotError, UserError
+from dimos_streams.errors import BadRequestError, DimosStreamsError, UnknownRobotError, UserError
 from dimos_streams.runtime import registry
 from tests.client.event_server import EventServer, Peer, event_server
 from tests.helpers import shut, until
@@ -56,6 +60,31 @@ def test_an_order_to_a_run_of_which_nobody_answers_is_not_done(
     registry.write(record)
     [result] = asyncio.run(give("/calls/cancel", "", "", receivers(BridgeChoice())))
     assert (result.receiver, result.done) == (record.run_id, False)
+
+
+def test_a_living_run_whose_record_cannot_be_read_is_named_and_nothing_counts_as_done_for_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
+    directory = registry.new_run_dir("rover")
+    ended = directory.with_name("1-rover-1")
+    shutil.copytree(directory, ended)
+    named = f"run rover-{os.getpid()} lives (pid {os.getpid()}), but {directory}/run.json can't be read: "
+    for text in ("", "{", "{}"):
+        for each in (directory, ended):
+            (each / registry.RECORD_FILE).write_text(text)
+        [result] = asyncio.run(give("/robots/stop", "", "", receivers(BridgeChoice())))
+        assert not result.done
+        assert result.text.startswith(f"NOT done: {named}")
+        for look in (living_runs, partial(find_bridge, BridgeChoice())):
+            with pytest.raises(DimosStreamsError, match=f"^{re.escape(named)}"):
+                look()
+        status()
+        assert capsys.readouterr().err.startswith(named)
+        with pytest.raises(DimosStreamsError, match=f"^not ready: {re.escape(named)}.+ its bridge$"):
+            status(ready=True)
+    read_again = living_record(directory)
+    assert [receiver.name for receiver in receivers(BridgeChoice())] == [read_again.run_id]
 
 
 def test_an_order_with_an_address_needs_no_right_to_look_for_runs() -> None:

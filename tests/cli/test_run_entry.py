@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,6 +28,38 @@ def run_dir(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     directory = tmp_path / "runs" / "unplugged-1"
     directory.mkdir(parents=True)
     return directory
+
+
+def _truncate(run_dir: Path) -> None:
+    (run_dir / registry.RECORD_FILE).write_text("")
+
+
+def _damage(run_dir: Path) -> None:
+    (run_dir / registry.RECORD_FILE).write_text("{")
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    "spoil", [_truncate, _damage, shutil.rmtree, lambda run_dir: shutil.rmtree(run_dir.parent.parent)]
+)
+async def test_a_run_whose_files_were_deleted_or_damaged_is_known_again_in_seconds(
+    spoil: Callable[[Path], None], run_dir: Path
+) -> None:
+    entry = RunEntry(
+        RunPlan(request=RunRequest(reference="unplugged"), blueprint=blueprints.unplugged),
+        RunOptions(bus_url="memq://", run_dir=run_dir),
+        list,
+    )
+    entry.renew()
+    for _ in range(2):
+        spoil(run_dir)
+        assert registry.runs() == []
+        await until(lambda: registry.runs() == [entry.record], 5.0)
+    entry.remove("stopped")
+    shutil.rmtree(run_dir)
+    await asyncio.sleep(10.0)
+    with pytest.raises(FileNotFoundError):
+        _damage(run_dir)  # nothing has made the directory again
 
 
 @pytest.mark.virtual_time

@@ -115,6 +115,43 @@ def test_info_says_where_the_clock_goes_back(tmp_path: Path, command: Any) -> No
     assert reported["clock_set_back"] == [{"event": 3, "seconds": 3600.0}]
 
 
+def test_info_and_report_say_for_how_many_single_events_the_clock_goes_back(tmp_path: Path, command: Any) -> None:
+    times = [0, 100_000, -3_600_000_000, 300_000, 400_000, 350_000, 600_000]
+    path = write_log(tmp_path / "a.lcmlog", [(START + time, "/x#std_msgs.Bool", b"12345678") for time in times])
+    said = "the clock goes back for 2 events, by 3600.1 s at most, first at event 2"
+    assert said in command("recording", "info", path)[1]
+    assert command("recording", "report", path, "-o", tmp_path / "a.html")[0] == 0
+    assert said in (tmp_path / "a.html").read_text()
+    assert json.loads(command("recording", "info", path, "--json")[1])["channels"][0]["backwards"] == 2
+
+
+def test_info_of_what_has_no_event_is_an_error(tmp_path: Path, command: Any) -> None:
+    (tmp_path / "empty.lcmlog").touch()
+    for path in (tmp_path / "empty.lcmlog", "/proc/version"):
+        for form in ([], ["--json"]):
+            assert command("recording", "info", path, *form) == (
+                2,
+                "",
+                f"error: there is no event in {str(path)!r}\n",
+            )
+
+
+@pytest.mark.parametrize(
+    "words", [("cut", "-o"), ("report", "-o"), ("export", "--mcap"), ("export", "--csv", "/x", "-o")]
+)
+def test_no_file_is_called_as_programs_call_standard_output(
+    words: tuple[str, ...], tmp_path: Path, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = write_log(tmp_path / "a.lcmlog", [(START, "/x#std_msgs.Bool", b"12345678")])
+    assert command("recording", words[0], path, *words[1:], "-") == (
+        2,
+        "",
+        "error: '-' is no name of a file: give one\n",
+    )
+    assert list(tmp_path.iterdir()) == [path]
+
+
 @pytest.mark.slow
 def test_cut_and_rename(mission_log: Path, tmp_path: Path, command: Any) -> None:
     path = tmp_path / "part.lcmlog"

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import signal
 import subprocess
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+
+from dimos_streams.errors import UserError
+from dimos_streams.runtime.processes import fork_server
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -99,6 +104,23 @@ pathlib.Path(folder, "told").touch()
 process.join()
 print(process.exitcode)
 """
+KILLED = """
+import os, signal, sys
+from dimos_streams.runtime.processes import fork_server
+
+fork_server.fork_server_from_here([], [], frozenset(sys.modules))
+print(os.listdir(os.environ["TMPDIR"]), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_what_is_killed_leaves_no_socket(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    with tempfile.TemporaryDirectory() as short:
+        monkeypatch.setenv("TMPDIR", short)
+        done = run(KILLED, tmp_path)  # it is over with the server, which has the same standard output
+        assert (done.returncode, done.stderr) == (-signal.SIGKILL, "")
+        assert "pymp-" in done.stdout
+        assert os.listdir(short) == []
 
 
 def test_a_worker_that_still_imports_is_told_to_end_no_less(tmp_path: Path) -> None:
@@ -130,3 +152,14 @@ def run(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
 
 def read(path: Path) -> Any:
     return json.loads(path.read_text())
+
+
+def test_where_the_socket_is_does_not_explain_too_many_open_files() -> None:
+    for number, hint in (
+        (errno.EMFILE, "`ulimit -n` says how many files a process may have open"),
+        (errno.ENOSPC, "TMPDIR names it"),
+    ):
+        with pytest.raises(UserError) as raised, fork_server._room_for_socket():
+            raise OSError(number, os.strerror(number))
+        assert hint in str(raised.value)
+        assert ("TMPDIR" in str(raised.value)) is (number == errno.ENOSPC)

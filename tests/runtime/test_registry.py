@@ -23,6 +23,7 @@ from dimos_streams.runtime.registry import (
     run_dirs,
     runs,
     state_dir,
+    why_no_run,
     write,
 )
 from tests.helpers import until
@@ -55,6 +56,23 @@ def make_run(name: str, *, lives: bool = False, was_ready: bool = True) -> Path:
     else:
         (path / OWNER_FILE).write_text(RunOwner(directory=name).model_dump_json())
     return path
+
+
+def test_doctor_says_why_no_run_could_be_kept_and_makes_nothing(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    (tmp_path / "file").write_text("")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    for name, why in (("/proc/x", "No such file"), ("file/state", "Not a directory"), ("link/state", "No such file")):
+        monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path / name))
+        assert why_no_run().startswith(f"cannot write to {tmp_path / name}/runs: {why}")
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path / "\udcff"))
+    assert "not valid UTF-8" in why_no_run()
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path / "new" / "state"))
+    assert why_no_run() == ""
+    monkeypatch.setattr("dimos_streams.runtime.registry.stranger_with", lambda path: 7)
+    assert "it belongs to user 7" in why_no_run()
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
 
 
 def test_only_ended_runs_are_forgotten() -> None:
@@ -272,6 +290,7 @@ def test_without_a_name_a_living_run_is_meant_and_else_the_newest_that_has_logge
     assert find_run_dir(None) == refused
     living_record(living)
     assert find_run_dir(None) == living
+    assert find_run_dir("2") == find_run_dir("rover-2") == refused, "also by its process id"
     ended = "`dimos-streams status --all` lists those that have ended"
     with pytest.raises(UserError) as caught:
         find_run_dir("demo-999")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
@@ -52,11 +53,16 @@ def skill_warnings(blueprint: Blueprint, classes: Mapping[str, type[Module]]) ->
 
 
 def undescribed_skills(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
-    """Yield warnings of skills for everyone that nobody could know what to do with."""
+    """Yield warnings of skills for everyone that nobody could know what to do with; one for all if Python itself has
+    dropped their docstrings."""
     for module, cls in classes.items():
         spec = blueprint.modules[module]
         skills = module_skills(spec, cls).values()
         names = [skill.name for skill in skills if skill.policy.audience == "everyone" and not skill.description]
+        if names and sys.flags.optimize >= 2:
+            text = "skills have no docstrings, as Python runs with -OO (or PYTHONOPTIMIZE=2), which drops them"
+            yield Problem(f"{text}; a model knows nothing else of a skill", severity="warning")
+            return
         if names:
             text = f"module {module!r}: {spec.type} has skills without a docstring: {', '.join(names)}"
             why = "a model knows nothing else of a skill"

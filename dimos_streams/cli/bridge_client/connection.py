@@ -196,6 +196,8 @@ def _bridge_here(port: int | None, token: str | None) -> BridgeAddress:
         return BridgeAddress(f"http://127.0.0.1:{port}", token)
     if living:
         raise _bridgeless(living[0])
+    if unreadable := _unreadable():
+        raise UserError(unreadable)
     usual = BridgeAddress(f"http://127.0.0.1:{BRIDGE_PORT}", token, is_guess=True)
     note(f"no run of yours lives: whatever bridge answers at {usual.url} is asked")
     return usual
@@ -273,16 +275,28 @@ def find_bus_url(given: str | None) -> str:
 def living_runs(selector: str | None = None) -> list[RunRecord]:
     """Return the living runs with an id, blueprint, process id or machine, or all, newest first. Raises
     ``NoRunError`` if none lives, and ``UserError`` if none that lives is called so; they say how the one has ended
-    that was called so, if it is kept."""
+    that was called so, if it is kept. Raises ``DimosStreamsError`` if only runs live whose records can't be read."""
     from dimos_streams.runtime.registry import runs
 
     if meant := runs_called(selector, living := runs()):
         return meant
     ended = "" if selector is None else _ended_called(selector)
+    unreadable = _unreadable()
+    if not living and unreadable:
+        raise DimosStreamsError(unreadable)
     if not living:
         raise NoRunError(f"no run lives{ended or _last_ended()}")
     known = ", ".join(run.run_id for run in living)
-    raise UserError(f"no living run is called {selector!r} (living: {known}){ended}")
+    raise UserError(
+        f"no living run is called {selector!r} (living: {known}){ended}{unreadable and f'; {unreadable}'}"
+    )
+
+
+def _unreadable() -> str:
+    """Return what is to be said of living runs whose records can't be read; empty if there are none."""
+    from dimos_streams.runtime.unreadable_runs import unreadable_runs
+
+    return "; ".join(map(str, unreadable_runs()))
 
 
 def find_run(selector: str | None, *, alone: bool = False) -> RunRecord:

@@ -40,7 +40,9 @@ class Receiver:
     name: str
     """The run's id, or the bridge's URL."""
     address: BridgeAddress | None
-    """The address of the bridge; None for a run without one."""
+    """The address of the bridge; None for a run without one, or of which nobody knows it."""
+    why_unknown: str = ""
+    """Why nobody knows it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,15 +65,21 @@ def receivers(choice: BridgeChoice) -> list[Receiver]:
     Raises ``UserError`` for a choice that contradicts itself, and for a name that no run has, or several.
     """
     from dimos_streams.runtime.registry import runs
+    from dimos_streams.runtime.unreadable_runs import unreadable_runs
 
     choice.check()
     # An order with an address needs no run of this machine, nor the right to look for any.
     named = None if choice.run is None else find_run(choice.run, alone=True)
-    living = [named] if named is not None else [] if choice.has_address else runs()
-    if not living:
+    everybody = named is None and not choice.has_address
+    living = [named] if named is not None else runs() if everybody else []
+    unreadable = unreadable_runs() if everybody else []
+    if not living and not unreadable:
         address = find_bridge(choice)
         return [Receiver(address.url, address)]
-    return [Receiver(record.run_id, bridge_of_run(record, choice.token)) for record in living]
+    return [
+        *(Receiver(record.run_id, bridge_of_run(record, choice.token)) for record in living),
+        *(Receiver(run.run_id, None, why_unknown=str(run)) for run in unreadable),
+    ]
 
 
 async def give(
@@ -103,7 +111,7 @@ async def give(
     found = dict(zip(to, await asyncio.gather(*map(ask, to)), strict=True))
     unknown = {to.name: answer for to, answer in found.items() if isinstance(answer, UnknownRobotError)}
     # A run without a bridge knows of no robot; a bridge that can't be reached may have this one.
-    if unknown and all(to.address is None or to.name in unknown for to in found):
+    if unknown and all((to.address is None and not to.why_unknown) or to.name in unknown for to in found):
         raise _joint(robot, unknown)
     unread = {to: answer for to, answer in found.items() if isinstance(answer, BadRequestError)}
     if unread and len(unread) == len(found):
@@ -152,8 +160,10 @@ def _joint(robot: str, unknown: Mapping[str, UnknownRobotError]) -> UnknownRobot
 
 async def _give(order: Order, body: Mapping[str, Any], to: Receiver) -> OrderResult | _Refusal:
     if to.address is None:
-        text = f"NOT done: the run has no bridge that could do it; `dimos-streams stop {to.name}` ends all of it"
-        return OrderResult(to.name, False, text, {})
+        why = to.why_unknown or (
+            f"the run has no bridge that could do it; `dimos-streams stop {to.name}` ends all of it"
+        )
+        return OrderResult(to.name, False, f"NOT done: {why}", {})
     from dimos_streams.cli.bridge_client.answers import REPORT
 
     try:

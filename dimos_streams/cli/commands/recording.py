@@ -52,6 +52,8 @@ def info(files: log_options.Files, as_json: options.Json = False) -> None:
     with opened(files) as logs:
         with progress("reading", sum(log.size for log in logs)) as advance:
             summary = summarize(logs, lambda log: advance(_done(logs)))
+        if not summary.events and summary.metadata is None:
+            raise UserError(f"there is no event in {', '.join(repr(str(log.path)) for log in logs)}")
         if as_json:
             write_json(_to_dict(summary, logs), indent=2)
         else:
@@ -60,7 +62,12 @@ def info(files: log_options.Files, as_json: options.Json = False) -> None:
 
 def cut(
     files: log_options.Files,
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="FILE", help="The new log.", show_default=False)],
+    output: Annotated[
+        Path,
+        typer.Option(
+            "--output", "-o", metavar="FILE", help="The new log.", show_default=False, callback=log_options.named_file
+        ),
+    ],
     from_s: log_options.From = 0.0,
     to_s: log_options.To = None,
     channels: log_options.Channels = None,
@@ -88,7 +95,13 @@ def export(
     file: log_options.File,
     mcap: Annotated[
         Path | None,
-        typer.Option("--mcap", metavar="OUT", help="Into an MCAP file, as for Foxglove.", show_default=False),
+        typer.Option(
+            "--mcap",
+            metavar="OUT",
+            help="Into an MCAP file, as for Foxglove.",
+            show_default=False,
+            callback=log_options.named_file,
+        ),
     ] = None,
     csv: Annotated[
         str | None,
@@ -96,7 +109,13 @@ def export(
     ] = None,
     output: Annotated[
         Path | None,
-        typer.Option("--output", "-o", metavar="OUT", help="Where the CSV goes; standard output without it."),
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="OUT",
+            help="Where the CSV goes; standard output without it.",
+            callback=log_options.named_file,
+        ),
     ] = None,
     from_s: log_options.From = 0.0,
     to_s: log_options.To = None,
@@ -122,7 +141,15 @@ def export(
 def report(
     files: log_options.Files,
     output: Annotated[
-        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.", show_default=False)
+        Path,
+        typer.Option(
+            "--output",
+            "-o",
+            metavar="FILE",
+            help="The HTML file.",
+            show_default=False,
+            callback=log_options.named_file,
+        ),
     ],
     max_mb: Annotated[
         float, typer.Option("--max-mb", metavar="MB", min=0.2, max=10_000, help="The size that it has at most.")
@@ -321,4 +348,6 @@ def _write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
         write(f"nothing at all was recorded for {length / 1e6:.1f} s after {(at - summary.first) / 1e6:.1f} s")
     for set_back in summary.set_backs[:_SHOWN]:
         write(f"{set_back}; times are counted on from there")
+    if summary.older.count:
+        write(f"{summary.older}; these keep their times")
     note_damage(logs)

@@ -27,6 +27,9 @@ _RENEW_S = 5.0
 _APART_S = 0.05
 """The least time, in seconds, between two renewals for what happens: of many processes much happens at once."""
 
+_LOOK_S = 2.0
+"""The time, in seconds, between two looks at whether the record is still there."""
+
 _log = LimitedLog(logging.getLogger(__name__), period_s=60.0)
 
 
@@ -39,6 +42,7 @@ class RunEntry:
         self._processes = processes
         self._renewing: asyncio.TimerHandle | None = None
         self._renewed_at = float("-inf")
+        self._looking: asyncio.TimerHandle | None = None
         self._starts: dict[int, int] = {}
         """The start of each living process, by its number."""
         self._removed = False
@@ -63,6 +67,8 @@ class RunEntry:
             if first:
                 keep_settings(self._plan.blueprint, options.run_dir)
             registry.write(self.record)
+            if first and self._plan.mode != "virtual":
+                self._look_in(_LOOK_S)
         except OSError as error:
             if first:
                 raise registry.cannot_write(options.run_dir, error) from error
@@ -89,13 +95,25 @@ class RunEntry:
     def remove(self, how: str) -> None:
         """Take the entry back, and write down how the run has ended; ``renew`` does nothing from now on."""
         self._removed = True
-        if self._renewing is not None:
-            self._renewing.cancel()
+        for timer in (self._renewing, self._looking):
+            if timer is not None:
+                timer.cancel()
         if self.record is None:
             return
         with contextlib.suppress(OSError):  # on a full disk its directory does not say it
             write_end(self.record, how)
         registry.remove(self.record)
+
+    def _look_in(self, seconds: float) -> None:
+        self._looking = asyncio.get_running_loop().call_later(seconds, self._look)
+
+    def _look(self) -> None:
+        """Write a record anew that was deleted or damaged: without it no command finds a robot that moves."""
+        if self.record is not None and not registry.is_known(self.record):
+            directory = self.record.run_dir
+            _log.warning("the run's record in %s was deleted or damaged, and is written anew", directory)
+            self.renew()
+        self._look_in(_LOOK_S)
 
     def _present(self, run_dir: Path) -> registry.RunRecord:
         pid, options = os.getpid(), self._options

@@ -38,12 +38,20 @@ PARTS = (
 async def examine(bus: str, port: int) -> list[Finding]:
     """Return the findings about this machine, with a bus and a port for the bridge. Raises ``UserError`` for a bad
     URL."""
-    return [_python(), *await _bus(bus), _port(port), *_clocks(), *_optional_parts()]
+    return [_python(), _state(), *await _bus(bus), _port(port), *_clocks(), *_optional_parts()]
 
 
 def _python() -> Finding:
     text = f"{platform.python_version()} ({sys.executable})"
     return Finding("python", "ok" if sys.version_info >= (3, 11) else "error", text)
+
+
+def _state() -> Finding:
+    from dimos_streams.runtime.registry import state_dir, why_no_run
+
+    if why := why_no_run():
+        return Finding("state directory", "error", why)
+    return Finding("state directory", "ok", f"runs can keep their files in {state_dir()}")
 
 
 async def _bus(text: str) -> list[Finding]:

@@ -26,10 +26,9 @@ _RECORD = re.compile(
 
 
 def find_run_dir(selector: str | None) -> Path:
-    """Return the directory of a run by id or blueprint, or that of the newest; a living one comes before those that
-    have ended, and one that has logged before those that were refused at their start. Which of several living ones it
-    is, is said. Raises ``NoRunError`` if there
-    are none yet, and ``UserError`` if none is called so."""
+    """Return the directory of a run by id, blueprint or process id, or that of the newest; a living one comes before
+    those that have ended, and one that has logged before those that were refused at their start. Which of several
+    living ones it is, is said. Raises ``NoRunError`` if there are none, and ``UserError`` if none is called so."""
     if meant := runs_called(selector, runs()):
         return newest_of(meant, selector).run_dir
     directories = run_dirs()
@@ -38,7 +37,7 @@ def find_run_dir(selector: str | None) -> Path:
     if selector is None:
         return next(filter(_has_logged, directories), directories[0])
     ids = [run_id_of(directory) for directory in directories]
-    if named := [one for one, id in zip(directories, ids, strict=True) if selector in (id, id.rpartition("-")[0])]:
+    if named := [one for one, id in zip(directories, ids, strict=True) if selector in (id, *id.rpartition("-")[::2])]:
         return next(filter(_has_logged, named), named[0])
     living = ", ".join(run.run_id for run in runs()) or "none"
     known = f"living: {living}; `dimos-streams status --all` lists those that have ended"

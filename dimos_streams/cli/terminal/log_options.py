@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from dimos_streams.cli.terminal.options import checked_seed
+from dimos_streams.errors import UserError
 
 Files = Annotated[
     list[Path], typer.Argument(metavar="FILE...", help="An LCM log, or its parts in order.", show_default=False)
@@ -97,3 +98,11 @@ Plot = Annotated[
         "--plot", metavar="PICTURE", help="Draw recorded against replayed (PNG, SVG, PDF).", show_default=False
     ),
 ]
+
+
+def named_file(path: Path | None) -> Path | None:
+    """Return a file that is to be written. Raises ``UserError`` for a name by which programs mean standard output:
+    nobody wants a file that is called so."""
+    if path == Path("-"):
+        raise UserError("'-' is no name of a file: give one")
+    return path

@@ -63,6 +63,26 @@ def is_ended_run(path: Path) -> bool:
     return owner.directory == path.name
 
 
+def owner_of(run_dir: Path) -> int | None:
+    """Return the process by whose number a run's directory is named, if that process has it open as its own; None if
+    it has ended, or is one of another container."""
+    pid = run_dir.name.rpartition("-")[2]
+    if not pid.isdecimal():
+        return None
+    try:
+        owned = (run_dir / OWNER_FILE).stat()
+        return int(pid) if any(_is_open(fd, owned) for fd in Path(f"/proc/{pid}/fd").iterdir()) else None
+    except OSError:
+        return None
+
+
+def _is_open(descriptor: Path, owned: os.stat_result) -> bool:
+    try:
+        return os.path.samestat(descriptor.stat(), owned)
+    except OSError:  # it was closed meanwhile
+        return False
+
+
 def boot_id() -> str:
     """Return the machine's boot, which no other boot, nor any other machine, shares; empty where the system does not
     say it."""

@@ -70,6 +70,8 @@ def notes(recorded: Recorded) -> Node:
         found += [f"{more} more such gaps."] * (more > 0)
     for set_back in recorded.summary.set_backs[:_MOST_GAPS]:
         found.append(f"In the log {set_back}; its times go on from there.")
+    if recorded.summary.older.count:
+        found.append(f"In the log {recorded.summary.older}.")
     if beyond := recorded.summary.beyond:
         first = len(recorded.summary.channels)
         found.append(f"{beyond.count} messages are of other channels than the first {first}, and are only counted.")

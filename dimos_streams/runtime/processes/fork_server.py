@@ -7,6 +7,7 @@ with threads is not safe.
 
 from __future__ import annotations
 
+import errno
 import gc
 import importlib
 import multiprocessing.forkserver
@@ -104,9 +105,16 @@ def fork_server_from_here(shared: Sequence[str], own: Iterable[str], known: Coll
         for stream in (sys.stdout, sys.stderr):
             stream.flush()
         gc.freeze()  # neither collector is to write into what both share from now on
-        child = os.fork()
+        parent, child = os.getpid(), os.fork()
         if not child:
-            _serve(listener.fileno(), orphaned, shared, partial(_is_own, frozenset(own), frozenset(known)))
+            _serve(
+                listener.fileno(),
+                orphaned,
+                shared,
+                partial(_is_own, frozenset(own), frozenset(known)),
+                Path(address),
+                parent,
+            )
         os.close(orphaned)
     _server._forkserver_address, _server._forkserver_alive_fd, _server._forkserver_pid = address, alive, child
 
@@ -131,7 +139,9 @@ def _library_sources() -> Iterator[str]:
             yield file
 
 
-def _serve(listener: int, orphaned: int, shared: Sequence[str], is_own: IsOwn) -> NoReturn:
+def _serve(
+    listener: int, orphaned: int, shared: Sequence[str], is_own: IsOwn, address: Path, parent: int
+) -> NoReturn:
     """Run as a server that is a fork, until all who could ask it have ended."""
     code = 1
     try:
@@ -150,7 +160,16 @@ def _serve(listener: int, orphaned: int, shared: Sequence[str], is_own: IsOwn) -
         code = 0
     except BaseException:
         sys.excepthook(*sys.exc_info())
+    if os.getppid() != parent:  # which removes it itself, unless it was killed
+        _remove_socket(address)
     os._exit(code)
+
+
+def _remove_socket(address: Path) -> None:
+    """Remove the server's socket, and the directory that was made for it unless there is anything else in it."""
+    with suppress(OSError):
+        address.unlink(missing_ok=True)
+        address.parent.rmdir()
 
 
 def _let_go_of_files(needed: set[int]) -> None:
@@ -204,7 +223,7 @@ def _room_for_socket() -> Iterator[None]:
     try:
         yield
     except OSError as error:
-        where = tempfile.gettempdir()
-        raise UserError(
-            f"processes can't be started: {error} (their socket is in {where}; TMPDIR names it)"
-        ) from error
+        where = f" (their socket is in {tempfile.gettempdir()}; TMPDIR names it)"
+        if error.errno in (errno.EMFILE, errno.ENFILE):
+            where = "; `ulimit -n` says how many files a process may have open" if error.errno == errno.EMFILE else ""
+        raise UserError(f"processes can't be started: {error}{where}") from error

@@ -42,11 +42,15 @@ def status(
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.runtime.ended_runs import ended_runs
     from dimos_streams.runtime.registry import runs
+    from dimos_streams.runtime.unreadable_runs import unreadable_runs
 
     selector = options.named_run(selector, run)
     if every and selector is not None:
         raise UserError(f"--all is every run, and {selector!r} names one; give one of them")
     states = run_async(states_of(runs() if selector is None else [find_run(selector)]))
+    unreadable = list(map(str, unreadable_runs() if selector is None else ()))
+    for text in () if ready else unreadable:
+        note(text)
     ended = ended_runs() if every else []
     if every and as_json:
         write_json({"ended": [_end(run) for run in ended], "living": states}, indent=2)
@@ -55,9 +59,9 @@ def status(
             write_json(states, indent=2)
     else:
         _write_runs(ended, states)
-        if not states and not ready:
+        if not states and not ready and not unreadable:
             note(str(NoRunError(f"no run lives{'' if every else last_ended()}")))
-    if ready and (missing := unready(states)):
+    if ready and (missing := [*unreadable, *(unready(states) if states or not unreadable else ())]):
         raise DimosStreamsError(f"not ready: {'; '.join(missing)}")
 
 

@@ -72,7 +72,9 @@ def _stop_elsewhere(machine: str, selector: str | None, bridge: SeldomBridge, *,
 
 def _stop_all(runs: Iterable[RunRecord], bridge: SeldomBridge, *, everywhere: bool, as_json: bool) -> None:
     """Stop runs, whatever becomes of the others. Raises ``DimosStreamsError`` with those that have not stopped."""
-    problems: list[str] = []
+    from dimos_streams.runtime.unreadable_runs import unreadable_runs
+
+    problems = list(map(str, unreadable_runs()))
     for run in runs:
         try:
             _stop_run(run, bridge, everywhere=everywhere, as_json=as_json)
