@@ -8,7 +8,8 @@ import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TextIO
 
@@ -23,6 +24,23 @@ UNBOUNDED = 1000
 _LEAST_LAST = 24
 """The fewest characters in which the last column of a table is still read beside the others."""
 _INDENT = "    "
+
+
+class LostOutput:
+    """The standard output of a command that goes on where it can't be written."""
+
+    def __init__(self) -> None:
+        self.why = ""
+        """Why some of it is lost; empty if all could be written."""
+
+    def add(self, why: str) -> None:
+        """Note a loss; the first one is said on standard error."""
+        if not self.why:
+            self.why = why
+            note(f"error: {_cannot_write(why)}")
+
+
+_outlived: list[LostOutput] = []
 
 
 def write(line: str) -> None:
@@ -40,9 +58,28 @@ def _print(text: str) -> None:
         print(text, flush=True)
     except OSError as error:
         sys.stdout = _nowhere()
-        if not isinstance(error, BrokenPipeError):
-            raise DimosStreamsError(f"standard output can't be written: {error.strerror}") from error
-        signals.deliver(signal.SIGPIPE)
+        if isinstance(error, BrokenPipeError):
+            signals.deliver(signal.SIGPIPE)
+        elif _outlived:
+            _outlived[-1].add(str(error.strerror))
+        else:
+            raise DimosStreamsError(_cannot_write(str(error.strerror))) from error
+
+
+def _cannot_write(why: str) -> str:
+    return f"standard output can't be written: {why}"
+
+
+@contextmanager
+def outliving_output() -> Iterator[LostOutput]:
+    """Have the block go on where standard output can't be written, as on a full disk: a robot stops for no log. A
+    reader that has gone ends it nevertheless."""
+    lost = LostOutput()
+    _outlived.append(lost)
+    try:
+        yield lost
+    finally:
+        _outlived.remove(lost)
 
 
 def _nowhere() -> TextIO:
