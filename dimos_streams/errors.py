@@ -33,7 +33,12 @@ def cannot_write(what: str, error: OSError) -> DimosStreamsError:
     """Return the error for what can't be written: a ``UserError`` unless it is for the disk, which may take the same
     another time."""
     text = f"{what} can't be written: {error.strerror or error}"
-    return DimosStreamsError(text) if error.errno in _OF_THE_DISK else UserError(text)
+    return DimosStreamsError(text) if is_of_the_disk(error) else UserError(text)
+
+
+def is_of_the_disk(error: OSError) -> bool:
+    """Return whether it is not for a file's name that it can't be written."""
+    return error.errno in _OF_THE_DISK
 
 
 class BusError(DimosStreamsError):

@@ -5,8 +5,9 @@ from __future__ import annotations
 import errno
 import io
 import os
+import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,8 @@ SAID = "error: standard output can't be written: No space left on device\n"
 class _Failing:
     """A stream that can't be written."""
 
-    def __init__(self, number: int) -> None:
+    def __init__(self, number: int, descriptor: int) -> None:
+        self._descriptor = descriptor
         self._error = OSError(number, os.strerror(number))
 
     def write(self, text: str) -> None:
@@ -35,15 +37,19 @@ class _Failing:
     def isatty(self) -> bool:
         return False
 
+    def fileno(self) -> int:
+        return self._descriptor
+
     def flush(self) -> None:
         """Nothing is left in it."""
 
 
 @pytest.fixture
-def failing(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
     """Has standard output fail with an error from now on."""
     monkeypatch.setattr(output, "_nowhere", io.StringIO)
-    return lambda number: monkeypatch.setattr(sys, "stdout", _Failing(number))
+    with open(os.devnull, "wb") as nowhere:
+        yield lambda number: monkeypatch.setattr(sys, "stdout", _Failing(number, nowhere.fileno()))
 
 
 @pytest.mark.parametrize("shown", [[], ["--json"]], ids=["text", "json"])
@@ -87,3 +93,22 @@ def test_other_commands_fail_and_a_reader_that_has_gone_ends_a_run(failing: Call
     with signals.handled_by(received.append), output.outliving_output() as lost:
         output.write("one")
     assert (len(received), lost.why) == (1, "")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"], []])
+def test_help_that_cannot_be_written_is_one_line_and_for_a_reader_that_has_gone_a_signal(
+    words: list[str], failing: Callable[[int], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(errno.ENOSPC)
+    assert run_command(words) == FAILED
+    assert capsys.readouterr().err == "error: output can't be written: No space left on device\n"
+    received: list[int] = []
+
+    def end(number: int) -> None:
+        received.append(number)
+        raise signals.Interrupted(number)
+
+    failing(errno.EPIPE)
+    with signals.handled_by(end):
+        assert run_command(words) == 128 + signal.SIGPIPE
+    assert received == [signal.SIGPIPE]

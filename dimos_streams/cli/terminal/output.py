@@ -17,7 +17,7 @@ from dimos_streams.cli.system import signals
 from dimos_streams.common.printable import printable, printable_lines
 from dimos_streams.common.readable.unseen import written_out
 from dimos_streams.common.secrets import redacted
-from dimos_streams.errors import DimosStreamsError
+from dimos_streams.errors import DimosStreamsError, cannot_write, is_of_the_disk
 
 UNBOUNDED = 1000
 """The width of the output, in characters, where there is no terminal."""
@@ -64,6 +64,26 @@ def _print(text: str) -> None:
             _outlived[-1].add(str(error.strerror))
         else:
             raise DimosStreamsError(_cannot_write(str(error.strerror))) from error
+
+
+@contextmanager
+def flushed_output() -> Iterator[None]:
+    """Have the block, in which libraries print too, as for ``--help``, end as ``write`` does where its output can't
+    be written."""
+    try:
+        yield
+        sys.stdout.flush()
+    except SystemExit as error:
+        if not isinstance(error.__context__, BrokenPipeError):  # for which libraries have another code
+            raise
+        signals.deliver(signal.SIGPIPE)
+    except OSError as error:
+        if not is_of_the_disk(error) or error.filename is not None:
+            raise
+        sys.stdout = _nowhere()
+        if isinstance(error, BrokenPipeError):
+            signals.deliver(signal.SIGPIPE)
+        raise cannot_write("output", error) from error
 
 
 def _cannot_write(why: str) -> str:
