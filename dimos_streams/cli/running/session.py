@@ -17,6 +17,7 @@ from dimos_streams.cli.exit_codes import worst_of
 from dimos_streams.cli.running.foxglove_plan import foxglove_lines
 from dimos_streams.cli.running.log_display import LogDisplay
 from dimos_streams.cli.running.other_parts import OtherParts
+from dimos_streams.cli.running.recording_losses import recording_losses
 from dimos_streams.cli.running.run_entry import RunEntry
 from dimos_streams.cli.running.run_link import RunLink, bus_link, gateway_link, http_link, own_bus_link
 from dimos_streams.cli.running.run_plan import RunPlan, set_up_logging
@@ -266,10 +267,13 @@ class _Session:
 
     async def _end(self) -> None:
         ran = self._measured()
+        losses = await recording_losses(self._plan, self._options) if ran is not None else []
         await self._runner.stop()
         self._entry.remove(self._how)
         if self._logs is not None:
             self._logs.stop()
+        for loss in losses:
+            self._reporter.note(loss)
         self._reporter.close()
         if ran is not None and self._on_ready is None:
             self._summarize(*ran)
