@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import os
 import signal
+import subprocess
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -48,6 +49,17 @@ def test_a_full_disk_leaves_the_older_file_and_is_no_mistake_of_who_typed(
     assert "Traceback" not in err
     assert target.read_bytes() == older
     assert sorted(small_disk.iterdir()) == there
+
+
+@ways
+def test_a_read_only_disk_is_no_mistake_of_who_typed_either(
+    way: tuple[str, ...], small_disk: Path, mission_log: Path, command: Any
+) -> None:
+    older = write_log(small_disk / "older", some_events(10))
+    subprocess.run(["mount", "-o", "remount,ro", str(small_disk)], check=True)
+    for target in (older, small_disk / "new"):
+        code, _, err = command(*arguments(way, mission_log, target))
+        assert (code, err.splitlines()[-1]) == (1, f"error: '{target}' can't be written: Read-only file system")
 
 
 @ways

@@ -60,7 +60,8 @@ def _is_written_itself(target: Path) -> bool:
         return True
     if not stat.S_ISREG(status.st_mode):  # a pipe would wait for its reader
         raise OSError(errno.EINVAL, "it is no regular file")
-    return not (os.access(target, os.W_OK) and os.access(real_path(target).parent, os.W_OK))
+    os.close(os.open(target, os.O_WRONLY))  # one that may not be written is not replaced either
+    return not os.access(real_path(target).parent, os.W_OK)
 
 
 def _is_open_here(status: os.stat_result) -> bool:
