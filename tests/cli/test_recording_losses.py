@@ -14,15 +14,14 @@ from dimos_streams.cli.bridge_client.answers import ModuleAnswer
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.option_groups.run_request import RunRequest
 from dimos_streams.cli.running.record_plan import RecordPlan
-from dimos_streams.cli.running.recording_losses import recording_losses
+from dimos_streams.cli.running.run_link import recording_losses
 from dimos_streams.cli.running.run_plan import RunPlan
-from dimos_streams.runtime.options import RunOptions
 
 MISSING = "273 messages are missing: No space left on device"
 
 
 def _said(plan: RunPlan) -> list[str]:
-    return asyncio.run(recording_losses(plan, RunOptions(bus_url="memq://")))
+    return asyncio.run(recording_losses(BridgeAddress("http://127.0.0.1:9"), plan.recorders))
 
 
 def test_the_losses_of_the_recorder_are_those_that_status_shows(
