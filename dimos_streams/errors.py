@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+import errno
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -13,6 +14,8 @@ _ALIKE_FROM_THE_BEGINNING = 0.6
 """The same of two that begin alike: few mistype the first letters."""
 _MAX_LISTED = 12
 """The largest number of names that are listed though one is near."""
+_OF_THE_DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EPIPE))
+"""The errors of files that another name does not mend."""
 
 
 class DimosStreamsError(Exception):
@@ -24,6 +27,18 @@ class UserError(DimosStreamsError):
 
     The command line prints the text as one line and exits with 2.
     """
+
+
+def cannot_write(what: str, error: OSError) -> DimosStreamsError:
+    """Return the error for what can't be written: a ``UserError`` unless it is for the disk, which may take the same
+    another time."""
+    text = f"{what} can't be written: {error.strerror or error}"
+    return DimosStreamsError(text) if is_of_the_disk(error) else UserError(text)
+
+
+def is_of_the_disk(error: OSError) -> bool:
+    """Return whether it is not for a file's name that it can't be written."""
+    return error.errno in _OF_THE_DISK
 
 
 class BusError(DimosStreamsError):

@@ -12,7 +12,7 @@ from dimos_streams.cli.app import create_app
 from dimos_streams.cli.exit_codes import DONE, MISUSED, code_of_error
 from dimos_streams.cli.system.foxglove_option import with_default_address
 from dimos_streams.cli.system.signals import Interrupted
-from dimos_streams.cli.terminal.output import note
+from dimos_streams.cli.terminal.output import flushed_output, note
 from dimos_streams.common.importing import find_named_first_in
 from dimos_streams.common.printable import printable, show_tracebacks
 from dimos_streams.common.process.own_code import DEBUG
@@ -37,7 +37,8 @@ def run_command(arguments: list[str]) -> int:
         find_named_first_in(here)  # so that a user's own blueprints and modules are found where they stand
     arguments = with_default_address(arguments)
     try:
-        code = create_app(arguments)(arguments, prog_name=PROGRAM, standalone_mode=False)
+        with flushed_output():
+            code = create_app(arguments)(arguments, prog_name=PROGRAM, standalone_mode=False)
         return code if isinstance(code, int) else DONE
     except Interrupted as error:
         return error.exit_code

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.recording.files.older import claim_all
+from dimos_streams.recording.files.whole import whole_file
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress, events_of_logs
@@ -117,22 +119,23 @@ def cut(sources: Sequence[LogReader], target: Path, part: LogPart, on_progress: 
     """Copy a part of logs, which are open and count as one, to a new file.
 
     Metadata is kept, and so are the skills that modules offered before the part begins, without which calls can't
-    be replayed. Raises ``UserError``, for a part without events too; then nothing is written.
+    be replayed. Raises ``UserError``, for a part without events too, and the errors of ``whole_file``; then nothing
+    is written.
     """
     refuse_itself(target, sources)
     waiting: dict[str, tuple[str, bytes]] = {}
     """The messages that belong before the part's first event."""
     running: dict[str, str] = {}
     """The names of the calls that run where the part begins, by their ids."""
-    writer = LogWriter(target)
+    writer: LogWriter | None = None
     count = 0
     with ExitStack() as stack:
         for after_s, event in timed(sources, on_progress):
             if after_s is None:
                 waiting[CHANNEL] = CHANNEL, _narrowed(event.data, part.selection)
             elif part.includes(after_s, event.channel):
-                if not writer.written:
-                    stack.enter_context(writer)
+                if writer is None:
+                    writer = stack.enter_context(LogWriter(stack.enter_context(_claimed(target))))
                 for channel, data in waiting.values():
                     writer.write(event.utime, channel, data)
                     count += channel != CHANNEL
@@ -145,6 +148,15 @@ def cut(sources: Sequence[LogReader], target: Path, part: LogPart, on_progress: 
                 _note_call(running, event)
     check_found(count, sources, part)
     return Copied(events=count, begun_before=tuple(running.values()))
+
+
+@contextmanager
+def _claimed(target: Path) -> Iterator[Path]:
+    """Give the block the path of a log that replaces one of that name, which nobody else writes meanwhile."""
+    with ExitStack() as claims, whole_file(target) as path:
+        if path != target and target.exists():
+            claim_all([target], claims)
+        yield path
 
 
 def _note_call(running: dict[str, str], event: LogEvent) -> None:

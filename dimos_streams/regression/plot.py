@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dimos_streams.errors import UserError
+from dimos_streams.errors import UserError, cannot_write
 from dimos_streams.regression.comparison import Points, Series
 from dimos_streams.regression.report import Report
 
@@ -42,9 +42,10 @@ def draw(report: Report, target: Path) -> None:
     figure.suptitle(f"{', '.join(report.modules)} on {Path(report.log).name}: {verdict}", fontsize=11)
     try:
         figure.savefig(target, dpi=110)
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else error
-        raise UserError(f"picture {str(target)!r} can't be written: {why}") from error
+    except OSError as error:
+        raise cannot_write(f"picture {str(target)!r}", error) from error
+    except ValueError as error:
+        raise UserError(f"picture {str(target)!r} can't be written: {error}") from error
 
 
 def _chosen(report: Report) -> list[tuple[tuple[str, str], Series]]:

@@ -10,7 +10,7 @@ import typer
 from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
-from dimos_streams.errors import UserError
+from dimos_streams.errors import UserError, cannot_write
 
 if TYPE_CHECKING:
     from dimos_streams.messages.base import Message
@@ -69,7 +69,7 @@ def java(
             (out / path).parent.mkdir(parents=True, exist_ok=True)
             (out / path).write_text(text, encoding="ascii")
     except OSError as error:
-        raise UserError(f"{error.filename} can't be written: {error.strerror}") from error
+        raise cannot_write(str(error.filename or out), error) from error
     write(f"{out}: Java classes of {plural(len(classes), 'message type')}")
     note(f"compile them: javac -cp {lcm_jar()} -d classes $(find {out} -name '*.java')")
 

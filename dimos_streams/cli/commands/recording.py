@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dimos_streams.cli.system.signals import unwinding
 from dimos_streams.cli.terminal import log_options, options
 from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
 from dimos_streams.common.readable.byte_size import byte_size
@@ -80,7 +81,7 @@ def cut(
 
     part = part_of(from_s, to_s, channels, without, remap)
     with opened(files) as logs:
-        with progress("copying", sum(log.size for log in logs)) as advance:
+        with unwinding(), progress("copying", sum(log.size for log in logs)) as advance:
             copied = copy(logs, output, part, lambda log: advance(_done(logs)))
         note_damage(logs)
     note_unused(part)
@@ -128,7 +129,7 @@ def export(
     if (mcap is None) == (csv is None):
         raise UserError("export to what? give either --mcap OUT or --csv CHANNEL")
     part = part_of(from_s, to_s, channels, without, None)
-    with opened([file]) as logs, progress("exporting", logs[0].size) as advance:
+    with opened([file]) as logs, unwinding(), progress("exporting", logs[0].size) as advance:
         if mcap is not None:
             _export_mcap(logs, mcap, part, advance)
         else:
@@ -160,7 +161,7 @@ def report(
     from dimos_streams.recording.report.write import write_report
 
     with opened(files) as logs:
-        with progress("reading", sum(log.size for log in logs)) as advance:
+        with unwinding(), progress("reading", sum(log.size for log in logs)) as advance:
             size = write_report(
                 logs, output, max_bytes=round(max_mb * 1e6), on_progress=lambda log: advance(_done(logs))
             )
@@ -277,6 +278,7 @@ def _note_left_out(why: str, counts: Mapping[str, int], remedy: str = "") -> Non
 def _export_csv(logs: list[LogReader], channel: str, target: Path | None, part: LogPart, advance: Any) -> None:
     from dimos_streams.recording.cut import refuse_itself
     from dimos_streams.recording.export.csv_tables import Rows, csv_lines
+    from dimos_streams.recording.files.whole import whole_file
 
     if target is not None:
         refuse_itself(target, logs)
@@ -286,12 +288,9 @@ def _export_csv(logs: list[LogReader], channel: str, target: Path | None, part: 
         for line in lines:
             write(line)
     else:
-        first = list(islice(lines, 1))  # what is wrong with the log leaves the file as it is
-        try:
-            with open(target, "w", encoding="utf-8") as file:
-                file.writelines(f"{line}\n" for line in chain(first, lines))
-        except OSError as error:
-            raise UserError(f"{str(target)!r} can't be written: {error.strerror}") from error
+        first = list(islice(lines, 1))  # what is wrong with the log is said before what is with the file
+        with whole_file(target) as path, open(path, "w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in chain(first, lines))
         write(f"{target}: {plural(rows.written, 'message')} of {channel}")
     if rows.damaged:
         note(f"left out, because they are damaged: {plural(rows.damaged, 'message')}")

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.option_groups.run_request import RunRequest
-from dimos_streams.cli.terminal.output import note
+from dimos_streams.cli.terminal.output import note, outliving_output
 
 if TYPE_CHECKING:
     from dimos_streams.cli.running.run_plan import RunPlan
@@ -40,16 +41,18 @@ def _execute(plan: RunPlan, known: frozenset[str]) -> None:
     from dimos_streams.runtime.registry import keep_private
 
     keep_private()
-    guard_output()
-    on_ready = None
-    if plan.request.daemon:
-        from dimos_streams.cli.running.daemon import detach
+    with outliving_output() as lost:
+        guard_output(lost.add)
+        on_ready = None
+        if plan.request.daemon:
+            from dimos_streams.cli.running.daemon import detach
 
-        on_ready = detach(as_json=plan.request.as_json)
-    if plan.mode == "live" and not plan.request.reload:  # a process imports what is to be reloaded by itself
-        _fork_server(plan, known)
-    if code := run_session(plan, on_ready=on_ready):
-        raise typer.Exit(code)
+            on_ready = detach(as_json=plan.request.as_json)
+        if plan.mode == "live" and not plan.request.reload:  # a process imports what is to be reloaded by itself
+            _fork_server(plan, known)
+        code = run_session(plan, on_ready=on_ready)
+    if code or lost.why:
+        raise typer.Exit(code or FAILED)
 
 
 def _fork_server(plan: RunPlan, known: frozenset[str]) -> None:

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _INTRODUCTION_S = 5.0
 """Maximum time, in seconds, after the start until the bridge knows the agent's skill."""
+_LOSSES_S = 1.0
+"""Maximum time, in seconds, for which the end of a run waits for what its bridge has heard of recorders."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,18 @@ async def _knows(bridge: BridgeAddress, modules: Collection[str]) -> bool:
     from dimos_streams.cli.bridge_client.answers import MODULES
 
     return {view.name for view in await bridge.get("/modules", MODULES) if view.introduced}.issuperset(modules)
+
+
+async def recording_losses(bridge: BridgeAddress, recorders: Collection[str]) -> list[str]:
+    """Return a line for each recorder that is not well, by what a live run's bridge has heard. One that does not
+    answer tells of nothing."""
+    from dimos_streams.cli.bridge_client.answers import MODULES
+
+    with contextlib.suppress(TimeoutError, DimosStreamsError):
+        async with asyncio.timeout(_LOSSES_S):
+            modules = await bridge.get("/modules", MODULES)
+            return [f"recording: {each.health}" for each in modules if each.name in recorders and each.health != "ok"]
+    return []
 
 
 @asynccontextmanager

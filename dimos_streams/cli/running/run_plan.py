@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dimos_streams.blueprint.draft import Draft
-from dimos_streams.blueprint.kinds import bridge_in
+from dimos_streams.blueprint.kinds import RECORDER, bridge_in, is_of
 from dimos_streams.blueprint.load import drafted
 from dimos_streams.blueprint.machines import part_of
 from dimos_streams.blueprint.model import Blueprint
@@ -22,7 +22,7 @@ from dimos_streams.bus.url import leaves_process
 from dimos_streams.cli.option_groups.run_request import Mode, RunRequest
 from dimos_streams.cli.running.configured_blueprint import configured, refuse_draft
 from dimos_streams.cli.running.foxglove_plan import with_foxglove
-from dimos_streams.cli.running.record_plan import RecordPlan
+from dimos_streams.cli.running.record_plan import NAME, RecordPlan
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.common.printable import LogFormatter
 from dimos_streams.common.process.internal_error import logs_are_shown_by
@@ -101,6 +101,12 @@ class RunPlan:
         if self.bridge is None:
             return False
         return bool(self.blueprint.modules[self.bridge].config.get("http", self.mode != "virtual"))
+
+    @property
+    def recorders(self) -> set[str]:
+        """The names of the modules of a live run that record it."""
+        own = {spec.name for spec in self.blueprint.modules.values() if is_of(spec, RECORDER)}
+        return own if self.record is None else {NAME, *own}
 
     def listener(self, text: str) -> str | None:
         """Return the skill of the agent to whom a text is said: the only one, or the one that it begins with,

@@ -13,12 +13,20 @@ from typing import Any, Protocol
 
 from dimos_streams import clock
 from dimos_streams.bus.url import why_local
+from dimos_streams.cli.bridge_client.connection import BridgeAddress
 from dimos_streams.cli.exit_codes import worst_of
 from dimos_streams.cli.running.foxglove_plan import foxglove_lines
 from dimos_streams.cli.running.log_display import LogDisplay
 from dimos_streams.cli.running.other_parts import OtherParts
 from dimos_streams.cli.running.run_entry import RunEntry
-from dimos_streams.cli.running.run_link import RunLink, bus_link, gateway_link, http_link, own_bus_link
+from dimos_streams.cli.running.run_link import (
+    RunLink,
+    bus_link,
+    gateway_link,
+    http_link,
+    own_bus_link,
+    recording_losses,
+)
 from dimos_streams.cli.running.run_plan import RunPlan, set_up_logging
 from dimos_streams.cli.running.runner import create_runner
 from dimos_streams.cli.running.stall import StallWatch
@@ -266,13 +274,26 @@ class _Session:
 
     async def _end(self) -> None:
         ran = self._measured()
-        await self._runner.stop()
+        losses: list[str] = []
+        try:
+            if ran is not None:
+                losses = await self._recording_losses()
+        finally:
+            await self._runner.stop()
         self._entry.remove(self._how)
         if self._logs is not None:
             self._logs.stop()
+        for loss in losses:
+            self._reporter.note(loss)
         self._reporter.close()
         if ran is not None and self._on_ready is None:
             self._summarize(*ran)
+
+    async def _recording_losses(self) -> list[str]:
+        recorders = self._plan.recorders
+        if self._plan.mode != "live" or self._plan.bridge is None or not recorders:
+            return []
+        return await recording_losses(BridgeAddress(self._options.bridge_url, self._options.token), recorders)
 
     def _missions(self) -> list[dict[str, Any]]:
         """Return how each mission ended, for JSON; the outcome is None for one that was open to the last."""

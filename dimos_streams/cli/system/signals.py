@@ -43,6 +43,17 @@ def handled_by(handler: Handler) -> Iterator[None]:
         _handlers.remove(handler)
 
 
+@contextmanager
+def unwinding() -> Iterator[None]:
+    """Have signals end the block as an error would, so that what it has begun to write is taken away."""
+
+    def end(number: int) -> None:
+        raise Interrupted(number)
+
+    with handled_by(end):
+        yield
+
+
 def deliver(number: int) -> None:
     """Do what the arrival of a signal does."""
     for handler in reversed(_handlers):

@@ -8,7 +8,8 @@ import shutil
 import signal
 import sys
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, TextIO
 
@@ -16,13 +17,30 @@ from dimos_streams.cli.system import signals
 from dimos_streams.common.printable import printable, printable_lines
 from dimos_streams.common.readable.unseen import written_out
 from dimos_streams.common.secrets import redacted
-from dimos_streams.errors import DimosStreamsError
+from dimos_streams.errors import DimosStreamsError, cannot_write, is_of_the_disk
 
 UNBOUNDED = 1000
 """The width of the output, in characters, where there is no terminal."""
 _LEAST_LAST = 24
 """The fewest characters in which the last column of a table is still read beside the others."""
 _INDENT = "    "
+
+
+class LostOutput:
+    """The standard output of a command that goes on where it can't be written."""
+
+    def __init__(self) -> None:
+        self.why = ""
+        """Why some of it is lost; empty if all could be written."""
+
+    def add(self, why: str) -> None:
+        """Note a loss; the first one is said on standard error."""
+        if not self.why:
+            self.why = why
+            note(f"error: {_cannot_write(why)}")
+
+
+_outlived: list[LostOutput] = []
 
 
 def write(line: str) -> None:
@@ -40,9 +58,48 @@ def _print(text: str) -> None:
         print(text, flush=True)
     except OSError as error:
         sys.stdout = _nowhere()
-        if not isinstance(error, BrokenPipeError):
-            raise DimosStreamsError(f"standard output can't be written: {error.strerror}") from error
+        if isinstance(error, BrokenPipeError):
+            signals.deliver(signal.SIGPIPE)
+        elif _outlived:
+            _outlived[-1].add(str(error.strerror))
+        else:
+            raise DimosStreamsError(_cannot_write(str(error.strerror))) from error
+
+
+@contextmanager
+def flushed_output() -> Iterator[None]:
+    """Have the block, in which libraries print too, as for ``--help``, end as ``write`` does where its output can't
+    be written."""
+    try:
+        yield
+        sys.stdout.flush()
+    except SystemExit as error:
+        if not isinstance(error.__context__, BrokenPipeError):  # for which libraries have another code
+            raise
         signals.deliver(signal.SIGPIPE)
+    except OSError as error:
+        if not is_of_the_disk(error) or error.filename is not None:
+            raise
+        sys.stdout = _nowhere()
+        if isinstance(error, BrokenPipeError):
+            signals.deliver(signal.SIGPIPE)
+        raise cannot_write("output", error) from error
+
+
+def _cannot_write(why: str) -> str:
+    return f"standard output can't be written: {why}"
+
+
+@contextmanager
+def outliving_output() -> Iterator[LostOutput]:
+    """Have the block go on where standard output can't be written, as on a full disk: a robot stops for no log. A
+    reader that has gone ends it nevertheless."""
+    lost = LostOutput()
+    _outlived.append(lost)
+    try:
+        yield lost
+    finally:
+        _outlived.remove(lost)
 
 
 def _nowhere() -> TextIO:

@@ -16,6 +16,7 @@ from dimos_streams.foxglove.conversion.schemas import schema_named
 from dimos_streams.messages import registry
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.recording.cut import LogPart, check_found, refuse_itself, timed
+from dimos_streams.recording.files.whole import whole_file
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress
@@ -42,9 +43,9 @@ class Exported:
 
 
 def export_mcap(log: LogReader, target: Path, part: LogPart, on_progress: OnProgress | None = None) -> Exported:
-    """Write a part of a log, which is open. Raises ``UserError`` without the extra ``mcap``, if the file can't be
-    written, for a part without events, and for one with an unknown type if a package that the environment names can't
-    be used; then nothing is written."""
+    """Write a part of a log, which is open. Raises ``UserError`` without the extra ``mcap``, for a part without
+    events, and for one with an unknown type if a package that the environment names can't be used, and the errors of
+    ``whole_file``; then nothing is written."""
     try:
         from mcap.writer import Writer
     except ImportError as error:
@@ -55,21 +56,19 @@ def export_mcap(log: LogReader, target: Path, part: LogPart, on_progress: OnProg
     file: _McapFile | None = None
     metadata: LogEvent | None = None
     begins: int | None = None
-    try:
-        with ExitStack() as stack:
-            for after_s, event in timed([log], on_progress):
-                if after_s is None:
-                    metadata = metadata or event
-                    continue
-                begins = event.utime if begins is None else begins
-                if part.includes(after_s, event.channel):
-                    if file is None:
-                        file = _McapFile(Writer(stack.enter_context(open(target, "wb"))), _views(metadata), done)
-                    file.add(event._replace(utime=begins + round(after_s * 1e6)))
-            if file is not None:
-                file.finish(metadata)
-    except OSError as error:
-        raise UserError(f"{str(target)!r} can't be written: {error.strerror}") from error
+    with ExitStack() as stack:
+        for after_s, event in timed([log], on_progress):
+            if after_s is None:
+                metadata = metadata or event
+                continue
+            begins = event.utime if begins is None else begins
+            if part.includes(after_s, event.channel):
+                if file is None:
+                    stream = stack.enter_context(open(stack.enter_context(whole_file(target)), "wb"))
+                    file = _McapFile(Writer(stream), _views(metadata), done)
+                file.add(event._replace(utime=begins + round(after_s * 1e6)))
+        if file is not None:
+            file.finish(metadata)
     check_found(file is not None, [log], part)
     return done
 

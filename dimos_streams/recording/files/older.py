@@ -19,7 +19,7 @@ def check_replaceable(path: Path, *, splits: bool) -> None:
         raise UserError(f"log {str(path)!r} can't be written: nothing can be written in {str(path.parent)!r}")
     places = path.parent.glob(f"{escape(path.stem)}.*{escape(path.suffix)}") if splits else ()
     with ExitStack() as claims:
-        _claim_all([*_files_of(path), *(place for place in places if _is_part(place, path))], claims)
+        claim_all([*_files_of(path), *(place for place in places if _is_part(place, path))], claims)
 
 
 @contextmanager
@@ -30,7 +30,7 @@ def replacing(path: Path) -> Iterator[None]:
     """
     aside = path.with_name(f".{path.stem}.older{path.suffix}")
     with ExitStack() as claims:
-        _claim_all([*_files_of(path), *_files_of(aside)], claims)
+        claim_all([*_files_of(path), *_files_of(aside)], claims)
         if part_numbers(aside):  # what is there is of a run that was killed while it started
             _remove(path)
         else:
@@ -45,7 +45,8 @@ def replacing(path: Path) -> Iterator[None]:
         _remove(aside)
 
 
-def _claim_all(files: Iterable[Path], claims: ExitStack) -> None:
+def claim_all(files: Iterable[Path], claims: ExitStack) -> None:
+    """Claim logs that are there until the stack is closed. Raises ``UserError`` for one that can't be written."""
     for file in dict.fromkeys(files):
         try:
             claims.callback(os.close, claim(file, make=False))

@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dimos_streams.errors import UserError
 from dimos_streams.recording.cut import refuse_itself
+from dimos_streams.recording.files.whole import whole_file
 from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.report.collect import collect
 from dimos_streams.recording.report.model import Recorded
@@ -27,16 +28,14 @@ def write_report(
     """Write the report of logs, which are open and count as one, as one HTML file, and return its size in bytes.
 
     The same logs give the same file. Content beyond ``max_bytes`` is left out, which the report says. Raises
-    ``UserError`` for logs without events, and if the file can't be written.
+    ``UserError`` for logs without events, and the errors of ``whole_file``.
     """
     if max_bytes < LEAST_BYTES:
         raise UserError(f"a report has at least {LEAST_BYTES} bytes, so {max_bytes} is no bound for it")
     refuse_itself(target, logs)
     text = within(collect(logs, on_progress), max_bytes)
-    try:
-        target.write_bytes(text)
-    except OSError as error:
-        raise UserError(f"{str(target)!r} can't be written: {error.strerror}") from error
+    with whole_file(target) as path:
+        path.write_bytes(text)
     return len(text)
 
 

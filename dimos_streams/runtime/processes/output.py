@@ -9,6 +9,7 @@ import os
 import stat
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from typing import BinaryIO
 
@@ -29,9 +30,17 @@ class LossyFile(io.RawIOBase):
     """A file whose losses are no errors: what the disk does not take is counted, and the count is written where it is
     missing. A log, which has a path, is begun anew when it is large; its older file stays beside it."""
 
-    def __init__(self, descriptor: int, path: Path | None = None, *, is_open: bool = False) -> None:
+    def __init__(
+        self,
+        descriptor: int,
+        path: Path | None = None,
+        *,
+        is_open: bool = False,
+        on_loss: Callable[[str], None] | None = None,
+    ) -> None:
         """``path`` is opened for ``descriptor`` as soon as possible, unless it is open already; without a path the
-        descriptor must be open. Raises ``UserError`` for a size of logs that is none."""
+        descriptor must be open. ``on_loss`` is called with the reason when something is lost. Raises ``UserError``
+        for a size of logs that is none."""
         self.name = str(path or descriptor)
         self._descriptor = descriptor
         self._path = path
@@ -40,6 +49,7 @@ class LossyFile(io.RawIOBase):
         self._tried_at = float("-inf")
         self._lost = 0
         self._why = ""
+        self._on_loss = on_loss
 
     def writable(self) -> bool:
         """Return True."""
@@ -63,6 +73,8 @@ class LossyFile(io.RawIOBase):
         except OSError as error:
             self._lost += len(text)
             self._why = error.strerror or str(error)
+            if self._on_loss is not None:
+                self._on_loss(self._why)
         return len(text)
 
     def _open(self) -> None:
@@ -173,16 +185,16 @@ def open_log(path: Path) -> io.TextIOWrapper:
     return lines_to(LossyFile(fd, path, is_open=True))
 
 
-def guard_output() -> None:
+def guard_output(on_loss: Callable[[str], None] | None = None) -> None:
     """Let standard output and error show no secret; those that go to files lose what does not fit, instead of failing
-    this process."""
-    for name, descriptor in zip(("stdout", "stderr"), _STANDARD, strict=True):
+    this process. ``on_loss`` is called with the reason when standard output loses something."""
+    for name, descriptor, lost in zip(("stdout", "stderr"), _STANDARD, (on_loss, None), strict=True):
         stream = getattr(sys, name)
         if stream is not getattr(sys, f"__{name}__"):  # somebody else put it in its place
             continue
         stream.flush()
         if stat.S_ISREG(os.fstat(descriptor).st_mode):
-            guarded = lines_to(LossyFile(descriptor))
+            guarded = lines_to(LossyFile(descriptor, on_loss=lost))
         else:
             guarded = RedactedLines(os.fdopen(descriptor, "wb", closefd=False), stream.encoding)
         setattr(sys, name, guarded)

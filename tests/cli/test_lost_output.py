@@ -1,0 +1,114 @@
+"""The standard output of a run that can't be written: the run goes on, and says so."""
+
+from __future__ import annotations
+
+import errno
+import io
+import os
+import signal
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.cli.entry import run_command
+from dimos_streams.cli.exit_codes import FAILED
+from dimos_streams.cli.system import signals
+from dimos_streams.cli.terminal import output
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.recording.reader import LogReader
+from dimos_streams.runtime.processes.output import LossyFile, lines_to
+from tests.helpers import fill
+
+SAID = "error: standard output can't be written: No space left on device\n"
+
+
+class _Failing:
+    """A stream that can't be written."""
+
+    def __init__(self, number: int, descriptor: int) -> None:
+        self._descriptor = descriptor
+        self._error = OSError(number, os.strerror(number))
+
+    def write(self, text: str) -> None:
+        raise self._error
+
+    def isatty(self) -> bool:
+        return False
+
+    def fileno(self) -> int:
+        return self._descriptor
+
+    def flush(self) -> None:
+        """Nothing is left in it."""
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
+    """Has standard output fail with an error from now on."""
+    monkeypatch.setattr(output, "_nowhere", io.StringIO)
+    with open(os.devnull, "wb") as nowhere:
+        yield lambda number: monkeypatch.setattr(sys, "stdout", _Failing(number, nowhere.fileno()))
+
+
+@pytest.mark.parametrize("shown", [[], ["--json"]], ids=["text", "json"])
+def test_a_run_goes_on_without_its_output_and_says_so_once(
+    shown: list[str], tmp_path: Path, failing: Callable[[int], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    log = tmp_path / "a.lcmlog"
+    failing(errno.ENOSPC)
+    code = run_command(
+        ["run", "tests/cli/rover.yaml", "--virtual-time", "--duration", "1", "--record", str(log), *shown]
+    )
+    assert (code, capsys.readouterr().err) == (FAILED, SAID)
+    with LogReader(log) as written:
+        times = [event.utime for event in written.events()]
+    assert times[-1] - times[0] >= 900_000
+
+
+def test_output_to_a_file_that_is_full_later_is_said_once(
+    small_disk: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    descriptor = os.open(small_disk / "out", os.O_WRONLY | os.O_CREAT)
+    with output.outliving_output() as lost:
+        monkeypatch.setattr(sys, "stdout", lines_to(LossyFile(descriptor, on_loss=lost.add)))
+        output.write("one")
+        fill(small_disk)
+        for _ in range(2):
+            output.write("x" * 10_000)
+        assert lost.why == "No space left on device"
+    monkeypatch.undo()
+    os.close(descriptor)
+    assert capsys.readouterr().err == SAID
+    assert (small_disk / "out").read_text().startswith("one\n")
+
+
+def test_other_commands_fail_and_a_reader_that_has_gone_ends_a_run(failing: Callable[[int], None]) -> None:
+    failing(errno.ENOSPC)
+    with pytest.raises(DimosStreamsError, match="standard output can't be written: No space left on device"):
+        output.write("one")
+    received: list[int] = []
+    failing(errno.EPIPE)
+    with signals.handled_by(received.append), output.outliving_output() as lost:
+        output.write("one")
+    assert (len(received), lost.why) == (1, "")
+
+
+@pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"], []])
+def test_help_that_cannot_be_written_is_one_line_and_for_a_reader_that_has_gone_a_signal(
+    words: list[str], failing: Callable[[int], None], capsys: pytest.CaptureFixture[str]
+) -> None:
+    failing(errno.ENOSPC)
+    assert run_command(words) == FAILED
+    assert capsys.readouterr().err == "error: output can't be written: No space left on device\n"
+    received: list[int] = []
+
+    def end(number: int) -> None:
+        received.append(number)
+        raise signals.Interrupted(number)
+
+    failing(errno.EPIPE)
+    with signals.handled_by(end):
+        assert run_command(words) == 128 + signal.SIGPIPE
+    assert received == [signal.SIGPIPE]
