@@ -45,7 +45,7 @@ def without_unseen(text: str) -> str:
 
 def is_printable(text: str) -> bool:
     """Return whether a text is shown as it is, see ``written_out``."""
-    return text.isprintable() and written_out(text) == text
+    return text.isprintable() and (text.isascii() or written_out(text) == text)
 
 
 def written_out(text: str, kept: str = "", escape: Callable[[str], str] | None = None) -> str:
