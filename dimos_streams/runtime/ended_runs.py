@@ -13,7 +13,7 @@ from dimos_streams.common.process.disk import read_small, replace_text
 from dimos_streams.common.process.run_owner import is_ended_run, run_id_of
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import redacted
-from dimos_streams.runtime.registry import RECORD_FILE, RunRecord, run_dirs
+from dimos_streams.runtime.registry import RunRecord, read_record, run_dirs
 
 END_FILE = "ended.json"
 """The name, in a run's directory, of the file that a run writes when it ends in order."""
@@ -85,7 +85,7 @@ def _ended_run(run_dir: Path) -> EndedRun:
 def _left_record(run_dir: Path) -> RunRecord | None:
     """The record of a run that did not take it back, or None."""
     try:
-        return RunRecord.model_validate_json(read_small(run_dir / RECORD_FILE))
+        return read_record(run_dir)
     except (OSError, ValidationError):
         return None
 

@@ -103,7 +103,7 @@ def new_run_dir(name: str) -> Path:
         directory = runs_dir / f"{_next_number():0{_DIGITS}d}-{name}-{os.getpid()}"
         _make_run(directory)
     except OSError as error:
-        raise cannot_write(runs_dir, error) from error
+        raise cannot_begin_in(runs_dir, error) from error
     return directory
 
 
@@ -196,13 +196,13 @@ def why_no_run() -> str:
         with tempfile.TemporaryFile(dir=nearest, buffering=0) as probe:
             probe.write(bytes(4096))
     except OSError as error:
-        return str(cannot_write(runs_dir, error))
+        return str(cannot_begin_in(runs_dir, error))
     except UserError as error:
         return str(error)
     return ""
 
 
-def cannot_write(directory: Path, error: OSError) -> UserError:
+def cannot_begin_in(directory: Path, error: OSError) -> UserError:
     """Return the error for a person whose run can't begin for want of room or rights."""
     why = error.strerror or str(error)
     return UserError(f"cannot write to {directory}: {why}; DIMOS_STREAMS_STATE_DIR can name another")
@@ -225,10 +225,15 @@ def _make_again(run_dir: Path) -> None:
     _make_run(run_dir)
 
 
+def read_record(run_dir: Path) -> RunRecord:
+    """Return what is known of the run in a directory. Raises ``OSError`` and pydantic's ``ValidationError``."""
+    return RunRecord.model_validate_json(read_small(run_dir / RECORD_FILE))
+
+
 def is_known(record: RunRecord) -> bool:
     """Return whether other commands can read of a run: its record was neither deleted nor damaged."""
     try:
-        return RunRecord.model_validate_json(read_small(record.run_dir / RECORD_FILE)).run_id == record.run_id
+        return read_record(record.run_dir).run_id == record.run_id
     except (OSError, ValidationError):
         return False
 
@@ -260,7 +265,7 @@ def runs() -> list[RunRecord]:
             if foreign := _written_by_others(path):
                 _logger.warning("skipped the run record %s: %s", path, foreign)
                 continue
-            record = RunRecord.model_validate_json(read_small(path))
+            record = read_record(path.parent)
         except (OSError, ValidationError):  # it ended while we looked, or another version wrote it
             continue
         if record.pid_space == here and lives(record.pid, record.pid_started):

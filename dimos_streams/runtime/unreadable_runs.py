@@ -8,9 +8,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.common.process.disk import read_small
 from dimos_streams.common.process.run_owner import owner_of, run_id_of
-from dimos_streams.runtime.registry import RECORD_FILE, RunRecord, run_dirs
+from dimos_streams.runtime.registry import RECORD_FILE, read_record, run_dirs
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,7 @@ def unreadable_runs() -> list[UnreadableRun]:
 def _why_unreadable(run_dir: Path) -> str:
     """Return why a record can't be read; empty if it can, and where there is none: the run begins or ends."""
     try:
-        RunRecord.model_validate_json(read_small(run_dir / RECORD_FILE))
+        read_record(run_dir)
     except FileNotFoundError:
         return ""
     except OSError as error:

@@ -96,8 +96,9 @@ class CommandRunner:
             control.pause("calls that were aborted may still run", ordered=False)
         for task in abort.others:  # more may come meanwhile
             await task
-        entries = self._undo_log.newest(None, ids(abort.missions)) if abort.rollback else []
-        undone = await self._undo(entries, pause) if abort.rollback else []
+        undone: list[Undone] = []
+        if abort.rollback:
+            undone = await self._undo(self._undo_log.newest(None, ids(abort.missions)), pause)
         report = AbortReport(
             reason=abort.reason,
             missions=ids(abort.missions),

@@ -71,7 +71,7 @@ class RunEntry:
                 self._look_in(_LOOK_S)
         except OSError as error:
             if first:
-                raise registry.cannot_write(options.run_dir, error) from error
+                raise registry.cannot_begin_in(options.run_dir, error) from error
             _log.warning("what `status` reads of the run can't be renewed: %s", error)
             self._renew_in(_RENEW_S)
         # That a process has not ended again for long enough is no event.
