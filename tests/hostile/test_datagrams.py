@@ -78,6 +78,10 @@ def send(bus_url: str, channel: str, message: Message) -> None:
     sender.close()
 
 
+_READ_BY_S = 1.0
+"""Time, in seconds, in which a gate has read what was sent to it, and has sent its state anew."""
+
+
 async def end_holds(bus_url: str, mission: Mission) -> None:
     """Damaged copies of sound holds are sound at times, and newer than all that their source says for a minute."""
     newest = 2**63 - 1
@@ -86,8 +90,10 @@ async def end_holds(bus_url: str, mission: Mission) -> None:
         states = [module["state"].get(GATE, {}) for module in json.loads(await mission.modules())]
         return {source for state in states for source in state.get("holds", ())}
 
-    while sources := await holding():
-        for source in sources:
+    free_since = clock.monotonic()
+    while clock.monotonic() < free_since + _READ_BY_S:  # a busy gate reads holds behind the state that it sends
+        for source in await holding():
+            free_since = clock.monotonic()
             send(bus_url, channel_name("/hold", Hold), Hold(source=source, utime=newest, seq=newest))
         await asyncio.sleep(0.2)
 
