@@ -59,7 +59,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ): "what must not wait for others' threads; in virtual time it is done inline",
     ("dimos_streams/common/process/given_up.py", "threading.Thread"): "lists threads of live processes, begins none",
     (
-        "dimos_streams/runtime/processes/worker.py",
+        "dimos_streams/runtime/processes/slow_start.py",
         "threading.Timer",
     ): "says where a module of a live process is that has not started; virtual time has no workers",
     (

@@ -18,7 +18,7 @@ from dimos_streams.runtime.log_names import log_name
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.process import SupervisedProcess
-from dimos_streams.runtime.processes.worker import WorkerTask
+from dimos_streams.runtime.processes.worker_task import WorkerTask
 
 START_BOUND_S = 30.0
 """Maximum time, in seconds, that a process that begins may take to become ready, or to get another one of its modules

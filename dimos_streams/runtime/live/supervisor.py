@@ -30,7 +30,7 @@ from dimos_streams.runtime.processes.fork_server import renew_stale_server, star
 from dimos_streams.runtime.processes.process import SupervisedProcess, describe_exit
 from dimos_streams.runtime.processes.reports import Report
 from dimos_streams.runtime.processes.sources import forget_stale_bytecode
-from dimos_streams.runtime.processes.worker import WorkerTask
+from dimos_streams.runtime.processes.worker_task import WorkerTask
 from dimos_streams.tool_stream.liveness.heartbeat import process_ended
 
 _logger = logging.getLogger(__name__)
