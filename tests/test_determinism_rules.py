@@ -163,7 +163,7 @@ ALLOWED: dict[tuple[str, str], str] = {
         "dimos_streams/client/bridge_requests.py",
         "order of a set",
     ): "closes connections to a real bridge; in virtual time there is no HTTP",
-    ("dimos_streams/common/secrets.py", "order of a set"): "the places that are found are sorted",
+    ("dimos_streams/common/secrets/redaction.py", "order of a set"): "the places that are found are sorted",
     (
         "dimos_streams/dimos_skills/server.py",
         "order of a set",
