@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from dimos_streams.bus import Bus
     from dimos_streams.regression.report import Report
     from dimos_streams.regression.tolerances import Tolerances
-    from dimos_streams.testing.fault_injection import FaultInjection
+    from dimos_streams.testing.faults.fault_injection import FaultInjection
     from dimos_streams.testing.mission import MissionRun
 
 _FIXTURES = frozenset({"blueprint_run", "fault_bus"})
@@ -235,8 +235,8 @@ def fault_bus() -> Callable[..., FaultInjection]:
     """
 
     def make(*, seed: int = 0, **faults: Any) -> FaultInjection:
-        from dimos_streams.testing.fault_bus import Faults
-        from dimos_streams.testing.fault_injection import FaultInjection
+        from dimos_streams.testing.faults.fault_bus import Faults
+        from dimos_streams.testing.faults.fault_injection import FaultInjection
 
         return FaultInjection(Faults(**faults), seed)
 
