@@ -7,7 +7,7 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import asynccontextmanager
 from typing import Any, Protocol
 
@@ -15,8 +15,9 @@ from dimos_streams import clock
 from dimos_streams.bus.url import why_local
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
 from dimos_streams.cli.exit_codes import worst_of
+from dimos_streams.cli.running.display.log_display import LogDisplay
+from dimos_streams.cli.running.display.summary import write_json_summary, write_summary
 from dimos_streams.cli.running.foxglove_plan import foxglove_lines
-from dimos_streams.cli.running.log_display import LogDisplay
 from dimos_streams.cli.running.other_parts import OtherParts
 from dimos_streams.cli.running.run_entry import RunEntry
 from dimos_streams.cli.running.run_link import (
@@ -33,7 +34,7 @@ from dimos_streams.cli.running.stall import StallWatch
 from dimos_streams.cli.system.async_runner import finish, run_async
 from dimos_streams.cli.terminal.call_counts import CallCounts
 from dimos_streams.cli.terminal.log_files import LogLine
-from dimos_streams.cli.terminal.output import plural, write, write_json
+from dimos_streams.cli.terminal.output import plural
 from dimos_streams.cli.terminal.reporter import Reporter, create_reporter, log_reporter
 from dimos_streams.common.process.collector import keep_all_that_is_there
 from dimos_streams.common.secrets import redacted
@@ -295,15 +296,6 @@ class _Session:
             return []
         return await recording_losses(BridgeAddress(self._options.bridge_url, self._options.token), recorders)
 
-    def _missions(self) -> list[dict[str, Any]]:
-        """Return how each mission ended, for JSON; the outcome is None for one that was open to the last."""
-        return [
-            {"input": text, "outcome": None}
-            if (close := self._closes.get(number)) is None
-            else {"input": text, "outcome": close.outcome, "reason": _reason(close), "text": close.text}
-            for number, text in enumerate(self._request.said)
-        ]
-
     def _measured(self) -> tuple[float, float] | None:
         """Return the seconds since all was ready, on the loop's clock and on the wall's; None if it never was."""
         if self._ready_at is None:
@@ -312,24 +304,11 @@ class _Session:
 
     def _summarize(self, ran_s: float, wall_s: float) -> None:
         if self._request.as_json:
-            summary = {"ran_s": round(ran_s, 3), "wall_s": round(wall_s, 3), "calls": self._counts.to_dict()}
-            write_json({"kind": "summary", **summary, "missions": self._missions()})
-            return
-        text = f"ran {ran_s:.1f} s"
-        if self._plan.mode == "virtual":
-            times = ran_s / max(wall_s, 1e-9)
-            text += f" of virtual time in {wall_s:.1f} s"
-            if times >= 0.1:  # less is a run that ended before it began
-                text += f", {times:.1f} times as fast as real time"
-        write(f"{text}; {self._counts}")
+            write_json_summary(ran_s, wall_s, self._counts, self._request.said, self._closes)
+        else:
+            write_summary(ran_s, wall_s, self._counts, is_virtual=self._plan.mode == "virtual")
 
 
 def _end_this_command() -> None:
     """End this command as `stop` on this machine does."""
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _reason(close: ToolEvent) -> str | None:
-    """Return why a mission ended, as the agent says it; None if it does not."""
-    result = close.data.get("result")
-    return result.get("reason") if isinstance(result, Mapping) else None
