@@ -81,7 +81,7 @@ ALLOWED: dict[tuple[str, str], str] = {
         "os.getpid",
     ): "`doctor` tries the real bus on a channel of its own",
     (
-        "dimos_streams/cli/bridge_client/connection.py",
+        "dimos_streams/cli/bridge_client/connection/address.py",
         "os.getpid",
     ): "the jitter of a command's reconnecting to a live bridge",
     ("dimos_streams/cli/consoles/chat_console.py", "threading.Thread"): "reads the terminal, which has no other way",
