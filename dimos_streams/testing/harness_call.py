@@ -29,15 +29,18 @@ class HarnessCall:
         """
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                while True:
-                    for event in self.events:
-                        if condition(event):
-                            return event
-                    self._changed.clear()
-                    await self._changed.wait()
+                return await self._first(condition)
         came = "; ".join(f"{event.type} {event.text!r}" for event in self.events) or "none"
         text = f"the call of {self.skill!r} had no event that was waited for within {timeout_s:g} s of its time"
         raise TimeoutError(f"{text} (timeout_s={timeout_s:g} sets that; events so far: {came})")
+
+    async def _first(self, condition: Callable[[ToolEvent], bool]) -> ToolEvent:
+        while True:
+            for event in self.events:
+                if condition(event):
+                    return event
+            self._changed.clear()
+            await self._changed.wait()
 
     async def answer(self, timeout_s: float = 30.0) -> str:
         """The text that answered: of the first update, or of the close. Raises ``SkillError`` if the call failed, and
