@@ -132,7 +132,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/bus/zenoh/session.py", "os.getpid"): "sessions of a real network do not survive a fork",
     ("dimos_streams/runtime/liveness.py", "threading.Thread"): "watches a live worker's loop from outside",
     ("dimos_streams/runtime/processes/fork_server.py", "os.getpid"): "sees whether the run it serves was killed",
-    ("dimos_streams/runtime/registry.py", "os.getpid"): "names the directory of a live run",
+    ("dimos_streams/runtime/run_directories.py", "os.getpid"): "names the directory of a live run",
     (
         "dimos_streams/runtime/processes/orphaned.py",
         "threading.Thread",

@@ -35,7 +35,7 @@ from dimos_streams.operator.known_names import SAY
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part import Part
 from dimos_streams.runtime.processes.output import open_log
-from dimos_streams.runtime.registry import new_run_dir
+from dimos_streams.runtime.run_directories import new_run_dir
 from dimos_streams.tool_stream.hosting.unawaited import warn_each_time
 
 _WAIT_S = 60.0

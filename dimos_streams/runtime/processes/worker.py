@@ -33,7 +33,7 @@ from dimos_streams.runtime.processes.reports import ReportWriter
 from dimos_streams.runtime.processes.slow_start import told_if_slow
 from dimos_streams.runtime.processes.sources import LoadedSources
 from dimos_streams.runtime.processes.worker_task import STOP, WorkerTask
-from dimos_streams.runtime.registry import keep_private
+from dimos_streams.runtime.run_directories import keep_private
 from dimos_streams.tool_stream.hosting.unawaited import warn_each_time
 
 if TYPE_CHECKING:

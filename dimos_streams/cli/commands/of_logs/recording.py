@@ -40,7 +40,7 @@ def create_app() -> typer.Typer:
 
 def _keep_private() -> None:
     """Keep what is made of a log for the log's own readers: it has its pictures and words."""
-    from dimos_streams.runtime.registry import keep_private
+    from dimos_streams.runtime.run_directories import keep_private
 
     keep_private()
 
