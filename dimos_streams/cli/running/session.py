@@ -8,7 +8,7 @@ import os
 import signal
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 from dimos_streams import clock
@@ -19,6 +19,7 @@ from dimos_streams.cli.running.display.log_display import LogDisplay
 from dimos_streams.cli.running.display.summary import write_json_summary, write_summary
 from dimos_streams.cli.running.foxglove_plan import foxglove_lines
 from dimos_streams.cli.running.other_parts import OtherParts
+from dimos_streams.cli.running.restartable import restartable
 from dimos_streams.cli.running.run_entry import RunEntry
 from dimos_streams.cli.running.run_link import (
     RunLink,
@@ -38,12 +39,10 @@ from dimos_streams.cli.terminal.output import plural
 from dimos_streams.cli.terminal.reporter import Reporter, create_reporter, log_reporter
 from dimos_streams.common.process.collector import keep_all_that_is_there
 from dimos_streams.common.secrets import redacted
-from dimos_streams.common.tasks import end_tasks, end_tasks_silently
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
-from dimos_streams.runtime.live.control import controlled
-from dimos_streams.runtime.live.reloading import Reloader
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part_host import hosted_part
@@ -216,29 +215,13 @@ class _Session:
         async with link as opened:
             yield opened
 
-    @asynccontextmanager
-    async def _changeable(self) -> AsyncIterator[None]:
+    def _changeable(self) -> AbstractAsyncContextManager[None]:
         """Let modules be restarted while the run goes on."""
         runner, run_dir = self._runner, self._options.run_dir
         if not isinstance(runner, Supervisor) or run_dir is None:
-            yield
-            return
-
-        async def restart(module: str, reason: str) -> tuple[str, ...]:
-            try:
-                return await runner.restart(module, reason)
-            finally:
-                self._entry.renew()  # whoever gave the order finds in `status` what has become of it
-
-        async with controlled(run_dir, restart):
-            reloading = (
-                asyncio.create_task(Reloader(runner, self._on_run_event).run()) if self._request.reload else None
-            )
-            try:
-                yield
-            finally:
-                if reloading is not None:
-                    await end_tasks(reloading)
+            return contextlib.nullcontext()
+        on_reload = self._on_run_event if self._request.reload else None
+        return restartable(runner, run_dir, self._entry.renew, on_reload=on_reload)
 
     def _show(self, event: ToolEvent) -> None:
         self._counts.count(event)
