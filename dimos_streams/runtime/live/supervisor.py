@@ -118,7 +118,7 @@ class Supervisor:
         await self._failure.wait()
 
     def expect_stop(self) -> None:
-        """From now on start nothing again: whoever stops the run has told all, and ends their calls first."""
+        """Start nothing again from now on: whoever stops the run has told all, and ends their calls first."""
         self._stopping = True
 
     async def stop(self) -> None:
