@@ -16,6 +16,7 @@ from dimos_streams.bus.url import why_local
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
 from dimos_streams.cli.exit_codes import worst_of
 from dimos_streams.cli.running.display.log_display import LogDisplay
+from dimos_streams.cli.running.display.shown_logs import set_up_logging
 from dimos_streams.cli.running.display.summary import write_json_summary, write_summary
 from dimos_streams.cli.running.foxglove_plan import foxglove_lines
 from dimos_streams.cli.running.other_parts import OtherParts
@@ -29,7 +30,7 @@ from dimos_streams.cli.running.run_link import (
     own_bus_link,
     recording_losses,
 )
-from dimos_streams.cli.running.run_plan import RunPlan, set_up_logging
+from dimos_streams.cli.running.run_plan import RunPlan
 from dimos_streams.cli.running.runner import create_runner
 from dimos_streams.cli.running.stall import StallWatch
 from dimos_streams.cli.system.async_runner import finish, run_async
