@@ -1,4 +1,4 @@
-"""Those who are called when something happens."""
+"""Functions that are called when something happens."""
 
 from __future__ import annotations
 

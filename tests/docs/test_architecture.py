@@ -107,7 +107,7 @@ def test_no_module_class_or_function_is_described_by_a_subordinate_clause() -> N
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
                 text = ast.get_docstring(node) or ""
-                if text.startswith(("What ", "Whether ", "Where ", "When ", "How ")):
+                if text.startswith(("What ", "Whether ", "Where ", "When ", "Which ", "Whose ", "How ")):
                     found.append(f"{path.relative_to(ROOT)}: {text[:40]}")
     assert found == []
 

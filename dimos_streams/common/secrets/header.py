@@ -1,4 +1,4 @@
-"""Which secrets can be sent in a header of HTTP."""
+"""The check that a secret can be sent in a header of HTTP."""
 
 from __future__ import annotations
 
