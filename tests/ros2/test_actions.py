@@ -18,10 +18,11 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.ros2.actions.skills import skill_of, type_of
-from dimos_streams.ros2.actions.types import GoalStatus
+from dimos_streams.ros2.actions.types import ActionChannels, GoalStatus
 from dimos_streams.ros2.cdr import encode
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
 from dimos_streams.ros2.deafness import DEAF_S, Deafness
+from dimos_streams.ros2.definitions import NAVIGATE_TO_POSE, known_action
 from dimos_streams.ros2.layout import struct_of
 from dimos_streams.ros2.module import Ros2Robot
 from dimos_streams.testing import ModuleHarness
@@ -408,6 +409,39 @@ async def test_a_server_that_ends_no_goal_is_named_and_asked_again_until_it_does
         at.server.obeys = True
         await until(lambda: at.server.statuses[at.server.newest] is GoalStatus.CANCELED)
         await until(lambda: at.harness.module.health == "ok", 5.0)
+
+
+async def test_a_goal_that_does_not_end_is_named_before_what_does_not_come() -> None:
+    async with world() as at:
+        at.server.obeys = False
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        call.cancel()
+        at.wire.others.pop("rt/cmd_vel_nav")
+        await at.health("nobody publishes /cmd_vel_nav")
+        await until(lambda: at.harness.module.health.startswith("/navigate_to_pose does not end a goal"))
+
+
+async def test_a_second_robot_of_the_same_names_is_named() -> None:
+    async with world() as at:
+        at.wire.writers = frozenset({"first", "other"})
+        await at.health("2 publish /odom: unless one has just died, is another robot in this domain?")
+        await at.health("2 action servers offer /navigate_to_pose")
+        at.wire.writers = frozenset({"other"})
+        await at.health("ok")
+
+
+def test_results_of_navigation_come_through_whatever_the_release() -> None:
+    """Cyclone drops what is shorter than it is told, and takes what is longer: the status begins each of the forms."""
+    kind = known_action(NAVIGATE_TO_POSE)
+    assert kind is not None
+    channels = ActionChannels("/navigate_to_pose", kind)
+    assert [field.name for field in channels.result.struct.fields] == ["status"]
+    jazzy = encode(channels.results[0], {"status": 6, "result": {"error_code": 7, "error_msg": "no path"}})
+    iron = encode(channels.results[1], {"status": 6, "result": {"error_code": 7}})
+    assert channels.read_result(jazzy) == {"status": 6, "result": {"error_code": 7, "error_msg": "no path"}}
+    assert channels.read_result(iron) == {"status": 6, "result": {"error_code": 7}}
+    assert channels.read_result(iron[:6])["status"] == 6
 
 
 @pytest.mark.slow

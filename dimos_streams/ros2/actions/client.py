@@ -175,10 +175,13 @@ class ActionClient:
 
     @property
     def trouble(self) -> str:
-        """The message that a goal has not ended though it was asked to; empty if there is none."""
-        if not self._cancels.matched or not any(goal.accepted or goal.status for goal in self._left):
-            return ""
-        return f"{self.action} does not end a goal that was cancelled: the robot may go on"
+        """The message that a goal has not ended though it was asked to, or that another server has each goal, too;
+        empty if there is neither."""
+        if self._cancels.matched and any(goal.accepted or goal.status for goal in self._left):
+            return f"{self.action} does not end a goal that was cancelled: the robot may go on"
+        if (servers := self._statuses.matched) > 1:
+            return f"{servers} action servers offer {self.action}: unless one has just died, each goal is done by all"
+        return ""
 
     def _known_goals(self) -> list[ActionGoal]:
         return [*([self._goal] if self._goal else []), *self._left]
