@@ -9,6 +9,7 @@ import sys
 from dataclasses import replace
 
 from dimos_streams.bus import create_bus
+from dimos_streams.bus.zenoh.session import WHO_LETS_NOBODY_IN
 from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.cli.system.bus_echo import LARGEST, MANY, echo
 from dimos_streams.cli.system.finding import Finding
@@ -23,14 +24,14 @@ async def check_zenoh(url: ZenohUrl) -> list[Finding]:
     if importlib.util.find_spec("zenoh") is None:
         command = f"{sys.executable} -m pip install 'dimos-streams[zenoh]'"
         return [Finding("bus", "error", "buses of `zenoh://` need a package that is not installed:", (command,))]
-    endpoints = await asyncio.gather(*map(_endpoint, url.endpoints))
+    endpoints = await asyncio.gather(*(_endpoint(url, address) for address in url.endpoints))
     if url.scouting is None and not url.endpoints:
         text = f"it looks for nobody (scout=off) and waits for others at {', '.join(url.listening)}"
         return [Finding("bus", "warning", text)]
     return [*endpoints, await _bus(url)]
 
 
-async def _endpoint(address: str) -> Finding:
+async def _endpoint(url: ZenohUrl, address: str) -> Finding:
     host, _, port = address.rpartition(":")
     try:
         async with asyncio.timeout(_ANSWERS_WITHIN_S):
@@ -40,6 +41,18 @@ async def _endpoint(address: str) -> Finding:
         text = f"{address} can't be reached: {why}; start what listens there, or see whether a firewall drops it"
         return Finding("endpoint", "error", text)
     writer.close()
+    return await _link(url, address)
+
+
+async def _link(url: ZenohUrl, address: str) -> Finding:
+    """Have a session link to whoever takes connections at an address: it does if it knows the user and certificate."""
+    bus = create_bus(str(replace(url, endpoints=(address,), listen=(), scout="off", mode="client")))
+    try:
+        await bus.open()
+    except DimosStreamsError:
+        return Finding("endpoint", "error", f"{address} takes connections, but no link of this bus: {WHO_LETS_NOBODY_IN}")
+    finally:
+        await bus.close()
     return Finding("endpoint", "ok", f"{address} takes connections")
 
 
