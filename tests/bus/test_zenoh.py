@@ -361,8 +361,12 @@ def test_doctor_tells_who_takes_connections_and_lets_nobody_in(zenoh_url: str, f
             found = {finding.name: finding for finding in await check_zenoh(url)}["endpoint"]
             assert found.severity == severity, found.text
         assert "takes connections, but no link of this bus: it has no such user, password" in found.text
+        stranger = await check_zenoh(ZenohUrl.parse(zenoh_url))
+        texts = [finding.text for finding in stranger if finding.name == "peer"]
+        assert [text.partition(":")[0] for text in texts] == ["tcp/127.0.0.1"], texts
+        assert "is found, but takes no link of this bus" in texts[0]
 
-    listening = f"zenoh://robot:right1@/{domain}?scout=off&listen=127.0.0.1:{free_port}"
+    listening = f"zenoh://robot:right1@/{domain}?listen=127.0.0.1:{free_port}"
     with_buses(listening, scenario=scenario)
     with pytest.raises(BusError, match="each process of a run listens for itself: give the port 0"):
         with_buses(listening, listening, scenario=scenario)

@@ -432,7 +432,7 @@ async def test_a_second_robot_of_the_same_names_is_named() -> None:
 
 
 def test_results_of_navigation_come_through_whatever_the_release() -> None:
-    """Cyclone drops what is shorter than it is told, and takes what is longer: the status begins each of the forms."""
+    """Cyclone drops what is shorter than it is told, and takes what is longer: its status begins each form."""
     kind = known_action(NAVIGATE_TO_POSE)
     assert kind is not None
     channels = ActionChannels("/navigate_to_pose", kind)

@@ -71,7 +71,9 @@ class OtherParts:
     def _start(self, machines: Mapping[str, str]) -> str:
         name = self.host.part.blueprint
         starts = ", ".join(f"`dimos-streams run {name} --machine {machine}`" for machine in machines)
-        return f"start it there: {starts}; one that runs is on another bus: `dimos-streams doctor --bus URL` looks at it"
+        return (
+            f"start it there: {starts}; one that runs is on another bus: `dimos-streams doctor --bus URL` looks at it"
+        )
 
 
 def _listed(trouble: Mapping[str, str]) -> str:

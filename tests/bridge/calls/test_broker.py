@@ -109,7 +109,9 @@ async def test_a_call_takes_as_long_as_it_does_whatever_the_clock_of_its_machine
 
     monkeypatch.setattr(CallState, "apply", by_another_clock)
     async with scene() as world:
-        view = await closed(world.broker, await world.broker.call("follow", {"description": "a", "steps": 2}, caller="b"))
+        view = await closed(
+            world.broker, await world.broker.call("follow", {"description": "a", "steps": 2}, caller="b")
+        )
         assert view.closed_utime is not None
         assert 0 < view.closed_utime - view.requested_utime < 10_000_000
 

@@ -152,7 +152,9 @@ class CallState:
     def close_by(self, now: int) -> None:
         """Give its close the time at which it was heard of, if the one that its module gave it can't be by the clock
         that timed its request."""
-        if self.closed_utime is not None and not (self.unsolicited or self.requested_utime <= self.closed_utime <= now):
+        if self.closed_utime is not None and not (
+            self.unsolicited or self.requested_utime <= self.closed_utime <= now
+        ):
             self.closed_utime = now
 
     @property
