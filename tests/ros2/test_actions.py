@@ -197,6 +197,18 @@ async def test_a_goal_that_is_aborted_says_why(result: dict[str, Any] | None, te
         assert closed.data["result"] == {"action": "/navigate_to_pose", "result": result}
 
 
+async def test_the_first_end_of_a_goal_counts() -> None:
+    """Also if a second server of the name, or a wrong one, goes on to say something else."""
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        for status in (GoalStatus.ABORTED, GoalStatus.EXECUTING, GoalStatus.SUCCEEDED):
+            at.server.statuses[at.server.newest] = status
+            at.server.say_status()
+        with pytest.raises(SkillError, match=r"^/navigate_to_pose has aborted the goal$"):
+            await call.result()
+
+
 async def test_replies_to_others_are_not_taken_for_ones_own() -> None:
     async with world({"grip": GRIP}) as at:
         call = await at.harness.call("grip", width=0.5, forces=[])

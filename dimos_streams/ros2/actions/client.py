@@ -266,7 +266,7 @@ class ActionClient:
     def _on_status(self, message: dict[str, Any]) -> None:
         known = {status["goal_info"]["goal_id"]: status["status"] for status in message["status_list"]}
         for goal in self._known_goals():
-            number = known.get(goal.id, goal.status)
+            number = goal.status if goal.status.ended else known.get(goal.id, goal.status)
             if number != goal.status and number in _STATUSES:
                 goal.status = GoalStatus(number)
                 goal.servers = goal.servers or self._statuses.writers
