@@ -167,6 +167,12 @@ async def test_what_a_server_does_not_take_is_one_clear_line() -> None:
         nobody = r"^nobody offers the action /navigate_to_pose \(nav2_msgs/action/NavigateToPose\)$"
         with pytest.raises(SkillError, match=nobody):
             await call.result()
+        at.server.come()
+        at.wire.others.pop(at.server.channels.status.topic)  # as one whose quality is another
+        call = await at.harness.call("navigate_to", x=3.0, y=0.0)
+        status = "rt/navigate_to_pose/_action/status"
+        with pytest.raises(SkillError, match=f"^/navigate_to_pose is there, but {status} does not match: it has"):
+            await call.result()
         at.wire.others[at.server.channels.goal.topic] = "dock_msgs::action::dds_::Dock_SendGoal_Request_"
         call = await at.harness.call("navigate_to", x=3.0, y=0.0)
         other = "/navigate_to_pose is there, as dock_msgs/action/Dock, not as nav2_msgs/action/NavigateToPose"

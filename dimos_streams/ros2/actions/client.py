@@ -73,8 +73,7 @@ class ActionClient:
     @property
     def there(self) -> bool:
         """True if there is a server that hears everything and is heard."""
-        ends = (self._goals, self._wanted, self._cancels, self._accepted, self._results, self._statuses)
-        return all(end.matched for end in ends)
+        return not self._unmatched()
 
     def lost(self, goal: ActionGoal) -> bool:
         """Return whether the server that knew the goal is gone, whoever else is there now."""
@@ -220,7 +219,18 @@ class ActionClient:
         if types and channel.type_name not in types:
             shown = ", ".join(shown_type(name).removesuffix("_SendGoal_Request") for name in sorted(types))
             return f"{self.action} is there, as {shown}, not as {self.kind.name}"
+        if types:
+            topics = ", ".join(self._unmatched())
+            return f"{self.action} is there, but {topics} does not match: it has another quality of service or type"
         return f"nobody offers the action {self.action} ({self.kind.name})"
+
+    def _unmatched(self) -> list[str]:
+        """The topics of the action that DDS has not connected with a server's."""
+        its = self._channels
+        channels = (its.goal, its.wanted, its.cancel, its.accepted, its.result, its.status)
+        ends: list[TopicReader | TopicWriter] = [self._goals, self._wanted, self._cancels]
+        ends += [self._accepted, self._results, self._statuses]
+        return [channel.topic for channel, end in zip(channels, ends, strict=True) if not end.matched]
 
     def _writer(self, channel: Channel) -> TopicWriter:
         return self._wire.writer(channel.topic, channel.struct, DEFAULT)
