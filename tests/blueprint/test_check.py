@@ -227,7 +227,8 @@ def test_a_check_of_settings_that_fails(write: Write) -> None:
     text = "modules:\n  a:\n    type: tests.blueprint.toy_modules:Whisper\n    config: {word: 3}\n"
     assert found_in(write, text) == [
         "x.yaml:4: module 'a': tests.blueprint.toy_modules:Whisper: a check of its settings fails (TypeError:"
-        " descriptor 'lower' for 'str' objects doesn't apply to a 'int' object); one that refuses a value raises ValueError"
+        " descriptor 'lower' for 'str' objects doesn't apply to a 'int' object); one that refuses a value"
+        " raises ValueError"
     ]
 
 
