@@ -11,6 +11,7 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.common.process.threads import check_thread
 from dimos_streams.common.secrets import redacted
+from dimos_streams.common.tasks import is_stray, stray_cancellation
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
@@ -141,8 +142,10 @@ async def run_call(
                 await asyncio.sleep(after_s)
             result = await _invoke(module, spec, call, arguments)
         _close_returned(spec, call, *_completed(module, spec, result))
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
         # A skill whose task was ended by somebody else than the host has not been asked for a reason.
+        if is_stray(error):
+            module.log.warning("%s", stray_cancellation(f"{call.skill}:{call.id}"), exc_info=error)
         call.close(Outcome.CANCELLED, call.cancel_reason or "it was ended from inside", {})
     except TimeoutError as error:
         if limit.expired():

@@ -58,6 +58,18 @@ class Waiter(Module):
         pytest.fail("nobody was to call this")
 
     @skill
+    async def forget_the_helper(self) -> None:
+        """Wait for what is cancelled."""
+        helper = asyncio.ensure_future(asyncio.sleep(1))
+        helper.cancel()
+        await helper
+
+    @skill
+    async def wait(self) -> None:
+        """Wait for guests."""
+        await asyncio.sleep(10)
+
+    @skill
     async def loop(self) -> Any:
         """Return what contains itself."""
         found: list[Any] = []
@@ -104,3 +116,17 @@ async def test_a_result_of_one_of_several_errors_is_not_lost() -> None:
     async with ModuleHarness(Waiter) as harness:
         closed = await (await harness.call("carry_two")).closed()
         assert closed.data == {"outcome": "failed", "error": "SkillError", "result": 1}
+
+
+@pytest.mark.virtual_time
+async def test_one_that_awaits_what_is_cancelled_is_told_of_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+    async with ModuleHarness(Waiter) as harness:
+        closed = await (await harness.call("forget_the_helper")).closed()
+        assert (closed.outcome, closed.text) == (Outcome.CANCELLED, "it was ended from inside")
+        assert "forget_the_helper:test-1 ended because something that it awaited was cancelled" in caplog.text
+        assert "in forget_the_helper\n    await helper" in caplog.text
+        caplog.clear()
+        call = await harness.call("wait")
+        call.cancel()
+        assert (await call.closed()).outcome is Outcome.CANCELLED
+        assert caplog.text == ""
