@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from codecs import BOM_UTF8
 from collections.abc import AsyncGenerator
 
 import httpx2
@@ -73,6 +74,8 @@ class AnswerBody(httpx2.AsyncByteStream):
         async for piece in self._body:
             for at in range(0, len(piece), SLICE):
                 part = piece[at : at + SLICE]
+                if not self._size:
+                    part = part.removeprefix(BOM_UTF8)  # the SDK takes it for the beginning of a field's name
                 if self._is_error and self._size + len(part) >= MAX_ERROR:
                     yield part[: MAX_ERROR - self._size]
                     return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import contextlib
 import gzip
 import itertools
@@ -90,6 +91,19 @@ def test_an_answer_that_names_the_plain_encoding_is_read() -> None:
 
     async def main() -> None:
         async with raw_server(f"{STREAM}\r\nContent-Encoding: Identity", [f"data: {chunk}\n\n".encode()]) as server:
+            assert TextDelta("hi") in await heard(server)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("head", "form"), [(STREAM, "data: %b\n\n"), (JSON, "%b")], ids=["stream", "at once"])
+def test_a_byte_order_mark_before_an_answer_is_skipped(head: str, form: str) -> None:
+    choice = {"index": 0, "finish_reason": "stop"}
+    said = {"message": {"role": "assistant", "content": "hi"}} if head == JSON else {"delta": {"content": "hi"}}
+    body = codecs.BOM_UTF8 + form.encode() % json.dumps({"choices": [choice | said]}).encode()
+
+    async def main() -> None:
+        async with raw_server(head, [body]) as server:
             assert TextDelta("hi") in await heard(server)
 
     asyncio.run(main())
