@@ -75,11 +75,12 @@ class CancelCall(JsonModel):
     reason: Annotated[str, Field(max_length=1000)] = "cancelled by the client"
 
 
+CANCEL_CALL = "cancel_call"
 OWN_TOOLS: dict[str, type[JsonModel]] = {
     "skill_updates": SkillUpdates,
     "get_call": GetCall,
     "list_calls": ListCalls,
-    "cancel_call": CancelCall,
+    CANCEL_CALL: CancelCall,
 }
 
 
