@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from codecs import BOM_UTF8
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import httpx2
-from openai import DefaultAsyncHttpxClient, Timeout
+from openai import AsyncStream, DefaultAsyncHttpxClient, Timeout
+from openai._streaming import ServerSentEvent
 
 from dimos_streams.agent.models.failures import may_pass
 from dimos_streams.agent.models.protocol import ModelError
@@ -50,6 +51,16 @@ def bounded_client(name: str, timeout: Timeout) -> httpx2.AsyncClient:
 def media_type(response: httpx2.Response) -> str:
     """The type of a response's body, without parameters."""
     return response.headers.get("content-type", "").partition(";")[0].strip()
+
+
+class ChunkStream(AsyncStream[object]):
+    """The chunks of a streamed answer. A block without data is no event (a ping, ``retry:``, a further blank line):
+    the SDK, which makes one of it where a block has or had another field, would read its data as JSON."""
+
+    async def _iter_events(self) -> AsyncIterator[ServerSentEvent]:
+        async for event in super()._iter_events():
+            if event.data:
+                yield event
 
 
 class AnswerBody(httpx2.AsyncByteStream):
