@@ -12,6 +12,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.mcp.calls import began_before
 from dimos_streams.client.problems import problem_error
+from dimos_streams.common.names import fleet_name
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
@@ -164,6 +165,5 @@ def _view(record: str) -> CallView:
 
 
 def _going_on(call: CallView) -> GoingOn:
-    return GoingOn(
-        call_id=call.call_id, skill=call.skill, module=call.module, since_utime=clock.utime(), text=call.text
-    )
+    skill = fleet_name(call.skill, call.robot)
+    return GoingOn(call_id=call.call_id, skill=skill, module=call.module, since_utime=clock.utime(), text=call.text)
