@@ -223,3 +223,10 @@ async def test_a_robot_that_does_not_say_what_waits_keeps_nobody_from_deciding_o
     assert hub.begun[-1] == "robot2_decide"
     with pytest.raises(SkillError, match=r"^agent 'robot1/agent'"):
         await pending(hub, "robot1")
+
+
+async def test_a_robot_of_many_agents_is_asked_about_its_second_one_after_all_others() -> None:
+    many = [f"a/n{number}" for number in range(40)]
+    hub = Fleet([*many, "b"], hub=True)
+    await pending(hub)
+    assert set(hub.begun[:2]) == {"a_n0_approvals", "b_approvals"}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
@@ -12,7 +13,7 @@ from pydantic import TypeAdapter, ValidationError
 from dimos_streams.cli.bridge_client.agents import begin_at_agent, offered_agents
 from dimos_streams.cli.bridge_client.calls.event_watch import watching
 from dimos_streams.cli.system.abbreviated_ids import meant_by
-from dimos_streams.cli.terminal.approval_text import approval_lines, details, standing
+from dimos_streams.cli.terminal.approval_text import details, standing
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 from dimos_streams.common.invalid import first_problem
@@ -27,18 +28,6 @@ from dimos_streams.tool_stream.gateway import SkillGateway
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.gateway import CallView
 
-CHAT_COMMANDS = {
-    "pause": "",
-    "resume": "",
-    "step": " [on|off|once]",
-    "abort": " [rollback]",
-    "undo": " [COUNT]",
-    "forget": "",
-    "approvals": " [ID]",
-    "approve": " ID [NAME=VALUE]…",
-    "reject": " ID [REASON]",
-}
-"""The commands of a chat that an agent carries out, with what each takes."""
 _WAIT_S = 30.0
 """Maximum time of one request, in seconds; a call that takes longer is followed by its events."""
 _APPROVALS = TypeAdapter(list[ApprovalView])
@@ -92,13 +81,6 @@ async def order(gateway: CommandGateway, name: str, arguments: Mapping[str, Any]
     return CommandResult(view.text, view.result, has_come_true(name, view.result))
 
 
-def _count_of(word: str) -> int:
-    """Return how many calls are to be taken back. Raises ``UserError`` if that is no number from 1 on."""
-    if not word.isdecimal() or not int(word):
-        raise UserError(f"/undo {word}: how many calls are to be taken back is a whole number from 1 on")
-    return int(word)
-
-
 async def pending(gateway: CommandGateway, agent: str = "", reference: str = "") -> list[ApprovalView]:
     """Return the calls that wait for a decision, of one agent or of all; with ``reference`` the one that is called
     so, with all its arguments, even if it is decided.
@@ -119,7 +101,17 @@ async def pending(gateway: CommandGateway, agent: str = "", reference: str = "")
 
 async def _of_each(gateway: CommandGateway, agents: Sequence[str], id: str = "") -> dict[str, list[ApprovalView]]:
     """Return the approvals of agents. One that does not say them, whatever its robot answers, keeps nobody from
-    deciding on those of the others. Raises ``SkillError`` if none says them."""
+    deciding on those of the others. Raises ``SkillError`` if none says them.
+
+    Each robot's first agent is asked before any second one: requests wait for threads, and a robot that names many
+    agents, none of which answers, is not to take the others' time.
+    """
+    named = Counter[str]()
+    turns: dict[str, int] = {}
+    for agent in agents:
+        robot = agent.partition("/")[0]
+        turns[agent] = named[robot]
+        named[robot] += 1
 
     listed: dict[str, list[ApprovalView]] = {}
     silent: dict[str, SkillError] = {}
@@ -130,7 +122,7 @@ async def _of_each(gateway: CommandGateway, agents: Sequence[str], id: str = "")
         except SkillError as error:
             silent[agent] = error
 
-    await asyncio.gather(*map(ask, agents))
+    await asyncio.gather(*map(ask, sorted(agents, key=turns.__getitem__)))
     for agent, error in silent.items():
         if not listed:
             raise error
@@ -227,34 +219,6 @@ async def _changed(gateway: CommandGateway, approval: ApprovalView, changes: Seq
             if wrong:
                 raise SkillArgumentError(approval.skill, wrong) from error
     return approval
-
-
-async def chat_command(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> str:
-    """Carry out a command that was typed in a chat with an agent; return the answer. Raises ``DimosStreamsError``,
-    and ``SkillError`` for what was not done, or not all of it, or is not kept."""
-    if name == "approvals" and len(arguments) <= 1:
-        return "\n".join(approval_lines(await pending(gateway, agent, *arguments))) or "nothing waits for approval"
-    result = await _chat_order(gateway, agent, name, arguments)
-    if not result.done:
-        raise SkillError(result.text)
-    return result.text
-
-
-async def _chat_order(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> CommandResult:
-    match name, list(arguments):
-        case "pause" | "resume" | "forget", []:
-            return await order(gateway, name, {}, agent)
-        case "step", [] | ["on"] | ["off"] | ["once"]:
-            return await order(gateway, "step", {"mode": arguments[0] if arguments else "once"}, agent)
-        case "abort", [] | ["rollback"]:
-            return await order(gateway, name, {"rollback": bool(arguments)}, agent)
-        case "undo", [] | [_]:
-            return await order(gateway, name, {"count": _count_of(arguments[0] if arguments else "1")}, agent)
-        case "approve", [id, *changes]:
-            return await decide(gateway, id, "approve", changes=changes, agent=agent)
-        case "reject", [id, *reason]:
-            return await decide(gateway, id, "reject", reason=" ".join(reason), agent=agent)
-    raise UserError(f"usage: /{name}{CHAT_COMMANDS[name]} (/help lists the commands)")
 
 
 async def _whole(gateway: CommandGateway, view: ApprovalView) -> ApprovalView:
