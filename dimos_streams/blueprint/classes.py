@@ -48,6 +48,11 @@ def module_config(spec: ModuleSpec, cls: type[Module]) -> ModuleConfig:
         return expected.model_validate(dict(spec.config))
     except ValidationError as error:
         raise BlueprintError(_unfit_values(spec, expected, error)) from error
+    except Exception as error:  # of an author's own check of a value
+        show_if_debugging(error)
+        fails = f"a check of its settings fails ({type(error).__name__}: {error}){raised_at(error)}"
+        text = f"module {spec.name!r}: {spec.type}: {fails}; one that refuses a value raises ValueError"
+        raise BlueprintError([Problem(text, spec.where("config"))]) from error
 
 
 def config_problems(

@@ -160,7 +160,9 @@ class Subscription:
             channel, data = self._take()
             try:
                 self._handler(channel, data)
-            except Exception as error:
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # that of a cancelled future, too: later messages are handled all the same
                 self._errors += 1
                 _log.exception("handler of %s failed: %s", channel, error)
             self._handled += 1

@@ -96,6 +96,11 @@ def robot_of(module: str) -> str:
     return namespace_of(module).partition("/")[0]
 
 
+def fleet_name(skill: str, robot: str | None) -> str:
+    """The name of a robot's skill among those of a fleet, ``"r1_turn"``; outside of a fleet its own."""
+    return f"{robot}_{skill}" if robot else skill
+
+
 def prefix_of(module: str) -> str:
     """Return the prefix of the names in a module's namespace: ``"robots/a/"``, or nothing."""
     namespace = namespace_of(module)

@@ -11,7 +11,7 @@ from functools import cached_property
 from pydantic import TypeAdapter
 
 from dimos_streams import clock
-from dimos_streams.common.names import NAME_RULE, is_name
+from dimos_streams.common.names import NAME_RULE, fleet_name, is_name
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import UnknownSkillError
@@ -84,14 +84,14 @@ class FleetRobot:
         while it is not connected. Those whose names would be another robot's are left out."""
         here = {"robot": self.name} | ({} if self.row.connected else {"available": False})
         return [
-            skill.model_copy(update={**here, "name": f"{self.name}_{name}"})
+            skill.model_copy(update={**here, "name": fleet_name(name, self.name)})
             for name, skill in self.skills.items()
             if self._names(name)
         ]
 
     def _names(self, skill: str) -> bool:
         """Return whether a skill with the robot's name before it is a name of this robot."""
-        return robot_of(f"{self.name}_{skill}", self._fleet) in (None, self.name)
+        return robot_of(fleet_name(skill, self.name), self._fleet) in (None, self.name)
 
     @cached_property
     def report(self) -> RobotReport | None:

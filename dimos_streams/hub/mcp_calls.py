@@ -8,10 +8,14 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
+from pydantic import ValidationError
+
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.mcp.calls import began_before
 from dimos_streams.client.problems import problem_error
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.names import fleet_name
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
@@ -23,6 +27,7 @@ from dimos_streams.hub.threads import in_thread
 from dimos_streams.operator.messages.stop import CancelReport, GoingOn
 from dimos_streams.serving.problems import ProblemError
 from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.event import is_call_id
 from dimos_streams.tool_stream.gateway import CallFacts, CallView
 
 _CALLS = 500
@@ -44,8 +49,11 @@ class FleetCalls:
         """See ``McpCalls``."""
         body = FleetCallBody(skill=skill, arguments=dict(arguments), caller=caller)
         with _as_skill_errors():
-            _, reply = await begin(self._parts, body, None, 0.0, model=True)
-        return str(_content(reply)["call_id"])
+            robot, reply = await begin(self._parts, body, None, 0.0, model=True)
+        call_id = _content(reply).get("call_id")
+        if not (isinstance(call_id, str) and is_call_id(call_id)):
+            raise SkillError(f"robot {robot!r} has answered, and not with a call: nobody knows whether one has begun")
+        return call_id
 
     async def view(self, call_id: str) -> CallView:
         """See ``McpCalls``. If no event of the call has come yet, its robot is asked."""
@@ -54,7 +62,7 @@ class FleetCalls:
                 return _view((await find(self._parts, call_id, self._parts.begun.get(call_id))).record)
             except UnknownCallError:
                 robot = await begun_at(self._parts, call_id, None)
-                return CallView.model_validate(_content(await ask_for(self._parts, call_id, robot)))
+                return _as_call(robot, _content(await ask_for(self._parts, call_id, robot)))
 
     async def calls(
         self, wanted: Callable[[CallFacts], bool], *, open_only: bool = False, before: str | None = None
@@ -159,11 +167,17 @@ def _content(reply: BridgeReply) -> dict[str, Any]:
     return body
 
 
+def _as_call(robot: str, body: Mapping[str, Any]) -> CallView:
+    try:
+        return CallView.model_validate(body)
+    except ValidationError as error:
+        raise SkillError(f"robot {robot!r} answers with no call: {first_problem(error, 'its answer')}") from error
+
+
 def _view(record: str) -> CallView:
     return CallView.model_validate(parse_json(record))
 
 
 def _going_on(call: CallView) -> GoingOn:
-    return GoingOn(
-        call_id=call.call_id, skill=call.skill, module=call.module, since_utime=clock.utime(), text=call.text
-    )
+    skill = fleet_name(call.skill, call.robot)
+    return GoingOn(call_id=call.call_id, skill=skill, module=call.module, since_utime=clock.utime(), text=call.text)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.errors import MessageError, UserError, suggest
-from dimos_streams.messages.picture_files import MAX_PIXELS
+from dimos_streams.messages.picture_files import MAX_PIXELS, check_scans
 from dimos_streams.messages.sensor_msgs import Image
 from dimos_streams.messages.std_msgs import Header
 
@@ -125,8 +125,9 @@ def metres_from_image(image: Image) -> NDArray[np.float32]:
 def jpeg_size(data: bytes) -> tuple[int, int]:
     """The height and width that a JPEG's header says, to be looked at before it is decoded.
 
-    Raises ``MessageError`` if it is no JPEG, or of more than ``MAX_PIXELS``.
+    Raises ``MessageError`` if it is no JPEG, of more than ``MAX_PIXELS``, or of too many scans.
     """
+    check_scans(data)
     try:
         height, width, *_ = _simplejpeg().decode_jpeg_header(data)
     except ValueError as error:

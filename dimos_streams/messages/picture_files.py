@@ -14,6 +14,9 @@ from dimos_streams.messages.sensor_msgs import Image
 MAX_PIXELS = 2**25
 """The largest number of pixels, more than those of 8K video. A file of a few bytes may claim any size."""
 
+_MAX_SCANS = 100
+"""The largest number of scans of a JPEG, several times those that encoders make. Each goes over all pixels, and may
+take a few bytes of the file."""
 _PNG = b"\x89PNG\r\n\x1a\n"
 _JPEG = b"\xff\xd8"
 _MARKER = re.compile(rb"\xff[^\xff]")
@@ -27,11 +30,20 @@ _MAX_SEGMENTS = 1000
 
 
 def check_claim(data: bytes) -> None:
-    """Raise ``MessageError`` for a JPEG or PNG that claims to have more than ``MAX_PIXELS``. Other data passes, since
-    nobody decodes it."""
+    """Raise ``MessageError`` for a JPEG or PNG that claims to have more than ``MAX_PIXELS``, and for a JPEG of
+    so many scans that decoding it takes long. Other data passes, since nobody decodes it."""
+    check_scans(data)
     width, height = _claimed(data)
     if width * height > MAX_PIXELS:
         why = f"a file of {len(data)} bytes that claims {width}x{height} pixels, more than {MAX_PIXELS}"
+        raise MessageError("", Image.msg_name, why)
+
+
+def check_scans(data: bytes) -> None:
+    """Raise ``MessageError`` for a JPEG of more scans than encoders make: a decoder goes over all pixels for each."""
+    scans = data.count(bytes((0xFF, _SCAN))) if data.startswith(_JPEG) else 0
+    if scans > _MAX_SCANS:
+        why = f"a JPEG of {len(data)} bytes with {scans} scans, more than the {_MAX_SCANS} that are decoded"
         raise MessageError("", Image.msg_name, why)
 
 

@@ -155,8 +155,8 @@ class Module:
 
     @property
     def health(self) -> str:
-        """A text for operators; anything but ``"ok"`` says what is wrong. Sent with each heartbeat. To set what is no
-        text raises ``TypeError``."""
+        """A text for operators; anything but ``"ok"`` says what is wrong. Sent with each heartbeat. To set an empty
+        text means ``"ok"``, and what is no text raises ``TypeError``."""
         return self._health
 
     @health.setter
@@ -164,7 +164,7 @@ class Module:
         if not isinstance(text, str):
             what = shortened(repr(text), _MAX_SHOWN)
             raise TypeError(f"the health of module {self.name!r} can't be {what}: set a text, as in str(…)")
-        self._health = text
+        self._health = text or "ok"
 
     async def start(self) -> None:
         """Prepare: open devices, load models. The module counts as ready when this returns."""
@@ -210,8 +210,11 @@ class Module:
         """Report the module's own state, by topics: at once, and in each heartbeat from now on.
 
         Operators' tools show it. What was reported already is not reported again. Raises ``ValueError`` for what has
-        no JSON form, or more than ``MAX_STATE`` bytes of it.
+        no JSON form, or more than ``MAX_STATE`` bytes of it, and ``TypeError`` for what is no mapping.
         """
+        if not isinstance(state, Mapping):
+            what = shortened(repr(state), _MAX_SHOWN)
+            raise TypeError(f"the state of module {self.name!r} can't be {what}: report values by their topics")
         text = json.dumps(state, separators=(",", ":"), allow_nan=False, ensure_ascii=False) if state else ""
         size = len(text.encode())
         if size > MAX_STATE:

@@ -192,10 +192,10 @@ class PersonDetector(Module):
                 found = pipeline.detect(frame, ())
             self.detections.publish(pipeline.message(shot, frame, found))
         except (DetectorError, MessageError) as error:
-            self._count_failure(error)
+            self._count_failure(str(error))
             self._limited.warning("a frame was left out: %s", error)
         except Exception as error:  # a bug in a backend or the tracker must not blind the robot for good
-            self._count_failure(error)
+            self._count_failure(repr(error))  # whose text alone may say nothing
             self._limited.exception("a frame was left out")
         else:
             self._published_frames += 1
@@ -218,6 +218,6 @@ class PersonDetector(Module):
 
         self._telling = asyncio.get_running_loop().call_later(after_s, tell)
 
-    def _count_failure(self, error: Exception) -> None:
+    def _count_failure(self, why: str) -> None:
         self._failed_frames += 1
-        self.health = f"the last frame could not be judged: {error}"
+        self.health = f"the last frame could not be judged: {why}"

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.base import Message, fields_of
 from dimos_streams.messages.codec import split_channel, type_named
+from dimos_streams.messages.plain_classes import class_of
 from dimos_streams.regression.tolerances import Tolerances
 from dimos_streams.tool_stream.event import CALLS, EVENTS
 
@@ -71,4 +72,4 @@ def _paths(kind: type[Message], prefix: str) -> Iterator[str]:
         if not field.is_message:
             yield path
         elif field.type not in STAMPS:
-            yield from _paths(type_named(field.type), f"{path}.")
+            yield from _paths(class_of(field), f"{path}.")

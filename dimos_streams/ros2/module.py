@@ -247,8 +247,11 @@ class Ros2Robot(Module):
     def _report(self, now: float) -> None:
         """Say in the health what is wrong, and in the log what of it has changed."""
         where = f"domain {self.config.domain_id} on the interface {self.config.interface!r}"
-        found = troubles_of(self._routes, self._wire.endpoints(), self._silent(now), self._unmatched(now), where)
-        found += [Trouble(client.action, client.trouble) for client in self._clients.values() if client.trouble]
+        # Goals first: a health is cut where it is shown, and nothing is more urgent than a robot that goes on.
+        found = [Trouble(client.trouble, client.trouble) for client in self._clients.values() if client.trouble]
+        publishers = {name: self._readers[name].matched for name in self.config.needed if name in self._readers}
+        endpoints, unmatched = self._wire.endpoints(), self._unmatched(now)
+        found += troubles_of(self._routes, endpoints, self._silent(now), unmatched, publishers, where)
         before, self._troubles = self._troubles, {trouble.key: trouble for trouble in found}
         for trouble in found:
             if trouble.key not in before:

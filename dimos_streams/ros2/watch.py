@@ -1,4 +1,4 @@
-"""Reasons why topics do not come through, in a line each: nobody there, another type, another quality, silence."""
+"""Reasons why topics do not come through, in a line each: nobody there, somebody too many, another type, silence."""
 
 from __future__ import annotations
 
@@ -24,18 +24,24 @@ def troubles_of(
     endpoints: Sequence[Endpoint],
     silent_s: Mapping[str, float],
     unmatched: Collection[str],
+    publishers: Mapping[str, int],
     where: str,
 ) -> list[Trouble]:
     """Return everything that is wrong now.
 
     ``silent_s`` has the streams that are silent for too long, ``unmatched`` those whose topics DDS has not connected
-    with anybody's; ``where`` is for the text.
+    with anybody's, ``publishers`` how many publish each of those that one robot alone may; ``where`` is for the
+    text.
     """
     if routes and not endpoints:
         text = f"nobody is heard in DDS {where}: is the robot on, with this ROS_DOMAIN_ID, on this interface?"
         return [Trouble("nobody", text)]
     found = (
-        _trouble(route, endpoints) or _unconnected(route, unmatched) or _silence(route, silent_s) for route in routes
+        _trouble(route, endpoints)
+        or _unconnected(route, unmatched)
+        or _silence(route, silent_s)
+        or _company(route, publishers)
+        for route in routes
     )
     return [trouble for trouble in found if trouble is not None]
 
@@ -80,3 +86,11 @@ def _silence(route: Route, silent_s: Mapping[str, float]) -> Trouble | None:
     how_long = "yet" if silent == math.inf else f"for {silent:.0f} s"
     text = f"{route.topic} has not said anything {how_long}: the robot is made to stand"
     return Trouble(f"{route.stream.name} silent", text)
+
+
+def _company(route: Route, publishers: Mapping[str, int]) -> Trouble | None:
+    count = publishers.get(route.stream.name, 0)
+    if count < 2:
+        return None
+    text = f"{count} publish {route.topic}: unless one has just died, is another robot in this domain?"
+    return Trouble(f"{route.stream.name} company", text)

@@ -28,10 +28,15 @@ def argument_model(where: str, name: str, fields: Mapping[str, Any]) -> type[Bas
     except (PydanticUserError, SchemaError) as error:
         bad = next((each for each, field in fields.items() if not _has_schema(each, field)), None)
         which = "its arguments have" if bad is None else f"the type of {bad!r}, {_named(fields[bad][0])}, has"
-        text = "valid are those that pydantic can write out as JSON schema, such as numbers, texts, lists and models"
-        raise TypeError(f"{where}: {which} no schema; {text}") from error
+        raise TypeError(f"{where}: {which} no schema; {_schema_rule(error)}") from error
     _check_defaults(where, fields)
     return model
+
+
+def _schema_rule(error: PydanticUserError | SchemaError) -> str:
+    if isinstance(error, PydanticUserError) and error.code == "typed-dict-version":
+        return "before Python 3.12 a TypedDict is to be that of typing_extensions"
+    return "valid are those that pydantic can write out as JSON schema, such as numbers, texts, lists and models"
 
 
 def _has_schema(name: str, field: Any) -> bool:
@@ -61,6 +66,8 @@ def _check_defaults(where: str, fields: Mapping[str, Any]) -> None:
             accept()
         except ValidationError as error:
             wrong |= problems_with_values(error, "the defaults")
+        except Exception as error:  # of an author's own check of a value
+            raise TypeError(f"{where}: a check of its defaults fails ({type(error).__name__}: {error})") from error
     if wrong:
         empty = [name for name, field in optional.items() if name in wrong and field[1].default is None]
         remedy = "".join(f"; `{name}: {_named(fields[name][0])} | None` would take None" for name in empty)

@@ -215,19 +215,33 @@ def _fields(
                     raise TypeError(f"{where}: {why}")
                 call_parameter = parameter.name
                 continue
-            default = ... if parameter.default is parameter.empty else parameter.default
-            info = FieldInfo.from_annotated_attribute(hint, default)
+            info = _field_info(where, parameter, hint)
             info.description = info.description or descriptions.get(parameter.name)
             fields[parameter.name] = (hint, info)
     faults.refuse()
     return fields, call_parameter
 
 
+def _field_info(where: str, parameter: inspect.Parameter, hint: Any) -> FieldInfo:
+    if parameter.name.startswith("_"):
+        raise TypeError(f"{where}: {parameter.name!r} begins with an underscore, which no argument of a skill may")
+    try:
+        return FieldInfo.from_annotated_attribute(
+            hint, ... if parameter.default is parameter.empty else parameter.default
+        )
+    except TypeError as error:  # of two defaults, for instance
+        raise TypeError(f"{where}: {parameter.name!r}: {error}") from error
+
+
 def _hint(where: str, parameter: inspect.Parameter, hints: Mapping[str, Any]) -> Any:
-    """The type of a skill's parameter. Raises ``TypeError`` for one that has none, or that takes no single value."""
-    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD, parameter.POSITIONAL_ONLY):
+    """The type of a skill's parameter. Raises ``TypeError`` for one that has none, or that can't be given by name."""
+    if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
         raise TypeError(f"{where}: a skill can't have {parameter}; a decorator needs functools.wraps")
+    if parameter.kind is parameter.POSITIONAL_ONLY:
+        raise TypeError(f"{where}: {parameter.name!r} stands before a `/`, and a skill's arguments are given by name")
     hint = hints.get(parameter.name)
+    if Call in typing.get_args(hint):
+        raise TypeError(f"{where}: {parameter.name!r} always gets the running call: `{parameter.name}: Call`")
     if hint is None:
         remedy = ": `call: Call`, where it is to take the running call" if parameter.name == "call" else ""
         raise TypeError(f"{where}: {parameter.name!r} needs a type{remedy}")

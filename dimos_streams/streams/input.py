@@ -289,11 +289,13 @@ class In(Generic[T]):
         self._arrival = clock.monotonic()
         for reader in self._readers:
             reader.push(message)
-        failed: Exception | None = None
+        failed: BaseException | None = None
         for callback in self._callbacks:
             try:
                 callback(message)
-            except Exception as error:
+            except (SystemExit, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # that of a cancelled future, too
                 if failed is not None:
                     _log.exception("%s fails at a message on %s: %s", callback, self.channel, error)
                 failed = failed or error

@@ -234,7 +234,7 @@ def json_bytes(value: Any) -> bytes:
         pass  # because of half a character, or of more
     try:
         return to_json(repaired(to_jsonable_python(value)), inf_nan_mode="null")
-    except PydanticSerializationError as error:
+    except ValueError as error:  # pydantic's, and its plain one for what contains itself or is too deep
         raise SkillError(f"not JSON: {error}; {_JSON_RULE}") from error
 
 

@@ -82,7 +82,8 @@ class CallView(FrozenModel):
     only, as at a hub, it is the time of the first one, by its module's clock. 0 if it is not known."""
     closed_utime: int | None = None
     """Time of its close, µs since the Unix epoch, by the clock of who closed it: its module, or the bridge in its
-    stead. None as long as it is not closed."""
+    stead. Of a module whose machine has another clock, so that it would be before the request or is still to come, it
+    is the time at which the bridge heard of it. None as long as it is not closed."""
 
 
 class CallFacts(Protocol):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dimos_streams.agent.missions.end_reasons import of_last_answer, stopped
+from dimos_streams.agent.missions.end_reasons import completed, explained, of_last_answer, of_model, stopped
 from dimos_streams.agent.policies.runaway import MAX_ACTIONS, REPETITION
 
 
@@ -28,3 +28,15 @@ def test_an_answer_that_breaks_its_word_or_says_nothing(finish: str) -> None:
     reason, note = of_last_answer(finish, ignored=True)
     assert reason != "completed"
     assert stopped(reason, "") == f"[I have stopped: {note}. This order is over.]"
+
+
+@pytest.mark.parametrize("finish", ["aborted", "answered", "cancelled", "deadline", "goal_reached", "stopped"])
+def test_a_model_s_server_does_not_say_what_others_have_done(finish: str) -> None:
+    reason = of_model(finish)
+    assert not completed(reason)
+    assert explained(reason, "") == f"the mission did not complete: model:{finish}"
+
+
+@pytest.mark.parametrize("finish", ["stop", "tool_calls", "length", "content_filter", "call_failed", "its own"])
+def test_other_reasons_of_a_model_stand_as_they_are(finish: str) -> None:
+    assert of_model(finish) == finish

@@ -11,6 +11,8 @@ from dimos_streams.agent.context.conversation import SILENT, Conversation
 from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue, OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
+from dimos_streams.agent.resumption.unfinished import read_unfinished
+from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import EventType, ToolEvent
 
 
@@ -136,3 +138,17 @@ def test_progress_is_one_entry_per_call() -> None:
     conversation.add_entry("event", "done", call_id="b")
     assert [entry.text for entry in conversation.entries] == ["998", "done"]
     assert [entry.text for entry in conversation.after(999)] == ["done"]
+
+
+def test_damaged_calls_in_a_record_count_as_none() -> None:
+    texts = ['{"x": 1}', '{"x": 1, "x": 90}', "[1]", '{"x": NaN}', ""]
+    calls = [{"id": f"t{n}", "name": "move", "arguments": text} for n, text in enumerate(texts)]
+    answer = AgentEvent(
+        number=1,
+        utime=1,
+        agent="agent",
+        kind="answer",
+        data={"text": "", "tool_calls": calls, "finish": "tool_calls"},
+    )
+    (asked,) = read_unfinished("m", [answer]).asked
+    assert asked.calls == (("move", {"x": 1}), ("move", {}))

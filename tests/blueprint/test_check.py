@@ -223,6 +223,15 @@ def test_another_answer_of_an_author_that_fails(
     ]
 
 
+def test_a_check_of_settings_that_fails(write: Write) -> None:
+    text = "modules:\n  a:\n    type: tests.blueprint.toy_modules:Whisper\n    config: {word: 3}\n"
+    assert found_in(write, text) == [
+        "x.yaml:4: module 'a': tests.blueprint.toy_modules:Whisper: a check of its settings fails (TypeError:"
+        " descriptor 'lower' for 'str' objects doesn't apply to a 'int' object); one that refuses a value"
+        " raises ValueError"
+    ]
+
+
 def test_a_default_that_its_setting_would_refuse(write: Write) -> None:
     text = "modules:\n  a:\n    type: tests.blueprint.toy_modules:Forgetful\n"
     assert found_in(write, text) == [

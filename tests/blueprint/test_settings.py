@@ -95,6 +95,11 @@ def test_text_fields_take_any_text(text: str, value: str) -> None:
     assert apply_settings(ROBOT, None, [f"walk.label={text}"]).modules["walk"].config["label"] == value
 
 
+def test_a_check_that_fails_at_what_a_text_means_as_yaml_is_given_the_text() -> None:
+    whispering = blueprint("whispering", module(toy_modules.Whisper))
+    assert apply_settings(whispering, None, ["whisper.word=3"]).modules["whisper"].config["word"] == "3"
+
+
 @pytest.mark.parametrize(("text", "value"), [("2", 2), ("1e1", 10.0), ("0x10", 16), ("{zoom: 3}", None)])
 def test_values_are_yaml(text: str, value: Any) -> None:
     if value is None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, model_validator
 
 from dimos_streams.messages.geometry_msgs import PoseStamped, Twist
 from dimos_streams.messages.nav_msgs import Odometry
@@ -42,6 +42,16 @@ class Forgetful(Module):
     """Its author has never started it without a config."""
 
     config: ForgetfulConfig
+
+
+class WhisperConfig(ModuleConfig):
+    word: Annotated[str, BeforeValidator(str.lower)] = "psst"
+
+
+class Whisper(Module):
+    """Its author's check of a setting expects a text."""
+
+    config: WhisperConfig
 
 
 class WalkConfig(ModuleConfig):

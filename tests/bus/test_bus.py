@@ -91,8 +91,9 @@ def test_a_slow_handler_loses_the_oldest_and_it_is_counted(url: str) -> None:
     with_bus(url, scenario)
 
 
+@pytest.mark.parametrize("kind", [RuntimeError, asyncio.CancelledError])
 def test_an_exception_in_a_handler_hits_nobody_else(
-    url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+    kind: type[BaseException], url: str, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
         "dimos_streams.bus.subscription._log", LimitedLog(logging.getLogger(__name__), period_s=600.0)
@@ -102,7 +103,7 @@ def test_an_exception_in_a_handler_hits_nobody_else(
         got: list[bytes] = []
 
         def broken(channel: str, data: bytes) -> None:
-            raise RuntimeError("broken handler")
+            raise kind("broken handler")
 
         subscription = bus.subscribe(TOPIC, broken)
         bus.subscribe(TOPIC, lambda _, data: got.append(data))

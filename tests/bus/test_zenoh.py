@@ -352,6 +352,26 @@ def test_a_client_whose_router_is_not_there_says_so(zenoh_url: str, free_port: i
     assert time.monotonic() - began < 10
 
 
+def test_doctor_tells_who_takes_connections_and_lets_nobody_in(zenoh_url: str, free_port: int) -> None:
+    domain = zenoh_url.rpartition("/")[2]
+
+    async def scenario(bus: Bus) -> None:
+        for password, severity in (("right1", "ok"), ("wrong1", "error")):
+            url = ZenohUrl.parse(f"zenoh://robot:{password}@127.0.0.1:{free_port}/{domain}?scout=off")
+            found = {finding.name: finding for finding in await check_zenoh(url)}["endpoint"]
+            assert found.severity == severity, found.text
+        assert "takes connections, but no link of this bus: it has no such user, password" in found.text
+        stranger = await check_zenoh(ZenohUrl.parse(zenoh_url))
+        texts = [finding.text for finding in stranger if finding.name == "peer"]
+        assert [text.partition(":")[0] for text in texts] == ["tcp/127.0.0.1"], texts
+        assert "is found, but takes no link of this bus" in texts[0]
+
+    listening = f"zenoh://robot:right1@/{domain}?listen=127.0.0.1:{free_port}"
+    with_buses(listening, scenario=scenario)
+    with pytest.raises(BusError, match="each process of a run listens for itself: give the port 0"):
+        with_buses(listening, listening, scenario=scenario)
+
+
 def test_doctor_tells_what_a_bus_of_zenoh_lacks(
     zenoh_url: str, free_port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

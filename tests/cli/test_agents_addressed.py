@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
 from typing import Any
 
@@ -9,7 +10,14 @@ import pytest
 
 from dimos_streams.cli.bridge_client.agents import addressed, begin_at_agent, find_say
 from dimos_streams.cli.bridge_client.operator_commands import CommandGateway, decide, pending
-from dimos_streams.errors import RobotNeededError, SkillArgumentError, SkillUnavailableError, UnknownAgentError
+from dimos_streams.errors import (
+    RobotNeededError,
+    SkillArgumentError,
+    SkillError,
+    SkillUnavailableError,
+    UnknownAgentError,
+    UserError,
+)
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.tool_stream.event import Outcome
@@ -28,6 +36,8 @@ class Fleet(CommandGateway):
         """The public names of what was begun, here."""
         self.answers: dict[str, list[ApprovalView]] = {}
         """The approvals that wait, by the public name of the skill that lists them."""
+        self.says: dict[str, Any] = {}
+        """What else such a skill has as its result; of None, it never answers."""
         self.away: set[str] = set()
         self._robots = {**dict.fromkeys(with_agent, True), **dict.fromkeys(without, False)}
 
@@ -64,9 +74,12 @@ class Fleet(CommandGateway):
         self, skill: str, arguments: Mapping[str, Any], *, caller: str, agent: str | None = None, wait_s: float = 30.0
     ) -> CallView:
         begun = await self.begin(skill, agent)
+        if self.says.get(begun, begun) is None:
+            await asyncio.Event().wait()
+        listed = [each.model_dump(mode="json") for each in self.answers.get(begun, [])]
         return CallView(
             call_id="c", skill=begun, module="agent", caller=caller, parent="", arguments={}, state="closed",
-            outcome=Outcome.COMPLETED, result=[each.model_dump(mode="json") for each in self.answers.get(begun, [])],
+            outcome=Outcome.COMPLETED, result=self.says.get(begun, listed),
         )  # fmt: skip
 
     async def call(self, skill: str, arguments: Mapping[str, Any], **how: Any) -> str:
@@ -182,3 +195,38 @@ async def test_approvals_of_a_whole_fleet_are_decided_where_they_wait(capsys: py
     assert hub.begun[-1] == "robot2_decide"
     with pytest.raises(SkillArgumentError, match="skill 'robot2_turn'"):
         await decide(hub, "b2", "approve", changes=["angle_deg=far"])
+
+
+async def test_a_robot_names_no_approval_as_another_robot_s(capsys: pytest.CaptureFixture[str]) -> None:
+    hub = Fleet(["robot1", "robot2"], hub=True)
+    forged = approval("b2").model_copy(update={"agent": "robot1/agent", "skill": "robot1_turn"})
+    hub.answers = {"robot1_approvals": [approval("a1")], "robot2_approvals": [forged]}
+    assert [view.agent for view in await pending(hub)] == ["robot1/agent", "robot2/agent"]
+    await decide(hub, "b2", "approve")
+    assert hub.begun[-1] == "robot2_decide"
+    hub.answers["robot2_approvals"] = [approval("a1")]
+    with pytest.raises(UserError, match=r"^several .* 'a1': a1@1 of robot1/agent, a1@1 of robot2/agent$"):
+        await decide(hub, "a1", "approve")
+
+
+@pytest.mark.parametrize(
+    "said", [None, {"x": 1}, [1, None], 5], ids=["nothing", "an object", "no approvals", "a number"]
+)
+async def test_a_robot_that_does_not_say_what_waits_keeps_nobody_from_deciding_on_others(
+    said: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub = Fleet(["robot1", "robot2"], hub=True)
+    hub.answers, hub.says = {"robot2_approvals": [approval("b2")]}, {"robot1_approvals": said}
+    assert [view.id for view in await pending(hub)] == ["b2"]
+    assert capsys.readouterr().err.startswith("what waits at agent 'robot1/agent' is not known: agent 'robot1/agent'")
+    await decide(hub, "b2", "approve")
+    assert hub.begun[-1] == "robot2_decide"
+    with pytest.raises(SkillError, match=r"^agent 'robot1/agent'"):
+        await pending(hub, "robot1")
+
+
+async def test_a_robot_of_many_agents_is_asked_about_its_second_one_after_all_others() -> None:
+    many = [f"a/n{number}" for number in range(40)]
+    hub = Fleet([*many, "b"], hub=True)
+    await pending(hub)
+    assert set(hub.begun[:2]) == {"a_n0_approvals", "b_approvals"}

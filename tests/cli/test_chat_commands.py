@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
+from dimos_streams.cli.consoles.chat_commands import CHAT_COMMANDS, chat_command
 from dimos_streams.cli.consoles.chat_console import _HELP, _Chat
 from dimos_streams.errors import UserError
 

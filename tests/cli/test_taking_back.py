@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.cli.bridge_client.operator_commands import CommandResult, chat_command, order
+from dimos_streams.cli.bridge_client.operator_commands import CommandResult, order
+from dimos_streams.cli.consoles.chat_commands import chat_command
 from dimos_streams.client.local_gateway import LocalGateway
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.agents import agents_among, choose_agent

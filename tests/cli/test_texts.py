@@ -147,6 +147,11 @@ def test_what_came_before_the_command_is_timed_from_there(capsys: pytest.Capture
     assert [line[:8] for line in lines_of(capsys)] == ["    0.00", "   91.50"]
 
 
+def test_what_another_clock_has_to_come_is_timed_as_now(capsys: pytest.CaptureFixture[str]) -> None:
+    shown(event("update", "Found"), event("update", "Lost", at=432_000))
+    assert [line[:8] for line in lines_of(capsys)] == ["    0.00", "    0.00"]
+
+
 def test_data_of_updates_is_on_the_line_where_it_is_wanted(capsys: pytest.CaptureFixture[str]) -> None:
     async def show(*, with_data: bool) -> None:
         reporter = TextReporter(PlainScreen(), with_data=with_data)

@@ -30,6 +30,7 @@ from dimos_streams.common.secrets import (
     checked,
     know,
     know_settings,
+    know_url,
     masked,
     redacted,
 )
@@ -154,6 +155,13 @@ def test_a_url_shows_neither_user_nor_password() -> None:
     sent = base64.b64encode(b"eve:s:cr3t-word").decode()
     for form in ("s:cr3t-word", "s%3Acr3t-word", sent):
         assert form not in redacted(f"you sent {form}!")
+
+
+def test_a_user_that_is_in_the_scheme_of_its_url_is_no_secret_but_a_password_is() -> None:
+    know_url("postgresql://postgres@db/fleet")
+    assert redacted("from postgresql://db/fleet") == "from postgresql://db/fleet"
+    know_url("postgresql://fleet:postgres@db/fleet")
+    assert redacted("it is postgres") == f"it is {REDACTED}"
 
 
 def test_settings_are_secret_by_type_and_by_name() -> None:

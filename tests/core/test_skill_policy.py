@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
-from typing import Any
+import sys
+from typing import Annotated, Any, NoReturn, TypedDict
 
 import pytest
+from pydantic import BeforeValidator, Field
 
+from dimos_streams.common.schemas.declaration_error import DeclarationError
 from dimos_streams.module import Module, ModuleConfig
-from dimos_streams.skill import SkillInfo, SkillPolicy, SkillTraits, skill, skills_of
+from dimos_streams.skill import Call, SkillInfo, SkillPolicy, SkillTraits, skill, skills_of
 
 
 class NoSettings(ModuleConfig):
@@ -88,6 +91,55 @@ def test_what_no_skill_can_state_is_refused_where_it_is_stated(stated: dict[str,
 
 class Handle:
     """A type that has no schema."""
+
+
+class Load(TypedDict):
+    kilos: int
+
+
+def unlucky(value: object) -> NoReturn:
+    raise KeyError("north")
+
+
+class Crane:
+    """Skills each of which has one thing that no skill can have."""
+
+    @skill
+    async def lift(self, height_m: float, /) -> None: ...
+
+    @skill
+    async def drop(self, _from_m: float = 1.0) -> None: ...
+
+    @skill
+    async def swing(self, call: Call | None = None) -> None: ...
+
+    @skill
+    async def pull(self, by: Annotated[list[int], Field(default_factory=list)] = [1]) -> None: ...  # noqa: B006
+
+    @skill
+    async def turn(self, to: Annotated[str, BeforeValidator(unlucky)] = "north") -> None: ...
+
+
+def test_what_is_wrong_with_an_argument_is_said_as_it_is() -> None:
+    with pytest.raises(DeclarationError) as error:
+        skills_of(Crane)
+    assert error.value.faults == (
+        "Crane.lift: 'height_m' stands before a `/`, and a skill's arguments are given by name",
+        "Crane.drop: '_from_m' begins with an underscore, which no argument of a skill may",
+        "Crane.swing: 'call' always gets the running call: `call: Call`",
+        "Crane.pull: 'by': cannot specify both default and default_factory",
+        "Crane.turn: a check of its defaults fails (KeyError: 'north')",
+    )
+
+
+@pytest.mark.skipif(sys.version_info >= (3, 12), reason="there any TypedDict does")
+def test_which_typed_dict_has_a_schema_is_said() -> None:
+    class Winch:
+        @skill
+        async def wind(self, load: Load) -> None: ...
+
+    with pytest.raises(TypeError, match=r"the type of 'load', Load, has no schema; .* that of typing_extensions$"):
+        skills_of(Winch)
 
 
 def test_an_argument_without_a_schema_is_named() -> None:

@@ -75,13 +75,16 @@ def pose_at(x: float, utime: int) -> PoseStamped:
 
 
 @pytest.mark.virtual_time
-async def test_a_callback_that_fails_keeps_no_message_from_the_others(caplog: pytest.LogCaptureFixture) -> None:
+@pytest.mark.parametrize("kind", [RuntimeError, asyncio.CancelledError])
+async def test_a_callback_that_fails_keeps_no_message_from_the_others(
+    kind: type[BaseException], caplog: pytest.LogCaptureFixture
+) -> None:
     bus, node, heard = create_bus("memq://"), Node(), list[str]()
     await bus.open()
     node.latest.connect(bus, "/latest")
 
     def break_first(message: String) -> None:
-        raise RuntimeError("the first is broken")
+        raise kind("the first is broken")
 
     def break_second(message: String) -> None:
         raise ValueError("the second is broken")

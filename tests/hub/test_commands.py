@@ -54,7 +54,8 @@ class AnsweringRobot:
             for _, command in commands:
                 self.taken.append(command)
                 path = command["path"].partition("?")[0]
-                status, body = self.replies.get(path, (200, {"text": f"{self.robot.name} has done it"}))
+                done = {"text": f"{self.robot.name} has done it", "confirmed": True}
+                status, body = self.replies.get(path, (200, done))
                 if self.late:
                     self.robot.answer(self.hub, command["id"], 504, {"detail": "too late"}, outcome="expired")
                 elif not self.mute:
@@ -372,6 +373,10 @@ def test_a_stop_is_confirmed_only_by_robots_and_misses_none(tmp_path: Path) -> N
             assert (list(stopped["robots"]), stopped["confirmed"]) == (["r1"], True), "added just now"
             assert [each["path"] for each in answers.taken] == ["/robots/stop"]
             assert hub.post("/robots/stop", {"robot": "r1"}).json()["confirmed"]
+            for unclear in ({}, {"confirmed": 1}, {"x": "done"}):
+                answers.replies["/robots/stop"] = 200, unclear
+                assert not hub.post("/robots/stop").json()["confirmed"]
+            assert hub.post("/robots/stop").json()["text"] == "r1: NOT CONFIRMED: its answer does not say so"
     answers.join()
 
 

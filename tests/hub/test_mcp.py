@@ -166,3 +166,45 @@ def test_a_call_of_which_nothing_can_be_learned_keeps_nobody_from_hearing_of_the
     assert report["ended"] == ["other"]
     assert [call["call_id"] for call in report["going_on"]] == ["same", "same"]
     assert "it is not known whether it has ended: several robots have a call" in report["going_on"][0]["text"]
+
+
+@pytest.mark.feature("H2")
+def test_calls_and_updates_have_the_names_of_the_tools(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    one, two = (Robot(name, token) for name, token in added(database, "r1", "r2").items())
+    with served_hub(database) as hub:
+        for robot, id in ((one, "c1"), (two, "c2")):
+            robot.report(hub, "move")
+            robot.ship(
+                hub,
+                encoded_event(1, event(1, type="open", call_id=id, skill="move")),
+                encoded_event(2, event(2, "on it", call_id=id, skill="move")),
+            )
+        (listed,) = use(hub, "list_calls", skill="r1_move")["structuredContent"]["calls"]
+        assert (listed["call_id"], listed["robot"], listed["skill"]) == ("c1", "r1", "move")
+        all_lines = use(hub, "list_calls", skill="move")["structuredContent"]["text"].splitlines()
+        assert [line.partition("(")[0] for line in all_lines] == ["c2  r2_move", "c1  r1_move"]
+        assert use(hub, "get_call", call_id="c2")["structuredContent"]["text"].startswith("c2  r2_move(")
+        read = use(hub, "skill_updates", call_id="c1", after=0, wait_s=0)["structuredContent"]
+        assert read["text"].splitlines()[0] == "r1_move (call c1) says: on it"
+
+
+@pytest.mark.feature("H2")
+@pytest.mark.parametrize("said", [{"x": 1}, [1], {"call_id": 5}, {"call_id": "c" * 10_000}])
+def test_a_robot_s_answer_that_is_no_call_s_is_told_as_that(tmp_path: Path, said: Any) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+        robot.report(hub, "move")
+        with answering(hub, robot) as (answers,):
+            assert [each["connected"] for each in hub.get("/robots").json()] == [True]
+            answers.replies["/calls"] = (201, said)
+            begun = use(hub, "r1_move")
+            answers.replies["/calls"] = (201, {"call_id": "c9"})
+            assert hub.post("/calls", {"skill": "r1_move"}).status_code == 201
+            answers.replies["/calls/c9"] = (200, said)
+            looked_up = use(hub, "get_call", call_id="c9")
+    answers.join()
+    for answer in (begun, looked_up):
+        assert answer["isError"]
+        assert answer["content"][0]["text"].startswith("robot 'r1' ")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import struct
+from collections.abc import Callable
 
 import numpy as np
 import pytest
@@ -37,6 +38,17 @@ def test_what_a_jpeg_claims_is_found_where_decoders_find_it(before: bytes) -> No
         check_claim(huge)
     with pytest.raises(MessageError):
         jpeg_size(huge)
+
+
+@pytest.mark.parametrize("look", [check_claim, jpeg_size])
+def test_a_jpeg_of_so_many_scans_that_decoding_takes_minutes_is_not_decoded(
+    look: Callable[[bytes], object],
+) -> None:
+    whole = jpeg()
+    at = whole.index(b"\xff\xda")
+    look(whole[:at] + 99 * whole[at:-2] + whole[at:])
+    with pytest.raises(MessageError, match="with 101 scans, more than the 100"):
+        look(whole[:at] + 100 * whole[at:-2] + whole[at:])
 
 
 def test_a_png_is_looked_at_too() -> None:

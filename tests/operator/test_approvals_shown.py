@@ -11,7 +11,7 @@ from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.agent.policies.plans import PlanBook
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
-from dimos_streams.cli.bridge_client.operator_commands import chat_command
+from dimos_streams.cli.consoles.chat_commands import chat_command
 from dimos_streams.cli.consoles.monitor_console import Lines
 from dimos_streams.cli.terminal.approval_text import HEADERS, approval_lines
 from dimos_streams.errors import SkillError

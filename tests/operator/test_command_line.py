@@ -13,8 +13,8 @@ import pytest
 import requests
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
-from dimos_streams.cli.bridge_client.operator_commands import chat_command
 from dimos_streams.cli.consoles import monitor_console
+from dimos_streams.cli.consoles.chat_commands import chat_command
 from dimos_streams.cli.consoles.monitor_console import Lines
 from dimos_streams.cli.entry import run_command
 from dimos_streams.cli.terminal.output import write

@@ -14,7 +14,8 @@ import requests
 from websockets.asyncio.client import connect
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
-from dimos_streams.cli.bridge_client.operator_commands import chat_command, decide
+from dimos_streams.cli.bridge_client.operator_commands import decide
+from dimos_streams.cli.consoles.chat_commands import chat_command
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.errors import ConflictError, DimosStreamsError, UserError
 from dimos_streams.foxglove.orders import DecisionRequest, Operator

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
+import sys
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
 from dimos_streams.errors import UserError
+from dimos_streams.messages import registry
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.dimos_streams import SkillCall
@@ -86,6 +89,23 @@ def test_a_field_that_nothing_has_is_an_error(name: str, why: str) -> None:
         check_fields(Tolerances(fields={"linear": 1.0, name: 0.1}), SENT, {VEL})
     assert str(error.value).startswith(f"tolerance of {name!r}: ")
     assert why in str(error.value)
+
+
+def own_type(name: str, field: str, kind: str) -> type[Message]:
+    """A class such as ``messages generate`` makes of a definition with one field."""
+    lcm = {"__slots__": [field], "__typenames__": [kind], "__dimensions__": [None]}
+    msg_name = f"own_msgs.{name}"
+    return type(name, (Message,), {"__module__": msg_name, "msg_name": msg_name, **lcm})
+
+
+def test_a_field_may_be_named_inside_a_type_that_no_stream_has(monkeypatch: pytest.MonkeyPatch) -> None:
+    line = own_type("Line", "count", "int32_t")
+    order = own_type("Order", "line", "own_msgs.Line")
+    monkeypatch.setitem(sys.modules, "own_msgs", ModuleType("own_msgs"))
+    monkeypatch.setitem(sys.modules, "own_msgs.Line", ModuleType("own_msgs.Line"))
+    monkeypatch.setattr(sys.modules["own_msgs.Line"], "Line", line, raising=False)
+    monkeypatch.setattr(registry, "_used", {"own_msgs.Order": order})
+    check_fields(Tolerances(fields={"/orders:line.count": 0.1}), {"/orders#own_msgs.Order"}, set())
 
 
 @pytest.mark.parametrize("setting", ["-1", "x=-0.1", "nan", "x=nan", "inf", "x=inf"])

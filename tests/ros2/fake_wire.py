@@ -26,7 +26,7 @@ class _End:
 
     @property
     def matched(self) -> int:
-        return int(self.wire.others.get(self.topic) == self.type_name)
+        return len(self.wire.writers) if self.wire.others.get(self.topic) == self.type_name else 0
 
     @property
     def writers(self) -> frozenset[str]:
@@ -147,7 +147,7 @@ class FakeServer:
         self.say_status()
 
     def reply_result(self, status: GoalStatus, result: dict[str, Any]) -> None:
-        self._send(self.channels.result.topic, self.channels.result.struct, {"status": status, "result": result})
+        self._send(self.channels.result.topic, self.channels.results[0], {"status": status, "result": result})
 
     def reply_accepted(self, accepted: bool) -> None:
         answer = {"accepted": accepted, "stamp": NO_STAMP}

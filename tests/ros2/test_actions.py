@@ -18,10 +18,11 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.ros2.actions.skills import skill_of, type_of
-from dimos_streams.ros2.actions.types import GoalStatus
+from dimos_streams.ros2.actions.types import ActionChannels, GoalStatus
 from dimos_streams.ros2.cdr import encode
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
 from dimos_streams.ros2.deafness import DEAF_S, Deafness
+from dimos_streams.ros2.definitions import NAVIGATE_TO_POSE, known_action
 from dimos_streams.ros2.layout import struct_of
 from dimos_streams.ros2.module import Ros2Robot
 from dimos_streams.testing import ModuleHarness
@@ -166,6 +167,12 @@ async def test_what_a_server_does_not_take_is_one_clear_line() -> None:
         nobody = r"^nobody offers the action /navigate_to_pose \(nav2_msgs/action/NavigateToPose\)$"
         with pytest.raises(SkillError, match=nobody):
             await call.result()
+        at.server.come()
+        at.wire.others.pop(at.server.channels.status.topic)  # as one whose quality is another
+        call = await at.harness.call("navigate_to", x=3.0, y=0.0)
+        status = "rt/navigate_to_pose/_action/status"
+        with pytest.raises(SkillError, match=f"^/navigate_to_pose is there, but {status} does not match: it has"):
+            await call.result()
         at.wire.others[at.server.channels.goal.topic] = "dock_msgs::action::dds_::Dock_SendGoal_Request_"
         call = await at.harness.call("navigate_to", x=3.0, y=0.0)
         other = "/navigate_to_pose is there, as dock_msgs/action/Dock, not as nav2_msgs/action/NavigateToPose"
@@ -194,6 +201,18 @@ async def test_a_goal_that_is_aborted_says_why(result: dict[str, Any] | None, te
             await call.result()
         closed = await call.closed()
         assert closed.data["result"] == {"action": "/navigate_to_pose", "result": result}
+
+
+async def test_the_first_end_of_a_goal_counts() -> None:
+    """Also if a second server of the name, or a wrong one, goes on to say something else."""
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        for status in (GoalStatus.ABORTED, GoalStatus.EXECUTING, GoalStatus.SUCCEEDED):
+            at.server.statuses[at.server.newest] = status
+            at.server.say_status()
+        with pytest.raises(SkillError, match=r"^/navigate_to_pose has aborted the goal$"):
+            await call.result()
 
 
 async def test_replies_to_others_are_not_taken_for_ones_own() -> None:
@@ -408,6 +427,39 @@ async def test_a_server_that_ends_no_goal_is_named_and_asked_again_until_it_does
         at.server.obeys = True
         await until(lambda: at.server.statuses[at.server.newest] is GoalStatus.CANCELED)
         await until(lambda: at.harness.module.health == "ok", 5.0)
+
+
+async def test_a_goal_that_does_not_end_is_named_before_what_does_not_come() -> None:
+    async with world() as at:
+        at.server.obeys = False
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        call.cancel()
+        at.wire.others.pop("rt/cmd_vel_nav")
+        await at.health("nobody publishes /cmd_vel_nav")
+        await until(lambda: at.harness.module.health.startswith("/navigate_to_pose does not end a goal"))
+
+
+async def test_a_second_robot_of_the_same_names_is_named() -> None:
+    async with world() as at:
+        at.wire.writers = frozenset({"first", "other"})
+        await at.health("2 publish /odom: unless one has just died, is another robot in this domain?")
+        await at.health("2 action servers offer /navigate_to_pose")
+        at.wire.writers = frozenset({"other"})
+        await at.health("ok")
+
+
+def test_results_of_navigation_come_through_whatever_the_release() -> None:
+    """Cyclone drops what is shorter than it is told, and takes what is longer: its status begins each form."""
+    kind = known_action(NAVIGATE_TO_POSE)
+    assert kind is not None
+    channels = ActionChannels("/navigate_to_pose", kind)
+    assert [field.name for field in channels.result.struct.fields] == ["status"]
+    jazzy = encode(channels.results[0], {"status": 6, "result": {"error_code": 7, "error_msg": "no path"}})
+    iron = encode(channels.results[1], {"status": 6, "result": {"error_code": 7}})
+    assert channels.read_result(jazzy) == {"status": 6, "result": {"error_code": 7, "error_msg": "no path"}}
+    assert channels.read_result(iron) == {"status": 6, "result": {"error_code": 7}}
+    assert channels.read_result(iron[:6])["status"] == 6
 
 
 @pytest.mark.slow

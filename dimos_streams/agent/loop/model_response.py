@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from dimos_streams import clock
 from dimos_streams.agent.context.token_estimate import estimated_usage
+from dimos_streams.agent.missions.end_reasons import of_model
 from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.models.protocol import (
     Cut,
@@ -146,7 +147,7 @@ class Answering:
         elif isinstance(delta, TokenUsage):
             self._usage = delta
         elif isinstance(delta, Finish):
-            self._finish, self._about = well_formed(delta.reason)[:_MAX_REASON], delta.about
+            self._finish, self._about = of_model(well_formed(delta.reason)[:_MAX_REASON]), delta.about
         elif isinstance(delta, Cut):
             self._why_cut = well_formed(delta.reason)[:_MAX_WHY]
 

@@ -36,11 +36,22 @@ _MEANINGS = {
     CALL_CANCELLED: "its last call was cancelled",
     "script_ended": "the scripted model has nothing more to say",
 }
+_OF_MODELS = frozenset(
+    {"completed", CALL_FAILED, NOT_UNDERSTOOD, "content_filter", "error", "length", "script_ended"}
+)
+"""The reasons above that a model may give itself; the others are the agent's to give."""
 
 
 def completed(reason: str) -> bool:
     """Return whether a mission that ended for a reason has done what it was to do."""
     return reason in _COMPLETED
+
+
+def of_model(finish: str) -> str:
+    """The reason that a model gives for the end of its answer, told apart from those that the agent gives: a server
+    may name it as it likes, and does not say what an operator has done, or that a mission has reached its goal."""
+    agents_own = (_COMPLETED | _MEANINGS.keys()) - _OF_MODELS
+    return f"model:{finish}" if finish in agents_own else finish
 
 
 def of_last_answer(finish: str, *, ignored: bool = False) -> tuple[str, str]:

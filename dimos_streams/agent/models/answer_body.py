@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator
+from codecs import BOM_UTF8
+from collections.abc import AsyncGenerator, AsyncIterator
 
 import httpx2
-from openai import DefaultAsyncHttpxClient, Timeout
+from openai import AsyncStream, DefaultAsyncHttpxClient, Timeout
+from openai._streaming import ServerSentEvent
 
 from dimos_streams.agent.models.failures import may_pass
 from dimos_streams.agent.models.protocol import ModelError
@@ -51,6 +53,16 @@ def media_type(response: httpx2.Response) -> str:
     return response.headers.get("content-type", "").partition(";")[0].strip()
 
 
+class ChunkStream(AsyncStream[object]):
+    """The chunks of a streamed answer. A block without data is no event (a ping, ``retry:``, a further blank line):
+    the SDK, which makes one of it where a block has or had another field, would read its data as JSON."""
+
+    async def _iter_events(self) -> AsyncIterator[ServerSentEvent]:
+        async for event in super()._iter_events():
+            if event.data:
+                yield event
+
+
 class AnswerBody(httpx2.AsyncByteStream):
     """The bytes of an answer, counted."""
 
@@ -73,6 +85,8 @@ class AnswerBody(httpx2.AsyncByteStream):
         async for piece in self._body:
             for at in range(0, len(piece), SLICE):
                 part = piece[at : at + SLICE]
+                if not self._size:
+                    part = part.removeprefix(BOM_UTF8)  # the SDK takes it for the beginning of a field's name
                 if self._is_error and self._size + len(part) >= MAX_ERROR:
                     yield part[: MAX_ERROR - self._size]
                     return

@@ -22,7 +22,7 @@ from dimos_streams.agent.models.protocol import (
     ToolSchema,
     UserMessage,
 )
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.text import parse_command
 
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
@@ -223,6 +223,6 @@ def _noting_images(text: str, given: Sequence[ImagePart]) -> str:
 
 def _is_object(text: str) -> bool:
     try:
-        return isinstance(parse_json(text), dict)
+        return isinstance(parse_command(text), dict)
     except ValueError:
         return False

@@ -155,16 +155,16 @@ class OpenAIModel:
     async def _open(self, request: ModelRequest) -> AsyncStream[object]:
         """Send the request, and again as long as a refusal teaches how to ask, or there is something to try. What was
         learnt and is refused once more is sent all the same, by the options' ``extra``: that refusal is raised."""
-        from openai import APIStatusError, AsyncStream
+        from openai import APIStatusError
 
-        from dimos_streams.agent.models.answer_body import COMPLETIONS
+        from dimos_streams.agent.models.answer_body import COMPLETIONS, ChunkStream
 
         asking = Asking(self._manners, self._name)
         while True:
             body = self._body(request, asking.habits)
             try:
                 stream = await self._client.post(
-                    COMPLETIONS, body=body, cast_to=object, stream=True, stream_cls=AsyncStream[object]
+                    COMPLETIONS, body=body, cast_to=object, stream=True, stream_cls=ChunkStream
                 )
             except APIStatusError as error:
                 final = asking.refused(error, _said(error), body)

@@ -12,7 +12,7 @@ from typing import Any, Literal
 from dimos_streams.agent.models.protocol import ToolCall, ToolCallDelta
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.common.secrets import redacted, redacted_data
-from dimos_streams.common.text import parse_json, repaired, well_formed, well_formed_json
+from dimos_streams.common.text import parse_command, repaired, well_formed, well_formed_json
 
 SHOWN_CHARACTERS = 200
 """Maximum length of damaged arguments as the model is shown them, in characters."""
@@ -266,6 +266,6 @@ def _parse(text: str) -> tuple[Any, str | None]:
     if not text.strip():
         return None, None
     try:
-        return parse_json(text), None
+        return parse_command(text), None
     except ValueError as error:
         return None, str(error)

@@ -12,7 +12,7 @@ from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.agent.resumption.state import AskedBatch, UnfinishedMission
 from dimos_streams.agent.subagents.sub_mission import SUB, of_sub_agent
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.text import parse_command
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
 
 _ASKED = 1000
@@ -139,7 +139,7 @@ def _asked(event: AgentEvent) -> AskedBatch:
 def _arguments(text: str) -> Mapping[str, Any] | None:
     """The arguments of a call, or None if they are no object."""
     try:
-        arguments = parse_json(text if text.strip() else "{}")
+        arguments = parse_command(text if text.strip() else "{}")
     except ValueError:
         return None
     return {} if arguments is None else arguments if isinstance(arguments, dict) else None

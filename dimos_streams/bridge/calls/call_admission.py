@@ -113,5 +113,10 @@ class CallAdmission:
             raise SkillUnavailableError(
                 f"skill {call.skill!r} is not available: its module {module.name!r} is {module.health}{last}"
             )
+        if module.rivals and info.may_move:
+            raise SkillUnavailableError(
+                f"skill {call.skill!r} would be done by each instance of its module {module.name!r}, and may move two"
+                f" robots: {module.health}; end all but one"
+            )
         call.module, call.resources, call.on_loss = module.name, info.resources, call.asked_on_loss or info.on_loss
         return info

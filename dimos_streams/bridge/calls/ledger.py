@@ -203,6 +203,7 @@ class Ledger:
         if call.changes_state_with(event) or not call.journalled:
             folded.changed[call.call_id] = call
         call.apply(event)
+        call.close_by(clock.utime())
         if call.unsolicited:
             self._account(call)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 from dimos_streams.bridge.mcp.reading import Page
+from dimos_streams.common.names import fleet_name
 from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
 from dimos_streams.common.secrets import redacted
 from dimos_streams.journal.entry import EncodedEntry
@@ -71,7 +72,7 @@ def call_view(call: CallView) -> dict[str, Any]:
 
 def call_list(calls: list[CallView], *, more: bool) -> dict[str, Any]:
     """Several calls, without their results and large arguments."""
-    shown = {"call_id", "skill", "caller", "state", "outcome", "text", "requested_utime", "closed_utime"}
+    shown = {"call_id", "robot", "skill", "caller", "state", "outcome", "text", "requested_utime", "closed_utime"}
     listed = []
     for call in calls:
         small = len(json_text(call.arguments)) <= _LISTED_BYTES
@@ -118,7 +119,9 @@ def skill_tool(skill: SkillInfo) -> dict[str, Any]:
 def _line(call: CallView) -> str:
     state = call.state if call.outcome is None else call.outcome
     arguments = json_text(call.arguments)[:_SHOWN_ARGUMENTS]
-    return f"{call.call_id}  {call.skill}({arguments}) for {call.caller}, {state}: {call.text}"
+    return (
+        f"{call.call_id}  {fleet_name(call.skill, call.robot)}({arguments}) for {call.caller}, {state}: {call.text}"
+    )
 
 
 def _rendered(entry: EncodedEntry) -> str:
@@ -126,4 +129,4 @@ def _rendered(entry: EncodedEntry) -> str:
     if event.type == "gap":
         return f"some events are lost: {event.text}"
     said = f"{event.outcome}: {event.text}" if event.type == "close" else f"says: {event.text}"
-    return f"{event.skill} (call {event.call_id}) {said}"
+    return f"{fleet_name(event.skill, event.robot)} (call {event.call_id}) {said}"

@@ -24,7 +24,7 @@ from dimos_streams.bridge.mcp.messages import (
 )
 from dimos_streams.bridge.mcp.results import call_result, content
 from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_STREAMS, Request, Session, Sessions
-from dimos_streams.bridge.mcp.tools import OWN_TOOLS, McpTools, listed
+from dimos_streams.bridge.mcp.tools import CANCEL_CALL, OWN_TOOLS, McpTools, listed
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.journal.broadcast import Broadcast
@@ -88,15 +88,23 @@ class McpServer:
             async for message in self.follow(session, request):
                 response = message if message is not None and "id" in message else response
             return response
+        assert request.id is not None
+        with session.own(request.id) as asked:
+            own = await self._own_response(session, request, asked)
+            return None if asked.cancelled else own
+
+    async def _own_response(self, session: Session, request: Incoming, asked: Request) -> dict[str, Any] | None:
         try:
-            with session.own():
+            async with asyncio.timeout(None) as scope:
+                # What has begun to end calls ends them all, whoever waits for it.
+                asked.reading = None if request.params.get("name") == CANCEL_CALL else scope
                 return result(request.id, await self._answer(session, request))
         except SkillError as problem:
             return result(request.id, content(str(problem), is_error=True))
         except RpcError as problem:
             return error(request.id, problem.code, str(problem))
         except Exception as problem:
-            return _internal_error(request, problem)
+            return None if asked.cancelled else _internal_error(request, problem)
 
     def wants_progress(self, request: Incoming) -> bool:
         """Return whether a request is to be answered by ``follow``."""
@@ -189,7 +197,8 @@ class McpServer:
             self._streams -= 1
 
     async def notice(self, session: Session, message: Incoming) -> None:
-        """Take a notification; ``cancelled`` ends the call that the request has begun, or keeps it from beginning."""
+        """Take a notification; ``cancelled`` ends the call that the request has begun, or keeps it from beginning, or
+        ends the request's reading."""
         if message.method != "notifications/cancelled":
             return
         id, reason = message.params.get("requestId"), message.params.get("reason")
@@ -204,6 +213,8 @@ class McpServer:
             await self._end(request)
 
     async def _end(self, request: Request) -> None:
+        if request.reading is not None:
+            request.reading.reschedule(asyncio.get_running_loop().time())
         if request.call_id:
             with contextlib.suppress(UnknownCallError):  # it has ended long ago
                 await self._calls.cancel(request.call_id, request.cancelled)

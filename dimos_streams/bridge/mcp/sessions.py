@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import secrets
 from collections import OrderedDict
@@ -39,9 +40,9 @@ class SessionsBusyError(DimosStreamsError):
         super().__init__(f"{busy}, or try again later")
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class Request:
-    """A client's request for a call of a skill."""
+    """A client's request: for a call of a skill, or one that begins none."""
 
     call_id: str = ""
     """The id of the call; empty until the call has begun."""
@@ -50,6 +51,8 @@ class Request:
     cancelled: str = ""
     """The reason why the client has given it up; it then gets no response. Empty if it has not."""
     answered: bool = False
+    reading: asyncio.Timeout | None = None
+    """The scope of a request that only reads: it ends when the client gives the request up."""
 
 
 @dataclass(slots=True)
@@ -63,8 +66,8 @@ class Session:
     """The skills as the client knows them."""
     streams: int = 0
     """Number of open ``GET`` streams."""
-    _asked: int = 0
-    """Number of requests that begin no call and are being answered."""
+    _asked: dict[Request, Id] = field(default_factory=dict)
+    """The requests that begin no call and are being answered."""
     _early: NewestEntries[Id, tuple[str, float]] = field(default_factory=lambda: NewestEntries(MAX_REQUESTS))
     """The requests that were cancelled before they came, with the reason, and the time until which that counts."""
     _running: dict[Id, Request] = field(default_factory=dict)
@@ -104,13 +107,14 @@ class Session:
             self.streams -= 1
 
     @contextlib.contextmanager
-    def own(self) -> Iterator[None]:
+    def own(self, id: Id) -> Iterator[Request]:
         """A request that begins no call, while it is answered."""
-        self._asked += 1
+        request = Request()
+        self._asked[request] = id
         try:
-            yield
+            yield request
         finally:
-            self._asked -= 1
+            del self._asked[request]
 
     def cancel_early(self, id: Id, reason: str) -> None:
         """Remember for a while that a request was cancelled that has not come, if it ever does."""
@@ -120,7 +124,8 @@ class Session:
 
     def find(self, id: Id) -> Request | None:
         """A request that has not been answered; None if there is none."""
-        request = self._running.get(id) or self._over.get(id)
+        asked = (request for request, its_id in self._asked.items() if its_id == id)
+        request = self._running.get(id) or next(asked, None) or self._over.get(id)
         return None if request is None or request.answered else request
 
 

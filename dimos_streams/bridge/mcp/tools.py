@@ -16,6 +16,7 @@ from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, 
 from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.names import fleet_name
 from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.common.schemas.plain import tool_parameters
 from dimos_streams.errors import SkillError, UnknownCallError, suggest
@@ -60,7 +61,7 @@ class ListCalls(JsonModel):
 
     state: Literal["open", "closed", "all"] = "all"
     mine: Annotated[bool, Field(description="Only those that you have begun.")] = False
-    skill: Annotated[str | None, Field(max_length=200, description="Only those of this skill.")] = None
+    skill: Annotated[str | None, Field(max_length=200, description="Only those of this tool or skill.")] = None
     before: Annotated[_CallId | None, Field(description="Only those that are older than this call.")] = None
     limit: Annotated[int, Field(ge=1, le=50)] = 20
 
@@ -75,11 +76,12 @@ class CancelCall(JsonModel):
     reason: Annotated[str, Field(max_length=1000)] = "cancelled by the client"
 
 
+CANCEL_CALL = "cancel_call"
 OWN_TOOLS: dict[str, type[JsonModel]] = {
     "skill_updates": SkillUpdates,
     "get_call": GetCall,
     "list_calls": ListCalls,
-    "cancel_call": CancelCall,
+    CANCEL_CALL: CancelCall,
 }
 
 
@@ -142,7 +144,7 @@ class McpTools:
                 is_shown(call)
                 and (given.state == "all" or (call.state == "closed") is (given.state == "closed"))
                 and (not given.mine or call.caller == session.caller)
-                and given.skill in (None, call.skill)
+                and given.skill in (None, call.skill, fleet_name(call.skill, call.robot))
             )
 
         before = None if given.before is None else (await self._shown(given.before)).call_id

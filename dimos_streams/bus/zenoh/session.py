@@ -31,6 +31,9 @@ _END_BOUND_S = 2.0
 _SOURCE = re.compile(r" at \S+\.rs:\d+\.?")
 """The place in Zenoh's sources that an error message names."""
 
+WHO_LETS_NOBODY_IN = "it has no such user, password or TLS, or a certificate is not in force by its clock"
+"""The reasons for which one that can be reached takes no link; Zenoh itself only says that time has run out."""
+
 _logger = logging.getLogger(__name__)
 _open: list[zenoh.Session] = []
 _threads: list[threading.Thread] = []
@@ -148,5 +151,8 @@ atexit.register(_close_all)
 def _explained(url: ZenohUrl, why: str) -> str:
     shown, why = redacted(str(url)), redacted(_SOURCE.sub("", why))
     if url.endpoints and ("connect" in why.lower() or "timeout" in why.lower()):
-        return f"bus {shown!r} can't be joined: nothing answers at {', '.join(url.endpoints)} ({why})"
-    return f"Zenoh can't open bus {shown!r}: {why}"
+        at = ", ".join(url.endpoints)
+        return f"bus {shown!r} can't be joined: nothing answers at {at}, or {WHO_LETS_NOBODY_IN} ({why})"
+    fixed = [address for address in url.listening if not address.endswith(":0")]
+    every = "; each process of a run listens for itself: give the port 0" if fixed and "in use" in why else ""
+    return f"Zenoh can't open bus {shown!r}: {why}{every}"

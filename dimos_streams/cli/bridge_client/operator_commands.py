@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+from pydantic import TypeAdapter, ValidationError
+
 from dimos_streams.cli.bridge_client.agents import begin_at_agent, offered_agents
 from dimos_streams.cli.bridge_client.calls.event_watch import watching
 from dimos_streams.cli.system.abbreviated_ids import meant_by
-from dimos_streams.cli.terminal.approval_text import approval_lines, details, standing
+from dimos_streams.cli.terminal.approval_text import details, standing
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
+from dimos_streams.common.invalid import first_problem
 from dimos_streams.errors import SkillArgumentError, SkillError, UserError
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.known_names import CLI
@@ -23,20 +28,9 @@ from dimos_streams.tool_stream.gateway import SkillGateway
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.gateway import CallView
 
-CHAT_COMMANDS = {
-    "pause": "",
-    "resume": "",
-    "step": " [on|off|once]",
-    "abort": " [rollback]",
-    "undo": " [COUNT]",
-    "forget": "",
-    "approvals": " [ID]",
-    "approve": " ID [NAME=VALUE]…",
-    "reject": " ID [REASON]",
-}
-"""The commands of a chat that an agent carries out, with what each takes."""
 _WAIT_S = 30.0
 """Maximum time of one request, in seconds; a call that takes longer is followed by its events."""
+_APPROVALS = TypeAdapter(list[ApprovalView])
 
 
 class CommandGateway(SkillGateway, Protocol):
@@ -87,13 +81,6 @@ async def order(gateway: CommandGateway, name: str, arguments: Mapping[str, Any]
     return CommandResult(view.text, view.result, has_come_true(name, view.result))
 
 
-def _count_of(word: str) -> int:
-    """Return how many calls are to be taken back. Raises ``UserError`` if that is no number from 1 on."""
-    if not word.isdecimal() or not int(word):
-        raise UserError(f"/undo {word}: how many calls are to be taken back is a whole number from 1 on")
-    return int(word)
-
-
 async def pending(gateway: CommandGateway, agent: str = "", reference: str = "") -> list[ApprovalView]:
     """Return the calls that wait for a decision, of one agent or of all; with ``reference`` the one that is called
     so, with all its arguments, even if it is decided.
@@ -101,14 +88,46 @@ async def pending(gateway: CommandGateway, agent: str = "", reference: str = "")
     Raises ``UserError`` if there is no such approval, or more than one.
     """
     wanted = ApprovalReference.of(reference) if reference else None
-    names = await _asked(gateway, agent)
-    found = [view for name in names for view in await _listed(gateway, name)]
+    listed = await _of_each(gateway, await _asked(gateway, agent))
+    found = [view for views in listed.values() for view in views]
     if wanted is None:
         return found
     if all(view.id != wanted.id for view in found):
-        decided = [view for name in names for view in await _listed(gateway, name, wanted.id) if view.id == wanted.id]
+        remembered = await _of_each(gateway, list(listed), wanted.id)
+        decided = [view for views in remembered.values() for view in views if view.id == wanted.id]
         found = decided or found
     return [await _whole(gateway, _one_of(found, wanted))]
+
+
+async def _of_each(gateway: CommandGateway, agents: Sequence[str], id: str = "") -> dict[str, list[ApprovalView]]:
+    """Return the approvals of agents. One that does not say them, whatever its robot answers, keeps nobody from
+    deciding on those of the others. Raises ``SkillError`` if none says them.
+
+    Each robot's first agent is asked before any second one: requests wait for threads, and a robot that names many
+    agents, none of which answers, is not to take the others' time.
+    """
+    named = Counter[str]()
+    turns: dict[str, int] = {}
+    for agent in agents:
+        robot = agent.partition("/")[0]
+        turns[agent] = named[robot]
+        named[robot] += 1
+
+    listed: dict[str, list[ApprovalView]] = {}
+    silent: dict[str, SkillError] = {}
+
+    async def ask(agent: str) -> None:
+        try:
+            listed[agent] = await _listed(gateway, agent, id)
+        except SkillError as error:
+            silent[agent] = error
+
+    await asyncio.gather(*map(ask, sorted(agents, key=turns.__getitem__)))
+    for agent, error in silent.items():
+        if not listed:
+            raise error
+        note(f"what waits at agent {agent!r} is not known: {error}")
+    return {agent: listed[agent] for agent in agents if agent in listed}
 
 
 async def _asked(gateway: CommandGateway, agent: str) -> list[str]:
@@ -126,17 +145,22 @@ async def _asked(gateway: CommandGateway, agent: str) -> list[str]:
 
 
 async def _listed(gateway: CommandGateway, agent: str, id: str = "") -> list[ApprovalView]:
-    view = await command(gateway, "approvals", {"approval": id} if id else {}, agent)
-    return [_named_here(ApprovalView.model_validate(approval), agent) for approval in view.result or ()]
+    try:
+        async with asyncio.timeout(_WAIT_S / 2):
+            view = await command(gateway, "approvals", {"approval": id} if id else {}, agent)
+        return [_named_here(approval, agent) for approval in _APPROVALS.validate_python(view.result or [])]
+    except TimeoutError:
+        raise SkillError(f"agent {agent!r} has said nothing within {_WAIT_S / 2:g} s") from None
+    except ValidationError as error:
+        raise SkillError(f"agent {agent!r} answers with no approvals: {first_problem(error, 'result')}") from error
 
 
 def _named_here(approval: ApprovalView, agent: str) -> ApprovalView:
     """Return an approval with the names that its agent and skill have here: a robot does not know that its own name
-    stands before them at a hub."""
+    stands before them at a hub. It is of the agent that was asked, whatever that says."""
     robot = agent.removesuffix(f"/{approval.agent}")
-    if robot == agent:
-        return approval
-    return approval.model_copy(update={"agent": agent, "skill": f"{robot}_{approval.skill}"})
+    skill = approval.skill if robot == agent else f"{robot}_{approval.skill}"
+    return approval.model_copy(update={"agent": agent, "skill": skill})
 
 
 async def decide(
@@ -197,34 +221,6 @@ async def _changed(gateway: CommandGateway, approval: ApprovalView, changes: Seq
     return approval
 
 
-async def chat_command(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> str:
-    """Carry out a command that was typed in a chat with an agent; return the answer. Raises ``DimosStreamsError``,
-    and ``SkillError`` for what was not done, or not all of it, or is not kept."""
-    if name == "approvals" and len(arguments) <= 1:
-        return "\n".join(approval_lines(await pending(gateway, agent, *arguments))) or "nothing waits for approval"
-    result = await _chat_order(gateway, agent, name, arguments)
-    if not result.done:
-        raise SkillError(result.text)
-    return result.text
-
-
-async def _chat_order(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> CommandResult:
-    match name, list(arguments):
-        case "pause" | "resume" | "forget", []:
-            return await order(gateway, name, {}, agent)
-        case "step", [] | ["on"] | ["off"] | ["once"]:
-            return await order(gateway, "step", {"mode": arguments[0] if arguments else "once"}, agent)
-        case "abort", [] | ["rollback"]:
-            return await order(gateway, name, {"rollback": bool(arguments)}, agent)
-        case "undo", [] | [_]:
-            return await order(gateway, name, {"count": _count_of(arguments[0] if arguments else "1")}, agent)
-        case "approve", [id, *changes]:
-            return await decide(gateway, id, "approve", changes=changes, agent=agent)
-        case "reject", [id, *reason]:
-            return await decide(gateway, id, "reject", reason=" ".join(reason), agent=agent)
-    raise UserError(f"usage: /{name}{CHAT_COMMANDS[name]} (/help lists the commands)")
-
-
 async def _whole(gateway: CommandGateway, view: ApprovalView) -> ApprovalView:
     """Return an approval with all that can be had of its arguments; where many wait, long ones are shortened."""
     if not view.hidden_characters:
@@ -261,11 +257,7 @@ def _one_of(views: Sequence[ApprovalView], wanted: ApprovalReference) -> Approva
         return found[0]
     if not found:
         waiting = ", ".join(view.reference for view in views) or "none"
-        called = (
-            "no approval that is remembered is called"
-            if wanted.is_whole
-            else "no pending approval has an id that begins with"
-        )
-        raise UserError(f"{called} {wanted.id!r} (pending: {waiting})")
-    several = ", ".join(view.reference for view in found)
+        whole, begun = "no approval that is remembered is called", "no pending approval has an id that begins with"
+        raise UserError(f"{whole if wanted.is_whole else begun} {wanted.id!r} (pending: {waiting})")
+    several = ", ".join(f"{view.reference} of {view.agent}" for view in found)
     raise UserError(f"several approvals have ids that begin with {wanted.id!r}: {several}")

@@ -22,7 +22,7 @@ from dimos_streams.cli.bridge_client.calls.showing import mission_left
 from dimos_streams.cli.bridge_client.calls.skill_calls import find_call
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.declarations import Declarations
-from dimos_streams.cli.bridge_client.operator_commands import CHAT_COMMANDS, chat_command
+from dimos_streams.cli.consoles.chat_commands import CHAT_COMMANDS, chat_command
 from dimos_streams.cli.consoles.prompt_screen import PromptScreen
 from dimos_streams.cli.exit_codes import DONE, FAILED, code_of_error, worst_of
 from dimos_streams.cli.system import signals

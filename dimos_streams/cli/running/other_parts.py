@@ -70,8 +70,9 @@ class OtherParts:
 
     def _start(self, machines: Mapping[str, str]) -> str:
         name = self.host.part.blueprint
-        return "start it there: " + ", ".join(
-            f"`dimos-streams run {name} --machine {machine}`" for machine in machines
+        starts = ", ".join(f"`dimos-streams run {name} --machine {machine}`" for machine in machines)
+        return (
+            f"start it there: {starts}; one that runs is on another bus: `dimos-streams doctor --bus URL` looks at it"
         )
 
 

@@ -110,4 +110,5 @@ def _installed(name: str, folder: Path) -> str | None:
     if spec is None or spec.origin is None:  # nothing, or a folder without code
         return None
     at = Path(spec.origin)
-    return None if at.is_relative_to(real_path(folder)) else str(at)
+    in_environment = at.is_relative_to(sys.prefix)  # which may lie in the folder, as `.venv` does
+    return None if at.is_relative_to(real_path(folder)) and not in_environment else str(at)

@@ -9,6 +9,8 @@ import sys
 from dataclasses import replace
 
 from dimos_streams.bus import create_bus
+from dimos_streams.bus.zenoh.scouting import peers_found
+from dimos_streams.bus.zenoh.session import WHO_LETS_NOBODY_IN
 from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.cli.system.bus_echo import LARGEST, MANY, echo
 from dimos_streams.cli.system.finding import Finding
@@ -23,14 +25,14 @@ async def check_zenoh(url: ZenohUrl) -> list[Finding]:
     if importlib.util.find_spec("zenoh") is None:
         command = f"{sys.executable} -m pip install 'dimos-streams[zenoh]'"
         return [Finding("bus", "error", "buses of `zenoh://` need a package that is not installed:", (command,))]
-    endpoints = await asyncio.gather(*map(_endpoint, url.endpoints))
+    endpoints = await asyncio.gather(*(_endpoint(url, address) for address in url.endpoints))
     if url.scouting is None and not url.endpoints:
         text = f"it looks for nobody (scout=off) and waits for others at {', '.join(url.listening)}"
         return [Finding("bus", "warning", text)]
-    return [*endpoints, await _bus(url)]
+    return [*endpoints, *await _peers(url), await _bus(url)]
 
 
-async def _endpoint(address: str) -> Finding:
+async def _endpoint(url: ZenohUrl, address: str) -> Finding:
     host, _, port = address.rpartition(":")
     try:
         async with asyncio.timeout(_ANSWERS_WITHIN_S):
@@ -40,7 +42,34 @@ async def _endpoint(address: str) -> Finding:
         text = f"{address} can't be reached: {why}; start what listens there, or see whether a firewall drops it"
         return Finding("endpoint", "error", text)
     writer.close()
-    return Finding("endpoint", "ok", f"{address} takes connections")
+    if await _lets_in(url, address):
+        return Finding("endpoint", "ok", f"{address} takes connections")
+    return Finding("endpoint", "error", f"{address} takes connections, but no link of this bus: {WHO_LETS_NOBODY_IN}")
+
+
+async def _peers(url: ZenohUrl) -> list[Finding]:
+    """Check whether those who are found take links, one of each host."""
+    if url.scouting is None or url.mode == "client":
+        return []
+    addresses = await asyncio.to_thread(peers_found, url)
+    open_to_us = await asyncio.gather(*(_lets_in(url, address.partition("/")[2]) for address in addresses))
+    shut = [address for address, is_open in zip(addresses, open_to_us, strict=True) if not is_open]
+    return [
+        Finding("peer", "warning", f"{address} is found, but takes no link of this bus: {WHO_LETS_NOBODY_IN}")
+        for address in shut
+    ]
+
+
+async def _lets_in(url: ZenohUrl, address: str) -> bool:
+    """Have a session link to whoever is reached at an address: it is let in by its user and certificate."""
+    bus = create_bus(str(replace(url, endpoints=(address,), listen=(), scout="off", mode="client")))
+    try:
+        await bus.open()
+    except DimosStreamsError:
+        return False
+    finally:
+        await bus.close()
+    return True
 
 
 async def _bus(url: ZenohUrl) -> Finding:

@@ -30,6 +30,8 @@ _OUTCOME_STYLES = {"completed": "green", "cancelled": "yellow"}
 _LEVEL_STYLES = {"WARNING": "yellow", "ERROR": "red", "CRITICAL": "red"}
 _SHOWN_ROLES = ("operator", "assistant", "error", "note")
 """Roles of the conversation's entries that are shown; the others repeat tool streams."""
+_ANOTHER_CLOCK_US = 60_000_000
+"""The time in µs from which on an event that is still to come is by the clock of another machine."""
 
 
 class Reporter(Protocol):
@@ -108,7 +110,11 @@ class _Zero:
         self._is_settled = False
 
     def elapsed_s(self, utime: int) -> float:
-        """Return the seconds up to a time, in µs since the Unix epoch; negative for one before the zero."""
+        """Return the seconds up to a time, in µs since the Unix epoch; negative for one before the zero. One that is
+        far from having come is by another machine's clock, and counts as now."""
+        now = clock.utime()
+        if utime > now + _ANOTHER_CLOCK_US:
+            utime = now
         if not self._is_settled:
             self.utime, self._is_settled = min(self.utime, utime), True
         return (utime - self.utime) / 1e6

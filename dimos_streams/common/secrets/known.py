@@ -27,15 +27,18 @@ def know(secret: str | None, where: str = "") -> None:
 
 
 def know_url(url: str) -> None:
-    """Redact what a URL has before its host: a password, its user with it, or a name alone, which then is a token."""
+    """Redact what a URL has before its host: a password, its user with it, or a name alone, which then is a token,
+    unless the URL's own scheme has it, as ``postgresql`` has ``postgres``."""
     try:
-        user_info = urlsplit(url).netloc.rpartition("@")[0]
+        scheme, location, *_ = urlsplit(url)
     except ValueError:  # it is no URL
         return
+    user_info = location.rpartition("@")[0]
     for form in (user_info, unquote(user_info)):
         user, colon, password = form.partition(":")
         for secret in (form, password if colon else user):
-            know(secret)
+            if colon or secret not in scheme:
+                know(secret)
 
 
 def know_environment(environment: Mapping[str, str]) -> None:

@@ -59,7 +59,7 @@ async def begin(
     )
     reply = await asked(parts, request)
     call_id = reply.body.get("call_id") if isinstance(reply.body, dict) else None
-    if isinstance(call_id, str):
+    if isinstance(call_id, str) and is_call_id(call_id):
         parts.begun[call_id] = robot
     return robot, reply
 

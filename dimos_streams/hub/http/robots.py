@@ -110,7 +110,7 @@ async def _ordered(parts: HubParts, robot: str, path: str, body: Mapping[str, An
     except ProblemError as error:
         return {"confirmed": False, "text": f"NOT REACHED: {error.detail}"}
     if reply.status == 200 and isinstance(reply.body, dict):
-        return {"text": "done", **reply.body}
+        return {"confirmed": False, "text": "NOT CONFIRMED: its answer does not say so", **reply.body}
     return {"confirmed": False, "text": f"REFUSED: {_detail(reply.body)}"}
 
 
@@ -176,7 +176,7 @@ def _number(given: object, most: float) -> float:
 
 
 def _is_confirmed(reply: Mapping[str, Any]) -> bool:
-    return reply.get("confirmed", True) is True
+    return reply["confirmed"] is True
 
 
 def _detail(body: object) -> str:

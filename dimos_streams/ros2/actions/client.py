@@ -73,8 +73,7 @@ class ActionClient:
     @property
     def there(self) -> bool:
         """True if there is a server that hears everything and is heard."""
-        ends = (self._goals, self._wanted, self._cancels, self._accepted, self._results, self._statuses)
-        return all(end.matched for end in ends)
+        return not self._unmatched()
 
     def lost(self, goal: ActionGoal) -> bool:
         """Return whether the server that knew the goal is gone, whoever else is there now."""
@@ -175,10 +174,13 @@ class ActionClient:
 
     @property
     def trouble(self) -> str:
-        """The message that a goal has not ended though it was asked to; empty if there is none."""
-        if not self._cancels.matched or not any(goal.accepted or goal.status for goal in self._left):
-            return ""
-        return f"{self.action} does not end a goal that was cancelled: the robot may go on"
+        """The message that a goal has not ended though it was asked to, or that another server has each goal, too;
+        empty if there is neither."""
+        if self._cancels.matched and any(goal.accepted or goal.status for goal in self._left):
+            return f"{self.action} does not end a goal that was cancelled: the robot may go on"
+        if (servers := self._statuses.matched) > 1:
+            return f"{servers} action servers offer {self.action}: unless one has just died, each goal is done by all"
+        return ""
 
     def _known_goals(self) -> list[ActionGoal]:
         return [*([self._goal] if self._goal else []), *self._left]
@@ -217,7 +219,18 @@ class ActionClient:
         if types and channel.type_name not in types:
             shown = ", ".join(shown_type(name).removesuffix("_SendGoal_Request") for name in sorted(types))
             return f"{self.action} is there, as {shown}, not as {self.kind.name}"
+        if types:
+            topics = ", ".join(self._unmatched())
+            return f"{self.action} is there, but {topics} does not match: it has another quality of service or type"
         return f"nobody offers the action {self.action} ({self.kind.name})"
+
+    def _unmatched(self) -> list[str]:
+        """The topics of the action that DDS has not connected with a server's."""
+        its = self._channels
+        channels = (its.goal, its.wanted, its.cancel, its.accepted, its.result, its.status)
+        ends: list[TopicReader | TopicWriter] = [self._goals, self._wanted, self._cancels]
+        ends += [self._accepted, self._results, self._statuses]
+        return [channel.topic for channel, end in zip(channels, ends, strict=True) if not end.matched]
 
     def _writer(self, channel: Channel) -> TopicWriter:
         return self._wire.writer(channel.topic, channel.struct, DEFAULT)
@@ -263,7 +276,7 @@ class ActionClient:
     def _on_status(self, message: dict[str, Any]) -> None:
         known = {status["goal_info"]["goal_id"]: status["status"] for status in message["status_list"]}
         for goal in self._known_goals():
-            number = known.get(goal.id, goal.status)
+            number = goal.status if goal.status.ended else known.get(goal.id, goal.status)
             if number != goal.status and number in _STATUSES:
                 goal.status = GoalStatus(number)
                 goal.servers = goal.servers or self._statuses.writers

@@ -56,6 +56,7 @@ _STAMP = RosField("stamp", plain(struct_of(Time)))
 _INFO = RosStruct("action_msgs/msg/GoalInfo", (_ID, _STAMP))
 _STATUS = RosStruct("action_msgs/msg/GoalStatus", (RosField("goal_info", _INFO), RosField("status", "int8")))
 _STATUSES = RosStruct("action_msgs/msg/GoalStatusArray", (RosField("status_list", _STATUS, UNBOUNDED),))
+_OUTCOME = RosField("status", "int8")
 _CANCEL_REQUEST = RosStruct("action_msgs/srv/CancelGoal_Request", (RosField("goal_info", _INFO),))
 _CANCEL_RESPONSE = RosStruct(
     "action_msgs/srv/CancelGoal_Response",
@@ -76,14 +77,14 @@ class ActionChannels:
         accepted = RosStruct(f"{kind.name}_SendGoal_Response", (RosField("accepted", "bool"), _STAMP))
         wanted = RosStruct(f"{kind.name}_GetResult_Request", (_ID,))
         feedback = RosStruct(f"{kind.name}_FeedbackMessage", (_ID, RosField("feedback", kind.feedback)))
-        self._results = tuple(
-            RosStruct(f"{kind.name}_GetResult_Response", (RosField("status", "int8"), RosField("result", result)))
-            for result in kind.results
-        )
+        response = f"{kind.name}_GetResult_Response"
+        self.results = tuple(RosStruct(response, (_OUTCOME, RosField("result", form))) for form in kind.results)
+        # Cyclone drops what does not fit the description of its topic, and takes what is longer.
+        described = self.results[0] if len(self.results) == 1 else RosStruct(response, (_OUTCOME,))
         self.goal = _channel(dds_request(f"{services}/send_goal"), goal)
         self.accepted = _channel(dds_reply(f"{services}/send_goal"), accepted)
         self.wanted = _channel(dds_request(f"{services}/get_result"), wanted)
-        self.result = _channel(dds_reply(f"{services}/get_result"), self._results[0])
+        self.result = _channel(dds_reply(f"{services}/get_result"), described)
         self.cancel = _channel(dds_request(f"{services}/cancel_goal"), _CANCEL_REQUEST)
         self.cancelled = _channel(dds_reply(f"{services}/cancel_goal"), _CANCEL_RESPONSE)
         self.feedback = _channel(dds_topic(f"{services}/feedback"), feedback)
@@ -95,7 +96,7 @@ class ActionChannels:
 
         Raises ``MessageError`` if there is no status.
         """
-        for struct in self._results:
+        for struct in self.results:
             try:
                 found: dict[str, Any] = decode(struct, data)
             except MessageError:

@@ -39,7 +39,7 @@ from dimos_streams.tool_stream.hosting.heart import Heart
 from dimos_streams.tool_stream.hosting.host_admission import MAX_SHOWN, admitted, read_call
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.loss import OVERDUE_AFTER_S
-from dimos_streams.tool_stream.hosting.running_call import RunningCall, run_call
+from dimos_streams.tool_stream.hosting.running_call import RunningCall, close_failed, run_call
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import STOPS
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
@@ -205,7 +205,7 @@ class SkillHost:
         task = asyncio.get_running_loop().create_task(work, name=f"{message.skill}:{message.call_id}")
         hosted.calls[message.call_id] = (running, task)
         self._begun.begin(message.call_id)
-        task.add_done_callback(lambda _: self._forget(hosted, running))
+        task.add_done_callback(lambda _: self._forget(hosted, running, task))
         task.add_done_callback(lambda _: client.end_children())
         if (reason := self._begun.withdrawal(message.call_id)) is not None:
             running.cancel(task, reason)  # before its first step, so that nothing of its skill runs
@@ -278,8 +278,10 @@ class SkillHost:
             _logger.warning("call %s ended here as %s; the bridge had closed it as %s before", call_id, here, outcome)
             self._begun.end(call_id, outcome)
 
-    def _forget(self, hosted: HostedModule, running: RunningCall) -> None:
+    def _forget(self, hosted: HostedModule, running: RunningCall, task: asyncio.Task[None]) -> None:
         hosted.calls.pop(running.id, None)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            close_failed(running, error)  # one that is no ``Exception``, as those by which pytest ends a test
         # A task that is cancelled before its first step never runs: nothing in it could have closed the stream.
         running.close(Outcome.CANCELLED, running.cancel_reason or "it was ended before it began", {})
         hosted.loss.ended(running)

@@ -6,12 +6,13 @@ from collections.abc import Mapping
 from typing import Any
 
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.errors import CallRejectedError, MessageError, UnknownSkillError
+from dimos_streams.errors import CallRejectedError, MessageError, SkillError, UnknownSkillError
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.skill import OnLoss, SkillSpec
 from dimos_streams.tool_stream.arguments.schemas import check_size
 from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.event import CALLS, arguments_object, on_loss_of
+from dimos_streams.tool_stream.hosting.failures import logged_bug
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.settings_change import SET
 
@@ -41,7 +42,7 @@ def admitted(
     if spec is None:
         raise UnknownSkillError(message.skill, set(hosted.skills) - {SET})
     _check_audience(spec, message)
-    checked = spec.validate(arguments)
+    checked = _validated(spec, message, arguments)
     if len(hosted.calls) >= _MAX_OPEN:
         raise CallRejectedError(f"module {message.module!r} runs {_MAX_OPEN} calls already")
     if spec.policy.moves and hosted.loss.runaway:
@@ -50,6 +51,15 @@ def admitted(
             f"{hosted.loss.consequence}"
         )
     return spec, checked
+
+
+def _validated(spec: SkillSpec, message: SkillCall, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return spec.validate(arguments)
+    except SkillError:
+        raise
+    except Exception as error:  # of an author's own check of a value
+        raise CallRejectedError(logged_bug(message.call_id, message.skill, error)) from error
 
 
 def _check_audience(spec: SkillSpec, message: SkillCall) -> None:

@@ -9,13 +9,14 @@ from collections.abc import Awaitable, Generator, Mapping
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.process.threads import check_thread
 from dimos_streams.common.secrets import redacted
+from dimos_streams.common.tasks import is_stray, stray_cancellation
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
 from dimos_streams.tool_stream.event import MAX_PAYLOAD, MISFIT, UNAWAITED, Outcome, json_text
+from dimos_streams.tool_stream.hosting.failures import ExitedError, logged_bug, skill_errors
 from dimos_streams.tool_stream.hosting.unawaited import Unawaited, note_unawaited
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 
@@ -141,18 +142,18 @@ async def run_call(
                 await asyncio.sleep(after_s)
             result = await _invoke(module, spec, call, arguments)
         _close_returned(spec, call, *_completed(module, spec, result))
-    except asyncio.CancelledError:
+    except asyncio.CancelledError as error:
         # A skill whose task was ended by somebody else than the host has not been asked for a reason.
+        if is_stray(error):
+            module.log.warning("%s", stray_cancellation(f"{call.skill}:{call.id}"), exc_info=error)
         call.close(Outcome.CANCELLED, call.cancel_reason or "it was ended from inside", {})
     except TimeoutError as error:
         if limit.expired():
             call.close(*_ended(spec, call), {})
         else:
-            _close_failed(call, error)
-    except SkillError as error:
-        call.close(Outcome.FAILED, redacted(str(error))[:_MAX_ERROR], _error_data(error))
+            close_failed(call, error)
     except Exception as error:
-        _close_failed(call, error)
+        close_failed(call, error)
 
 
 def _close_returned(spec: SkillSpec, call: RunningCall, text: str, data: Mapping[str, Any]) -> None:
@@ -189,15 +190,11 @@ async def _invoke(module: Module, spec: SkillSpec, call: RunningCall, arguments:
     return result
 
 
-class _ExitedError(Exception):
-    """Raised for what would end the loop if a task let it pass; its cause is that."""
-
-
 async def _awaited(work: Awaitable[Any]) -> Any:
     try:
         return await work
     except (SystemExit, KeyboardInterrupt) as error:
-        raise _ExitedError(f"it asked the program to exit ({error!r}); raise SkillError instead") from error
+        raise ExitedError(f"it asked the program to exit ({error!r}); raise SkillError instead") from error
 
 
 async def _all_sent(call: RunningCall) -> None:
@@ -205,12 +202,13 @@ async def _all_sent(call: RunningCall) -> None:
         await asyncio.gather(*call.unsent)
 
 
-def _close_failed(call: RunningCall, error: Exception) -> None:
-    """Close a call as failed: its caller gets an id, the details are for the log."""
-    error_id = f"{call.id}-error"
-    _logger.error("skill %s, %s: %s", call.skill, error_id, error, exc_info=error)
-    bug = error.__cause__ if isinstance(error, _ExitedError) and error.__cause__ is not None else error
-    call.close(Outcome.FAILED, internal_error(error_id, bug), {"error": "internal"})
+def close_failed(call: RunningCall, error: BaseException) -> None:
+    """Close a call as failed: its caller gets the skill's own words, or, of a bug, what ``logged_bug`` says."""
+    if said := skill_errors(error):
+        text = "; ".join(map(str, said))
+        call.close(Outcome.FAILED, redacted(text)[:_MAX_ERROR], _error_data(said[0]))
+    else:
+        call.close(Outcome.FAILED, logged_bug(call.id, call.skill, error), {"error": "internal"})
 
 
 def _completed(module: Module, spec: SkillSpec, result: Any) -> tuple[str, dict[str, Any]]:
@@ -237,7 +235,7 @@ def _misfit(module: Module, spec: SkillSpec, result: Any) -> str | None:
 
 
 def _size(text: str, data: Mapping[str, Any]) -> int:
-    return len(json_text(data).encode()) + len(text.encode())
+    return len(json_text(data).encode()) + len(text.encode("utf-8", "surrogatepass"))
 
 
 def _result(result: Any) -> tuple[str, dict[str, Any]]:

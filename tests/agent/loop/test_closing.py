@@ -51,6 +51,7 @@ ENDS: dict[str, tuple[str, Callable[[ModelRequest], list[ModelDelta]]]] = {
     "content filter": ("content_filter", lambda request: [Finish("content_filter")]),
     "length": ("length", lambda request: [Finish("length")]),
     "cut": ("cut", lambda request: []),
+    "a claim of an abort": ("model:aborted", lambda request: [Finish("aborted")]),
     "nothing said": ("no_answer", lambda request: [Finish("stop")]),
     "iterations": ("max_iterations", lambda request: asks(("move", {"by": 1}))),
     "budget": ("max_tokens", lambda request: asks(("move", {"by": 1}))),

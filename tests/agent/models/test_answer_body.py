@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import codecs
 import contextlib
 import gzip
 import itertools
@@ -15,7 +16,7 @@ import pytest
 
 from dimos_streams.agent.models import answer_body, create_model, guarded
 from dimos_streams.agent.models.model_options import ModelOptions
-from dimos_streams.agent.models.protocol import ModelDelta, ModelError, ModelRequest, TextDelta, UserMessage
+from dimos_streams.agent.models.protocol import Finish, ModelDelta, ModelError, ModelRequest, TextDelta, UserMessage
 from dimos_streams.client.iterators import closing
 from tests.agent.models.raw_server import RawServer, raw_server
 
@@ -91,6 +92,35 @@ def test_an_answer_that_names_the_plain_encoding_is_read() -> None:
     async def main() -> None:
         async with raw_server(f"{STREAM}\r\nContent-Encoding: Identity", [f"data: {chunk}\n\n".encode()]) as server:
             assert TextDelta("hi") in await heard(server)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize(("head", "form"), [(STREAM, "data: %b\n\n"), (JSON, "%b")], ids=["stream", "at once"])
+def test_a_byte_order_mark_before_an_answer_is_skipped(head: str, form: str) -> None:
+    choice = {"index": 0, "finish_reason": "stop"}
+    said = {"message": {"role": "assistant", "content": "hi"}} if head == JSON else {"delta": {"content": "hi"}}
+    body = codecs.BOM_UTF8 + form.encode() % json.dumps({"choices": [choice | said]}).encode()
+
+    async def main() -> None:
+        async with raw_server(head, [body]) as server:
+            assert TextDelta("hi") in await heard(server)
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("silent", ["", ": ping", "id: 8", "event: ping", "retry: 3000", "event: ping\ndata:"])
+@pytest.mark.parametrize("field", ["", "id: 7\n"], ids=["plain", "with ids"])
+def test_a_block_without_data_is_no_chunk(field: str, silent: str) -> None:
+    chunks = [{"choices": [{"delta": {"content": "hi"}}]}, {"choices": [{"delta": {}, "finish_reason": "stop"}]}]
+    body = [f"{silent}\n\n", *(f"{field}data: {json.dumps(chunk)}\n\n{silent}\n\n" for chunk in chunks)]
+
+    async def main() -> None:
+        async with raw_server(STREAM, [piece.encode() for piece in body]) as server:
+            deltas = await heard(server)
+            assert deltas[0] == TextDelta("hi")
+            assert deltas[-1] == Finish("stop")
+            assert len(server.requests) == 1
 
     asyncio.run(main())
 

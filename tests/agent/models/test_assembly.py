@@ -250,6 +250,7 @@ def test_every_cut_of_arguments_is_truncated_and_not_malformed(
         "{'x': 1}",
         '{"x": NaN}',
         '{"x": 1e999}',
+        '{"x": 1, "x": 90}',
         '{"x": 1,}',
         "move(1)",
         '{"x":' + "[" * 9999,

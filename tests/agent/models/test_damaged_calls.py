@@ -40,6 +40,9 @@ async def test_damaged_calls_reach_nobody_and_are_answered(tmp_path: Path) -> No
     damaged = {
         f"Received (200 of {len(TRUNCATED)} characters): {TRUNCATED[:200]}": sending("move", TRUNCATED),
         "'move' was not run: its arguments are malformed": sending("move", "{distance_m: 1}"),
+        "an object has several members of the name 'distance_m'": sending(
+            "move", '{"distance_m": 1, "distance_m": 9}'
+        ),
         "truncated (the answer was cut off": sending("move", '{"distance_m": 1}', finish=None),
         "'stop_following' was not run: its arguments are truncated": sending("stop_following", "", finish="length"),
     }

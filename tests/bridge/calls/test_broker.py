@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import random
+from dataclasses import replace
 
 import pytest
 
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.remembered_calls import KEEP_CLOSED_BYTES
 from dimos_streams.errors import (
     KeyUsedError,
@@ -19,7 +21,7 @@ from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import RunContext
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_ARGUMENTS, STATUS, Outcome
+from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_ARGUMENTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.bridge.parts import Scene, Worker, answered, closed, collect, event, scene
 from tests.helpers import run_virtual, until
@@ -93,6 +95,25 @@ async def test_the_view_of_a_call_follows_its_life() -> None:
         assert (view.result, view.arguments) == ("followed ann", {"description": "ann", "steps": 2})
         assert view.closed_utime is not None
         assert not await broker.wait(await broker.call("patrol", {}, caller="a"), "close", 0.5)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("ahead_s", [432_000, -432_000])
+async def test_a_call_takes_as_long_as_it_does_whatever_the_clock_of_its_machine(
+    ahead_s: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    apply = CallState.apply
+
+    def by_another_clock(call: CallState, event: ToolEvent) -> None:
+        apply(call, replace(event, utime=event.utime + ahead_s * 1_000_000))
+
+    monkeypatch.setattr(CallState, "apply", by_another_clock)
+    async with scene() as world:
+        view = await closed(
+            world.broker, await world.broker.call("follow", {"description": "a", "steps": 2}, caller="b")
+        )
+        assert view.closed_utime is not None
+        assert 0 < view.closed_utime - view.requested_utime < 10_000_000
 
 
 @pytest.mark.virtual_time

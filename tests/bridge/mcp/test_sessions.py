@@ -20,11 +20,19 @@ from dimos_streams.bridge.mcp.messages import Incoming, RpcError
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.mcp.sessions import EARLY_S, MAX_REQUESTS, MAX_SESSIONS, Sessions, SessionsBusyError
 from dimos_streams.common.names import is_name
+from dimos_streams.operator.messages.stop import CancelReport
 from dimos_streams.serving.server.request_guard import MAX_DRAINED
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.parts import scene
 from tests.bridge.serving import Served, served
 from tests.helpers import wait_for
+
+
+def cancelled(id: int | str) -> Incoming:
+    """The notification that a client has given up a request."""
+    return Incoming.model_validate(
+        {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}
+    )
 
 
 @pytest.mark.parametrize(
@@ -80,6 +88,47 @@ async def test_a_session_that_waits_for_updates_is_in_use() -> None:
         assert not session.busy
 
 
+@pytest.mark.feature("F8")
+@pytest.mark.virtual_time
+async def test_reading_that_is_given_up_ends_at_once_and_is_not_answered() -> None:
+    async with scene() as made:
+        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
+        session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
+        reading = Incoming.model_validate(call(1, "skill_updates", after=0, wait_s=30))
+        given_up = asyncio.create_task(server.answer(session, reading))
+        await asyncio.sleep(0.1)
+        begun = clock.monotonic()
+        await server.notice(session, cancelled(1))
+        assert await given_up is None
+        assert clock.monotonic() == begun
+        assert not session.busy
+
+
+@pytest.mark.feature("F8")
+@pytest.mark.virtual_time
+async def test_an_end_of_calls_is_carried_out_though_the_client_gives_it_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with scene() as made:
+        calls = BrokerCalls(made.broker)
+        cancel_all, asked, goes_on = calls.cancel_all, asyncio.Event(), asyncio.Event()
+
+        async def held_up(*args: Any) -> CancelReport:
+            asked.set()
+            await goes_on.wait()
+            return await cancel_all(*args)
+
+        monkeypatch.setattr(calls, "cancel_all", held_up)
+        server = McpServer(calls, made.broker.ledger.broadcast)
+        session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
+        patrol = await made.broker.call("patrol", {}, caller=session.caller)
+        end_all = Incoming.model_validate(call(1, "cancel_call", call_id="all"))
+        ending = asyncio.create_task(server.answer(session, end_all))
+        await asked.wait()
+        await server.notice(session, cancelled(1))
+        goes_on.set()
+        assert await ending is None
+        assert (await made.broker.view(patrol)).outcome == "cancelled"
+
+
 @pytest.mark.virtual_time
 async def test_a_client_that_waits_for_a_silent_call_hears_pauses_and_then_that_it_goes_on() -> None:
     async with scene() as made:
@@ -132,8 +181,7 @@ async def test_a_request_that_was_cancelled_gets_no_response_though_its_call_is_
             answering = asyncio.create_task(server.answer(session, refused))
             await asked.wait()
             if is_cancelled:
-                cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": id}}
-                await server.notice(session, Incoming.model_validate(cancelled))
+                await server.notice(session, cancelled(id))
             goes_on.set()
             assert (await answering is None) is is_cancelled
             asked.clear()

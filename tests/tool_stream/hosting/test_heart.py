@@ -96,6 +96,13 @@ async def test_a_health_that_is_no_text_is_refused_where_it_is_set() -> None:
     assert camera.health == "ok"
 
 
+async def test_an_empty_health_says_that_nothing_is_wrong() -> None:
+    camera = Camera(name="camera")
+    camera.health = "it is dark"
+    camera.health = ""
+    assert camera.health == "ok"
+
+
 async def test_each_of_several_rivals_is_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     bus = MemoryBus()
     await bus.open()

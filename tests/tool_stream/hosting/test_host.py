@@ -354,6 +354,8 @@ async def test_what_a_module_says_of_its_state_is_sent_at_once_and_with_each_hea
             harness.module.report_state({"x": "ö" * 2000})
         with pytest.raises(ValueError, match="not JSON compliant"):
             harness.module.report_state({"x": float("nan")})
+        with pytest.raises(TypeError, match=r"^the state of module 'counter' can't be \[1\]: report values"):
+            harness.module.report_state([1])  # type: ignore[arg-type]
         harness.module.report_state({})
         await asyncio.sleep(0)
         assert heard[-1].state_json == ""

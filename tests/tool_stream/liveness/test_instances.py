@@ -13,6 +13,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus
+from dimos_streams.errors import SkillUnavailableError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.testing import CrashablePart, Faults
@@ -90,10 +91,15 @@ async def test_a_second_instance_loses_no_call(loss: float, caplog: pytest.LogCa
         assert now is not None
         assert now.instance == elder.instance, "the instance that is shown does not flap"
         assert now.rivals[0].id == elder.instance
+        with pytest.raises(SkillUnavailableError, match="may move two robots: 2 instances run under this name"):
+            await broker.call("walk", {"seconds": 1.0}, caller="test")
         assert (await closed(broker, call_id)).outcome is Outcome.COMPLETED
         await second.stop()
         await asyncio.sleep(2.0)
         assert health(broker) == "ok"
+        assert (
+            await closed(broker, await broker.call("walk", {"seconds": 0.1}, caller="test"))
+        ).outcome is Outcome.COMPLETED
     warnings = [record.getMessage() for record in caplog.records if "runs beside another" in record.getMessage()]
     assert len(warnings) == 2, "each of the two says it, once"
 

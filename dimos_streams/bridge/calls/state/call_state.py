@@ -149,6 +149,14 @@ class CallState:
             self.result = event.data.get("result")
             self.cancel, self.progress = None, {}
 
+    def close_by(self, now: int) -> None:
+        """Give its close the time at which it was heard of, if the one that its module gave it can't be by the clock
+        that timed its request."""
+        if self.closed_utime is not None and not (
+            self.unsolicited or self.requested_utime <= self.closed_utime <= now
+        ):
+            self.closed_utime = now
+
     @property
     def position(self) -> tuple[int, str]:
         """Its position among all calls, oldest first."""

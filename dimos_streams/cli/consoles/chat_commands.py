@@ -1,0 +1,57 @@
+"""The commands of a chat that an agent carries out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from dimos_streams.cli.bridge_client.operator_commands import CommandGateway, CommandResult, decide, order, pending
+from dimos_streams.cli.terminal.approval_text import approval_lines
+from dimos_streams.errors import SkillError, UserError
+
+CHAT_COMMANDS = {
+    "pause": "",
+    "resume": "",
+    "step": " [on|off|once]",
+    "abort": " [rollback]",
+    "undo": " [COUNT]",
+    "forget": "",
+    "approvals": " [ID]",
+    "approve": " ID [NAME=VALUE]…",
+    "reject": " ID [REASON]",
+}
+"""The commands of a chat that an agent carries out, with what each takes."""
+
+
+async def chat_command(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> str:
+    """Carry out a command that was typed in a chat with an agent; return the answer. Raises ``DimosStreamsError``,
+    and ``SkillError`` for what was not done, or not all of it, or is not kept."""
+    if name == "approvals" and len(arguments) <= 1:
+        return "\n".join(approval_lines(await pending(gateway, agent, *arguments))) or "nothing waits for approval"
+    result = await _chat_order(gateway, agent, name, arguments)
+    if not result.done:
+        raise SkillError(result.text)
+    return result.text
+
+
+async def _chat_order(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> CommandResult:
+    match name, list(arguments):
+        case "pause" | "resume" | "forget", []:
+            return await order(gateway, name, {}, agent)
+        case "step", [] | ["on"] | ["off"] | ["once"]:
+            return await order(gateway, "step", {"mode": arguments[0] if arguments else "once"}, agent)
+        case "abort", [] | ["rollback"]:
+            return await order(gateway, name, {"rollback": bool(arguments)}, agent)
+        case "undo", [] | [_]:
+            return await order(gateway, name, {"count": _count_of(arguments[0] if arguments else "1")}, agent)
+        case "approve", [id, *changes]:
+            return await decide(gateway, id, "approve", changes=changes, agent=agent)
+        case "reject", [id, *reason]:
+            return await decide(gateway, id, "reject", reason=" ".join(reason), agent=agent)
+    raise UserError(f"usage: /{name}{CHAT_COMMANDS[name]} (/help lists the commands)")
+
+
+def _count_of(word: str) -> int:
+    """Return how many calls are to be taken back. Raises ``UserError`` if that is no number from 1 on."""
+    if not word.isdecimal() or not int(word):
+        raise UserError(f"/undo {word}: how many calls are to be taken back is a whole number from 1 on")
+    return int(word)
