@@ -264,8 +264,8 @@ def _most_similar(word: str, names: Iterable[str]) -> list[str]:
 
 
 def _likeness(word: str, name: str) -> float:
-    """How much of a word and a name is the same, from 0 to 1; 0 if one can't be meant by the other. A folder and an
-    ending that both have, as two files of one kind do, make them no more alike."""
+    """Return how much of a word and a name is the same, from 0 to 1; 0 if one can't be meant by the other. A folder
+    and an ending that both have, as two files of one kind do, make them no more alike."""
     word, name = _without_common_parts(word, name)
     enough = _ALIKE_FROM_THE_BEGINNING if word[:2] == name[:2] else _ALIKE
     matcher = difflib.SequenceMatcher(None, name, word)

@@ -10,9 +10,7 @@ import dataclasses
 import inspect
 import itertools
 import json
-import re
 import shlex
-import shutil
 from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
     from dimos_streams.bus import Bus
     from dimos_streams.regression.report import Report
     from dimos_streams.regression.tolerances import Tolerances
-    from dimos_streams.testing.fault_injection import FaultInjection
+    from dimos_streams.testing.faults.fault_injection import FaultInjection
     from dimos_streams.testing.mission import MissionRun
 
 _FIXTURES = frozenset({"blueprint_run", "fault_bus"})
@@ -124,14 +122,17 @@ def pytest_runtest_makereport(
     runs = item.stash.get(_RUNS, None)
     if runs is None or report.when != "call":
         return report
+    from dimos_streams.testing.kept_recordings import copy_recording, keep_recording
+
+    folder = item.config.rootpath / item.config.getoption("--recordings-dir")
     for number, recorded in enumerate(runs.made):
         if report.failed:
-            report.sections.append(("recording", _kept(item, recorded.run, number)))
+            report.sections.append(("recording", keep_recording(recorded.run, folder, item.name, number)))
         elif (
             report.passed
             and recorded.target is not None
             and item.config.getoption("--update-recordings")
-            and (trouble := _copied(recorded.run.recording, recorded.target))
+            and (trouble := copy_recording(recorded.run.recording, recorded.target))
         ):
             report.outcome, report.longrepr = "failed", trouble
         recorded.run.recording.unlink(missing_ok=True)
@@ -235,8 +236,8 @@ def fault_bus() -> Callable[..., FaultInjection]:
     """
 
     def make(*, seed: int = 0, **faults: Any) -> FaultInjection:
-        from dimos_streams.testing.fault_bus import Faults
-        from dimos_streams.testing.fault_injection import FaultInjection
+        from dimos_streams.testing.faults.fault_bus import Faults
+        from dimos_streams.testing.faults.fault_injection import FaultInjection
 
         return FaultInjection(Faults(**faults), seed)
 
@@ -258,47 +259,3 @@ def scripted_model(tmp_path: Path) -> Callable[..., str]:
         return f"scripted:{path}"
 
     return make
-
-
-def _kept(item: pytest.Item, run: MissionRun, number: int) -> str:
-    """Copy a recording to where it is kept; return a text that says what to do with it."""
-    if not run.recording.exists():
-        return "the run did not get so far as to record anything"
-    folder = item.config.rootpath / item.config.getoption("--recordings-dir")
-    name = re.sub(r"[^\w.-]+", "_", item.name)
-    path = folder / (f"{name}.lcmlog" if number == 0 else f"{name}-{number}.lcmlog")
-    if trouble := _copied(run.recording, path):
-        return trouble
-    said = dict.fromkeys(event.module for event in run.events)
-    modules = [name for name in said if name not in ("agent", "bridge")]
-    quoted = shlex.quote(str(path))
-    lines = [f"the run is recorded in {path}", f"what is in it:  dimos-streams recording info {quoted}"]
-    if modules:
-        lines.append(f"replay it:      dimos-streams replay {quoted} --modules {','.join(modules)}")
-    return "\n".join((_reported(path), *lines))
-
-
-def _copied(recording: Path, to: Path) -> str:
-    """Copy a recording; return why it could not be copied, empty if it was. What is raised while a test is reported
-    would end the whole session."""
-    try:
-        to.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(recording, to)
-    except OSError as error:
-        return f"the recording can't be written to {to}: {error.strerror or error} ({error.filename})"
-    return ""
-
-
-def _reported(recording: Path) -> str:
-    """Write the report of a recording beside it; return where it is, or why there is none. An error does not matter
-    here: the test's own failure is what counts."""
-    from dimos_streams.recording.reader import LogReader
-    from dimos_streams.recording.report.write import write_report
-
-    page = recording.with_suffix(".html")
-    try:
-        with LogReader(recording) as log:
-            write_report([log], page)
-    except Exception as error:
-        return f"there is no report of the run: {error!r}"
-    return f"what happened is shown in {page}"

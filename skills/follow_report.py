@@ -1,4 +1,4 @@
-"""What ``follow_person`` reports at its end."""
+"""The report of ``follow_person`` at its end."""
 
 from __future__ import annotations
 

@@ -17,7 +17,8 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, settings
 
-from dimos_streams.common import secrets
+from dimos_streams.common.secrets import Redaction
+from dimos_streams.common.secrets import known as known_secrets
 from tests import ports
 from tests.distribution import (  # hooks, but for the first
     import_a_share,
@@ -162,4 +163,4 @@ def isolated_environment(tmp_path_factory: pytest.TempPathFactory, monkeypatch: 
 @pytest.fixture(autouse=True)
 def no_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
     """The secrets of one test are none in the next: what is a key here may be any word there."""
-    monkeypatch.setattr(secrets, "_process", secrets.Redaction())
+    monkeypatch.setattr(known_secrets, "_process", Redaction())

@@ -59,7 +59,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ): "what must not wait for others' threads; in virtual time it is done inline",
     ("dimos_streams/common/process/given_up.py", "threading.Thread"): "lists threads of live processes, begins none",
     (
-        "dimos_streams/runtime/processes/worker.py",
+        "dimos_streams/runtime/processes/slow_start.py",
         "threading.Timer",
     ): "says where a module of a live process is that has not started; virtual time has no workers",
     (
@@ -81,7 +81,7 @@ ALLOWED: dict[tuple[str, str], str] = {
         "os.getpid",
     ): "`doctor` tries the real bus on a channel of its own",
     (
-        "dimos_streams/cli/bridge_client/connection.py",
+        "dimos_streams/cli/bridge_client/connection/address.py",
         "os.getpid",
     ): "the jitter of a command's reconnecting to a live bridge",
     ("dimos_streams/cli/consoles/chat_console.py", "threading.Thread"): "reads the terminal, which has no other way",
@@ -132,7 +132,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ("dimos_streams/bus/zenoh/session.py", "os.getpid"): "sessions of a real network do not survive a fork",
     ("dimos_streams/runtime/liveness.py", "threading.Thread"): "watches a live worker's loop from outside",
     ("dimos_streams/runtime/processes/fork_server.py", "os.getpid"): "sees whether the run it serves was killed",
-    ("dimos_streams/runtime/registry.py", "os.getpid"): "names the directory of a live run",
+    ("dimos_streams/runtime/run_directories.py", "os.getpid"): "names the directory of a live run",
     (
         "dimos_streams/runtime/processes/orphaned.py",
         "threading.Thread",
@@ -163,13 +163,16 @@ ALLOWED: dict[tuple[str, str], str] = {
         "dimos_streams/client/bridge_requests.py",
         "order of a set",
     ): "closes connections to a real bridge; in virtual time there is no HTTP",
-    ("dimos_streams/common/secrets.py", "order of a set"): "the places that are found are sorted",
+    ("dimos_streams/common/secrets/redaction.py", "order of a set"): "the places that are found are sorted",
     (
         "dimos_streams/dimos_skills/server.py",
         "order of a set",
     ): "closes connections to a real server; its module refuses virtual time",
-    ("dimos_streams/testing/fault_bus.py", "order of a set"): "cancels all its timers in one instant",
-    ("dimos_streams/testing/part.py", "set of tasks"): "a part that crashes cancels all its requests in one instant",
+    ("dimos_streams/testing/faults/fault_bus.py", "order of a set"): "cancels all its timers in one instant",
+    (
+        "dimos_streams/testing/faults/part.py",
+        "set of tasks",
+    ): "a part that crashes cancels all its requests in one instant",
 }
 
 

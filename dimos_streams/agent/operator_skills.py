@@ -60,12 +60,9 @@ class OperatorSkills(Module):
                 while backlog:
                     event = backlog.popleft()
                     await call.update(event.kind, **event_data(event))
-                if clock.monotonic() < due:
-                    with contextlib.suppress(TimeoutError):
-                        async with asyncio.timeout_at(due):
-                            await changed.wait()
-                    if backlog:
-                        continue
+                await _set_or_due(changed, due)
+                if backlog:
+                    continue
                 due = clock.monotonic() + SNAPSHOT_PERIOD_S
                 call.progress("", **snapshot_data(core.snapshots.take(watched=True)))
 
@@ -267,3 +264,11 @@ class OperatorSkills(Module):
         if core is None:
             raise SkillError(f"agent {self.name!r} is starting")
         return core
+
+
+async def _set_or_due(changed: asyncio.Event, due: float) -> None:
+    """Wait until there is a change, but no longer than until a time on the loop's clock."""
+    if clock.monotonic() < due:
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout_at(due):
+                await changed.wait()

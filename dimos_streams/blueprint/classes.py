@@ -58,8 +58,8 @@ def module_config(spec: ModuleSpec, cls: type[Module]) -> ModuleConfig:
 def config_problems(
     spec: ModuleSpec, cls: type[Module], config: ModuleConfig, *, names_paths: bool = False
 ) -> list[Problem]:
-    """What a module itself finds wrong with its config; a problem, too, for each of its answers to it that fails: it
-    is its author's code.
+    """Return what a module itself finds wrong with its config. Where its own code fails at that, this is a problem,
+    too.
 
     ``names_paths`` is for who sees no lines of files beside the texts.
     """

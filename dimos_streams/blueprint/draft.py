@@ -13,11 +13,11 @@ from dimos_streams.errors import UserError
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """What could be read of a blueprint."""
+    """A blueprint as far as it could be read."""
 
     blueprint: Blueprint
     problems: tuple[Problem, ...] = ()
-    """What is wrong with the text, or with settings on top of it."""
+    """The problems of the text, and of settings on top of it."""
     whole: bool = True
     """False if modules may be missing or connected otherwise because of the problems, so that nobody can say yet what
     the blueprint lacks."""

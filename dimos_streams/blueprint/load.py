@@ -29,7 +29,7 @@ def resolve(reference: str) -> Blueprint:
 
 
 def drafted(reference: str) -> Draft:
-    """What can be read of the blueprint that ``resolve`` finds. Raises ``UserError`` if nothing can."""
+    """Return what can be read of the blueprint that ``resolve`` finds. Raises ``UserError`` if nothing can."""
     return _Loader().draft(reference, Path())
 
 

@@ -47,8 +47,8 @@ def find_stock(name: str, folder: Path | None = None) -> StockBlueprint:
 
 
 def _there(folder: Path | None, name: str) -> str:
-    """What is there under a name in a folder and those in it: a package that registers it where it is installed, or a
-    file, of Python code only one in the folder itself."""
+    """Return what has a name in a folder or in those below it: a package that registers it where it is installed, or
+    a file; a file of Python code only in the folder itself."""
     if folder is None:
         return ""
     folders = [folder, *(folder / inner for inner in folders_in(folder))]
@@ -59,7 +59,7 @@ def _there(folder: Path | None, name: str) -> str:
 
 
 def _not_installed(folders: Iterable[Path], name: str) -> str:
-    """What is to be done for a name that a package of ``folders`` registers where it is installed."""
+    """Return what is to be done for a name that a package of ``folders`` registers where it is installed."""
     for folder in folders:
         project = folder / "pyproject.toml"
         try:

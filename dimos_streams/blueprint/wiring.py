@@ -46,6 +46,10 @@ class Port:
         """The same, with those of the other types that an input takes behind it."""
         return tuple(f"{self.topic}#{cls.msg_name}" for cls in self.stream.messages)
 
+    def where(self, blueprint: Blueprint) -> str:
+        """The line of its blueprint that gives the stream its topic, or else of its module."""
+        return blueprint.modules[self.module].where("remap", self.stream.name)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModuleWiring:

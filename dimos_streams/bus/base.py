@@ -43,7 +43,7 @@ class Bus(abc.ABC):
         self._loop: asyncio.AbstractEventLoop | None = None
         self._published = self._published_bytes = 0
         self._past = [0, 0, 0]
-        """What subscriptions that have ended have received, dropped, and failed at."""
+        """The counts of subscriptions that have ended: received, dropped, failed."""
 
     @abc.abstractmethod
     async def open(self) -> None:

@@ -1,4 +1,5 @@
-"""What all buses that are transports have in common: their subscriptions, and the counts of those that have ended."""
+"""The part that all buses with a transport have in common: their subscriptions, and the counts of those that have
+ended."""
 
 from __future__ import annotations
 

@@ -77,8 +77,8 @@ _COMMANDS = (
     _Command("monitor", _CONTROL, "of_runs.monitor", "monitor"),
     _Command("topics", _BUS, "topics"),
     _Command("messages", _BUS, "messages"),
-    _Command("recording", _LOGS, "recording"),
-    _Command("replay", _LOGS, "replay", "replay"),
+    _Command("recording", _LOGS, "of_logs.recording"),
+    _Command("replay", _LOGS, "of_logs.replay", "replay"),
     _Command("hub", _FLEET, "hub"),
     _Command("doctor", _BUS, "doctor", "doctor"),
 )

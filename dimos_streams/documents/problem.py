@@ -71,7 +71,7 @@ def placed(detail: ErrorDetails, data: Any) -> ErrorDetails:
 
 
 def either(wanted: Sequence[str]) -> str:
-    """What a value must be of which several kinds are possible, in one text; empty if these are no texts of kinds."""
+    """Return in one text what a value of several possible kinds must be; empty if these are no texts of kinds."""
     if len(wanted) < 2 or not all(each.startswith(_MUST_BE) for each in wanted):
         return ""
     *others, last = dict.fromkeys(each.removeprefix(_MUST_BE) for each in wanted)

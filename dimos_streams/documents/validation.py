@@ -55,7 +55,7 @@ def usable(document: Document, model: type[M], called: Naming, at: Path = ()) ->
 
 
 def _left(data: dict[str, Any], bad: Collection[Path]) -> dict[str, Any]:
-    """What is left of a mapping without its keys, and without entries of these, that are bad."""
+    """Return a mapping without its bad keys, and without the bad entries of the others."""
     left: dict[str, Any] = {}
     for key, value in data.items():
         if (key,) in bad:

@@ -1,5 +1,6 @@
-"""What a viewer sends, read as it passes. By its subscriptions a viewer that takes nothing is sent nothing, because
-what the SDK makes for a viewer costs as much whether they read it or not; its orders arrive as they were sent."""
+"""The messages of a viewer, read as they pass. By its subscriptions a viewer that takes nothing is sent nothing,
+because what the SDK makes for a viewer costs as much whether they read it or not; its orders arrive as they were
+sent."""
 
 from __future__ import annotations
 

@@ -73,6 +73,11 @@ class FleetRobot:
         """The skills as the robot reported them, each with what is wrong with its names, empty if nothing is."""
         return [(skill, _name_fault(skill)) for skill in _SKILLS.validate_json(self.row.skills or "[]")]
 
+    def take_over_skills(self, before: FleetRobot) -> None:
+        """Take over the skills that were read already of the robot as it was before, if they are the same."""
+        if "_reported" in before.__dict__ and before.row.skills == self.row.skills:
+            self.__dict__["_reported"] = before._reported
+
     @property
     def offered(self) -> list[OfferedSkill]:
         """Its skills as those of a robot in a fleet, each with the robot's name before its own; none is available
@@ -201,9 +206,8 @@ class FleetView:
         before, names = self._robots, frozenset(row.name for row in rows)
         self._robots = {row.name: FleetRobot(row, names) for row in rows}
         for name, robot in self._robots.items():
-            known = before.get(name)
-            if known is not None and "skills" in known.__dict__ and known.row.skills == robot.row.skills:
-                robot.__dict__["skills"] = known.skills  # read already
+            if (known := before.get(name)) is not None:
+                robot.take_over_skills(known)
 
     async def named(self, name: str) -> FleetRobot:
         """The robot of a name. Raises ``UnknownFleetRobotError``."""

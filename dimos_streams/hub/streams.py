@@ -21,7 +21,6 @@ from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import in_thread
 from dimos_streams.hub.woken import Woken
 
-"""Interval, in seconds, of looking for commands that other hubs were given, where no notice of it came."""
 _KEEP_S = 3.0
 _VALID_S = 12.0
 """Time, in seconds, for which a robot counts as connected after its hub has said so."""

@@ -26,7 +26,7 @@ class TimedThreads(ThreadPoolExecutor):
     def __init__(self, threads: int, name: str) -> None:
         super().__init__(threads, thread_name_prefix=name)
         self._began: dict[int, float] = {}
-        """When each thread that is at work has begun."""
+        """The times at which the threads that are at work have begun."""
 
     @property
     def longest_s(self) -> float:

@@ -64,7 +64,7 @@ def is_there(path: Path) -> bool:
 
 
 def stat_of(path: Path) -> os.stat_result | None:
-    """What is known of a file; None if the disk does not say."""
+    """Return what the disk knows of a file; None if the disk does not say."""
     try:
         return path.stat()
     except OSError:

@@ -1,4 +1,4 @@
-"""What a detection says: the place of the thing, its box in the picture, and what it is called."""
+"""The content of a detection: the place of the thing, its box in the picture, and what it is called."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def hint(name: str) -> str:
 
 
 def problems_of_environment() -> list[str]:
-    """What keeps packages that the environment names from being used."""
+    """Return what keeps packages that the environment names from being used."""
     return [problem for problem in installed().problems if problem.startswith(f"{VARIABLE}: ")]
 
 

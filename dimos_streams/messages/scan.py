@@ -1,4 +1,4 @@
-"""What a scan of a lidar says: which rays were measured, what they hit, how far a robot may go, or why it is blind.
+"""The content of a lidar's scan: which rays were measured, what they hit, how far a robot may go, or why it is blind.
 
 Points and directions are of the scan's frame; a point is a complex number, x + yi, in metres.
 """

@@ -1,4 +1,4 @@
-"""What all who send velocities to a robot's base agree on, and all who take them."""
+"""The agreement between all who send velocities to a robot's base, and all who take them."""
 
 import math
 from typing import Final

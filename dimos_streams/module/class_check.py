@@ -1,4 +1,5 @@
-"""Whether the class of a module declares what its author means, and nothing in the place of what every module has."""
+"""The check that the class of a module declares what its author means, and nothing in the place of what every module
+has."""
 
 from __future__ import annotations
 
@@ -58,7 +59,7 @@ def check_streams(owner: str, streams: Iterable[str]) -> None:
 
 
 def _instead(name: str, value: Any) -> str:
-    """What to write in the place of a value that a module's own one hides."""
+    """Return what to write in the place of a value that a module's own one hides."""
     if name != "config":
         return f"every module has its own {name}; rename this, or set self.{name} in start()"
     kind = value if isinstance(value, type) else type(value)

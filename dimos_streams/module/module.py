@@ -123,8 +123,8 @@ class Module:
 
     @classmethod
     def possible_faults(cls, config: Any) -> Iterable[ConfigFault]:
-        """What may be wrong with a config, or only not be there yet, such as a file that somebody writes later.
-        ``check`` warns of it, and so does a run at its start."""
+        """Return what may be wrong with a config, or only not be there yet, such as a file that somebody writes
+        later. ``check`` warns of it, and so does a run at its start."""
         return ()
 
     @classmethod
@@ -148,9 +148,9 @@ class Module:
 
     @classmethod
     def longest_gaps(cls, config: Any) -> Mapping[str, float]:
-        """How long each input may be silent, in seconds, before the module counts it as lost; inputs without such a
-        time are left out. ``check --live`` reports senders that are slower, and heartbeats say in place of the health
-        ``"ok"`` which inputs are silent."""
+        """Return how long each input may be silent, in seconds, before the module counts it as lost; inputs without
+        such a time are left out. ``check --live`` reports senders that are slower, and heartbeats say in place of the
+        health ``"ok"`` which inputs are silent."""
         return {}
 
     @property

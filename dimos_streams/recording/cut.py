@@ -107,7 +107,7 @@ def check_found(count: int, sources: Sequence[LogReader], part: LogPart) -> None
 
 @dataclass(frozen=True, kw_only=True)
 class Copied:
-    """What was copied of logs."""
+    """The outcome of copying a part of logs."""
 
     events: int
     """The number of events, metadata not counted."""

@@ -89,6 +89,14 @@ class Metadata(BaseModel):
         except ValidationError as error:
             raise MessageError(CHANNEL, String.msg_name, f"no metadata: {first_problem(error, 'it')}") from error
 
+    @classmethod
+    def readable(cls, data: bytes) -> Metadata | None:
+        """Return the same, or None if it is of another version, or of somebody else's channel of that name."""
+        try:
+            return cls.decoded(data)
+        except MessageError:
+            return None
+
 
 def describe(
     *,

@@ -7,10 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.common.rate import rate_hz
-from dimos_streams.errors import MessageError
 from dimos_streams.messages import registry
 from dimos_streams.messages.codec import split_channel, type_named
-from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress, events_of_logs
 from dimos_streams.recording.steady_times import SetBack, going_on
@@ -156,7 +154,7 @@ def summarize(logs: Iterable[LogReader], on_progress: OnProgress | None = None) 
         channel = channels.get(name)
         if channel is None:
             if name == CHANNEL:
-                summary.metadata = summary.metadata or _metadata(event)
+                summary.metadata = summary.metadata or Metadata.readable(event.data)
                 continue
             if not channels:
                 summary.first = newest = utime
@@ -178,15 +176,8 @@ def summarize(logs: Iterable[LogReader], on_progress: OnProgress | None = None) 
 def first_metadata(log: LogReader) -> Metadata | None:
     """The metadata at the beginning of a log, or None if it has none there."""
     for event in log.events():
-        return _metadata(event) if event.channel == CHANNEL else None
+        return Metadata.readable(event.data) if event.channel == CHANNEL else None
     return None
-
-
-def _metadata(event: LogEvent) -> Metadata | None:
-    try:
-        return Metadata.decoded(event.data)
-    except MessageError:  # somebody else's channel of that name
-        return None
 
 
 def _type_of(fingerprint: bytes) -> str:

@@ -121,7 +121,7 @@ class Comparison:
         self._of_call(event).replayed(Output(utime, event, optional))
 
     def _ends_otherwise(self, closes: _Closes) -> str:
-        """How a call ended on each side, or nothing if both ends agree."""
+        """Return how a call ended on each side; empty if both ends agree."""
         first, second = closes.recorded, closes.replayed
         if first is None and closes.is_behind:
             return ""
@@ -210,8 +210,8 @@ class _Order:
 
 
 def _compared(event: ToolEvent) -> dict[str, Any]:
-    """What two events are compared by. What is wrong with the code of a skill follows from the result, or names lines
-    of that code."""
+    """Return what an event is compared by. What is wrong with the code of a skill follows from the result, or names
+    lines of that code."""
     data = {name: value for name, value in event.data.items() if name not in OF_AUTHORS}
     return {"type": event.type, "text": event.text, "data": data}
 

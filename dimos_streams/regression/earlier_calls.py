@@ -32,7 +32,7 @@ class EarlierCall:
 
     @property
     def name(self) -> str:
-        """What people call it."""
+        """The name that people know it by."""
         return self.skill or f"a call of {self.module}"
 
 
@@ -53,7 +53,7 @@ class EarlierCalls:
             self._over[call.module] = max(call.over, self._over.get(call.module, call.over))
 
     def remark(self) -> str:
-        """What a reader of the comparison should know of them; there must be one at least."""
+        """The remark on them for readers of the comparison; there must be one at least."""
         is_one = len(self.names) == 1
         calls, they, end = ("1 call", "it", "ends") if is_one else (f"{len(self.names)} calls", "they", "end")
         senders = ", ".join(sorted(self._over))

@@ -13,7 +13,8 @@ from dimos_streams.common.process.disk import read_small, replace_text
 from dimos_streams.common.process.run_owner import is_ended_run, run_id_of
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import redacted
-from dimos_streams.runtime.registry import RunRecord, read_record, run_dirs
+from dimos_streams.runtime.registry import RunRecord, read_record
+from dimos_streams.runtime.run_directories import run_dirs
 
 END_FILE = "ended.json"
 """The name, in a run's directory, of the file that a run writes when it ends in order."""

@@ -57,7 +57,7 @@ class RunOptions:
 
     @property
     def log_selector(self) -> str | None:
-        """What `dimos-streams logs` has to be told to show the run's logs; None if it leaves no files."""
+        """The arguments with which `dimos-streams logs` shows the run's logs; None if it leaves no files."""
         if self.run_dir is None:
             return None
         return f"--machine {self.machine}" if self.machine else run_id_of(self.run_dir)

@@ -27,7 +27,7 @@ class StarvationWatch:
         self._modules: list[Module] = []
         self._logged: dict[tuple[str, str], str] = {}
         self._shown: dict[tuple[str, str], str] = {}
-        """What was in the health of a module, by its name and the stream's."""
+        """The texts in the health of modules, by the module's name and the stream's."""
         self._task: asyncio.Task[None] | None = None
 
     def add(self, module: Module) -> None:

@@ -9,7 +9,8 @@ from pydantic import ValidationError
 
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.process.run_owner import owner_of, run_id_of
-from dimos_streams.runtime.registry import RECORD_FILE, read_record, run_dirs
+from dimos_streams.runtime.registry import RECORD_FILE, read_record
+from dimos_streams.runtime.run_directories import run_dirs
 
 
 @dataclass(frozen=True, slots=True)

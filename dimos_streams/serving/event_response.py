@@ -21,5 +21,6 @@ class EventResponse(StreamingResponse):
         super().__init__(frames, media_type="text/event-stream", headers=STREAM_HEADERS)
 
     async def stream_response(self, send: Send) -> None:
+        """Send the frames, and close their generator in any case."""
         async with contextlib.aclosing(self._frames):
             await super().stream_response(send)

@@ -1,4 +1,4 @@
-"""What a skill declares to return, and how what it has returned differs from that."""
+"""The declared type of a skill's result, and how a returned value differs from it."""
 
 from __future__ import annotations
 

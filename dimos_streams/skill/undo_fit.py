@@ -1,4 +1,4 @@
-"""Whether the skill that takes calls back can take what it is given then."""
+"""The check that the skill that takes calls back can take what it is given then."""
 
 from __future__ import annotations
 

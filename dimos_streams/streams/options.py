@@ -1,4 +1,4 @@
-"""What the declaration of a stream may state."""
+"""The options that the declaration of a stream may state."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Generator, Mapping
 from functools import partial
 from typing import Any, NoReturn
 
@@ -25,7 +25,7 @@ from pydantic import ValidationError
 from dimos_streams.blueprint.classes import module_config
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.bus import Bus, Subscription, create_bus
-from dimos_streams.errors import ModuleFailedError, SkillError, UnknownSkillError, UserError, suggest
+from dimos_streams.errors import ModuleFailedError, UnknownSkillError, UserError, suggest
 from dimos_streams.messages.base import LcmStruct, Message
 from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
@@ -36,88 +36,10 @@ from dimos_streams.skill.names import own_name, public_prefix
 from dimos_streams.streams import StreamSpec
 from dimos_streams.testing.block import Block
 from dimos_streams.testing.bus_calls import asking, request_call
-from dimos_streams.tool_stream.event import MISFIT, STATUS, UNAWAITED, Outcome, ToolEvent
+from dimos_streams.testing.harness_call import HarnessCall, check_awaited
+from dimos_streams.tool_stream.event import STATUS, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.withdrawal import request_end
-
-
-class HarnessCall:
-    """A call that a test made."""
-
-    def __init__(self, call_id: str, skill: str, cancel: Callable[[str], None]) -> None:
-        self.id = call_id
-        self.skill = skill
-        self.events: list[ToolEvent] = []
-        """The call's events so far, in order."""
-        self._cancel = cancel
-        self._changed = asyncio.Event()
-
-    async def wait_for(self, condition: Callable[[ToolEvent], bool], timeout_s: float = 30.0) -> ToolEvent:
-        """Return the first event, past ones included, that fulfils a condition.
-
-        Raises ``TimeoutError``, which shows the events, after ``timeout_s`` of the loop's time.
-        """
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                while True:
-                    for event in self.events:
-                        if condition(event):
-                            return event
-                    self._changed.clear()
-                    await self._changed.wait()
-        came = "; ".join(f"{event.type} {event.text!r}" for event in self.events) or "none"
-        text = f"the call of {self.skill!r} had no event that was waited for within {timeout_s:g} s of its time"
-        raise TimeoutError(f"{text} (timeout_s={timeout_s:g} sets that; events so far: {came})")
-
-    async def answer(self, timeout_s: float = 30.0) -> str:
-        """The text that answered: of the first update, or of the close. Raises ``SkillError`` if the call failed, and
-        for mistakes of the skill's author as ``result`` does."""
-        event = await self.wait_for(lambda event: event.type in ("update", "close"), timeout_s)
-        if event.outcome not in (None, Outcome.COMPLETED):
-            raise SkillError(event.text)
-        _check_author(event)
-        return event.text
-
-    async def closed(self, timeout_s: float = 30.0) -> ToolEvent:
-        """Wait for the close and return it, whatever the outcome."""
-        return await self.wait_for(lambda event: event.type == "close", timeout_s)
-
-    async def result(self, timeout_s: float = 30.0) -> Any:
-        """The value that the skill returned, as JSON. For another outcome raises ``SkillError`` with the close's
-        text, and what there is of a result; raises ``TypeError`` for a value that the skill does not declare, and
-        ``RuntimeWarning`` if it did not await what it was to, which leaving the harness raises, too."""
-        event = await self.closed(timeout_s)
-        if event.outcome is not Outcome.COMPLETED:
-            raise SkillError(event.text, result=event.data.get("result"))
-        _check_author(event)
-        return event.data.get("result")
-
-    def texts(self, type: str) -> list[str]:
-        """The texts of all events of one type so far."""
-        return [event.text for event in self.events if event.type == type]
-
-    def cancel(self, reason: str = "the test wants it") -> None:
-        """Ask the call to end."""
-        self._cancel(reason)
-
-    def add(self, event: ToolEvent) -> None:
-        """Take an event; for the harness."""
-        self.events.append(event)
-        self._changed.set()
-
-
-def _check_author(event: ToolEvent) -> None:
-    check_awaited([event])
-    misfit = event.data.get(MISFIT)
-    if misfit is not None:
-        raise TypeError(misfit)
-
-
-def check_awaited(events: Iterable[ToolEvent]) -> None:
-    """Raise ``RuntimeWarning`` for what the skills of some events did not await."""
-    for event in events:
-        if UNAWAITED in event.data and event.type == "close":
-            raise RuntimeWarning(event.data[UNAWAITED])
 
 
 def _made(

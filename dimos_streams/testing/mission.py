@@ -37,7 +37,7 @@ from dimos_streams.runtime.options import RunOptions
 from dimos_streams.skill.names import own_name, public_prefix
 from dimos_streams.testing.block import Block
 from dimos_streams.testing.bus_calls import request_call
-from dimos_streams.testing.harness import HarnessCall, check_awaited
+from dimos_streams.testing.harness_call import HarnessCall, check_awaited
 from dimos_streams.testing.patterns import EventPattern
 from dimos_streams.testing.topic import Topic, channel_of
 from dimos_streams.testing.transcript import Transcript

@@ -1,9 +1,9 @@
 """A scripted server that speaks OpenAI's chat completions, for tests of agents and models over real HTTP.
 
-async with ModelServer([Reply.calls(("move", {"distance_m": 1})), Reply.say("Moved.")]) as server:
-    model = create_model("openai:any", base_url=server.url)
-    ...
-    assert server.requests[1].body["messages"][-1]["role"] == "tool"
+    async with ModelServer([Reply.calls(("move", {"distance_m": 1})), Reply.say("Moved.")]) as server:
+        model = create_model("openai:any", base_url=server.url)
+        ...
+        assert server.requests[1].body["messages"][-1]["role"] == "tool"
 
 Faults are replies: ``Reply.error(429, retry_after=2)``, ``Reply.say("Hello").but(cut_after=2)``,
 ``Reply.say("Hello").but(silent_after=0, silence_s=20)``, ``Reply.raw("{not JSON")``.

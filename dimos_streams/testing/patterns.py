@@ -49,7 +49,7 @@ class EventPattern:
         return all(name in event.data and event.data[name] == value for name, value in self.data.items())
 
     def misspelt(self, skills: Iterable[str], modules: Iterable[str]) -> str:
-        """What it asks for that is neither among the skills nor the modules there are, each with the nearest."""
+        """Return which of its names are of no skill or module that there is, each with the nearest one."""
         said = ""
         for kind, name, known in (("skill", self.skill, set(skills)), ("module", self.module, set(modules))):
             if name is not None and name not in known:

@@ -1,4 +1,4 @@
-"""Whether a robot moves as it is told, by its odometry. Free of I/O; times are handed in."""
+"""The test of whether a robot moves as it is told, by its odometry. Free of I/O; times are handed in."""
 
 from __future__ import annotations
 

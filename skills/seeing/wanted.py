@@ -1,4 +1,4 @@
-"""What detectors are asked to look for: descriptions of people and things."""
+"""The wishes that detectors are told: descriptions of people and things."""
 
 from __future__ import annotations
 

@@ -17,7 +17,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.skill import Call, skill
 from dimos_streams.testing import ModuleHarness
-from dimos_streams.testing.harness import HarnessCall
+from dimos_streams.testing.harness_call import HarnessCall
 
 
 class NoConfig(ModuleConfig):

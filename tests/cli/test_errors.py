@@ -13,7 +13,8 @@ import pytest
 
 from dimos_streams.cli.app import create_app
 from dimos_streams.common.process.run_owner import pid_space, process_start
-from dimos_streams.runtime.registry import RunRecord, keep_private, write
+from dimos_streams.runtime.registry import RunRecord, write
+from dimos_streams.runtime.run_directories import keep_private
 from tests.cli.machine import REPOSITORY, ROVER, Machine
 
 CLASHING = "tests.cli.blueprints:clashing"

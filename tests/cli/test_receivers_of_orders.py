@@ -25,7 +25,7 @@ from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.client.orders import Order
 from dimos_streams.errors import BadRequestError, DimosStreamsError, UnknownRobotError, UserError
-from dimos_streams.runtime import registry
+from dimos_streams.runtime import registry, run_directories
 from tests.client.event_server import EventServer, Peer, event_server
 from tests.helpers import shut, until
 from tests.runtime.test_registry import living_record
@@ -66,7 +66,7 @@ def test_a_living_run_whose_record_cannot_be_read_is_named_and_nothing_counts_as
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
-    directory = registry.new_run_dir("rover")
+    directory = run_directories.new_run_dir("rover")
     ended = directory.with_name("1-rover-1")
     shutil.copytree(directory, ended)
     named = f"run rover-{os.getpid()} lives (pid {os.getpid()}), but {directory}/run.json can't be read: "
@@ -88,13 +88,13 @@ def test_a_living_run_whose_record_cannot_be_read_is_named_and_nothing_counts_as
 
 
 def test_an_order_with_an_address_needs_no_right_to_look_for_runs() -> None:
-    directory = registry.state_dir() / "runs"
+    directory = run_directories.state_dir() / "runs"
     directory.mkdir(parents=True)
     with shut(directory):
         for url, port in (("http://127.0.0.1:8420", None), (None, 8420)):
             (receiver,) = receivers(BridgeChoice(url=url, port=port))
             assert receiver.name == "http://127.0.0.1:8420"
-        for look in (partial(receivers, BridgeChoice()), registry.run_dirs):
+        for look in (partial(receivers, BridgeChoice()), run_directories.run_dirs):
             with pytest.raises(UserError, match=rf"^the runs in {directory} .+: Permission denied; "):
                 look()
 

@@ -22,7 +22,6 @@ from dimos_streams.blueprint.settings import apply_settings, explain
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.client.http_gateway import HttpGateway
-from dimos_streams.common import secrets
 from dimos_streams.common.printable import LogFormatter, printable, show_tracebacks
 from dimos_streams.common.secrets import (
     REDACTED,
@@ -35,6 +34,7 @@ from dimos_streams.common.secrets import (
     masked,
     redacted,
 )
+from dimos_streams.common.secrets import known as known_secrets
 from dimos_streams.errors import UserError
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.recording.metadata import without_secrets
@@ -121,7 +121,7 @@ def test_secrets_that_overlap_leave_nothing_of_each_other(known: list[str], text
 )
 def test_pieces_come_out_as_the_whole_would(known: list[str], pieces: list[str]) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(secrets, "_process", Redaction())
+        patch.setattr(known_secrets, "_process", Redaction())
         for secret in known:
             know(secret)
         stream = RedactedPieces()

@@ -27,7 +27,7 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.module import RunContext, Services
 from dimos_streams.skill import SkillInfo
 from dimos_streams.testing import ModuleHarness
-from dimos_streams.testing.harness import HarnessCall
+from dimos_streams.testing.harness_call import HarnessCall
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting import host
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory

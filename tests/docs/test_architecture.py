@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import itertools
 import re
 from pathlib import Path
 
@@ -96,6 +97,33 @@ def test_no_docstring_begins_as_a_fragment() -> None:
     begins = re.compile(r'^ *"""(?:For|Of|By) .*', re.MULTILINE)
     found = {str(path.relative_to(ROOT)): begins.findall(path.read_text()) for path in paths}
     assert {path: lines for path, lines in found.items() if lines} == {}
+
+
+def test_no_module_class_or_function_is_described_by_a_subordinate_clause() -> None:
+    generated = {path.name for path in (ROOT / "lcm_types").iterdir()}
+    paths = [*PACKAGE.rglob("*.py"), *ROOT.glob("skills/**/*.py")]
+    found = []
+    for path in (path for path in paths if path.parent.name not in generated):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+                text = ast.get_docstring(node) or ""
+                if text.startswith(("What ", "Whether ", "Where ", "When ", "Which ", "Whose ", "How ")):
+                    found.append(f"{path.relative_to(ROOT)}: {text[:40]}")
+    assert found == []
+
+
+def test_each_text_between_statements_describes_the_assignment_before_it() -> None:
+    generated = {path.name for path in (ROOT / "lcm_types").iterdir()}
+    paths = [*PACKAGE.rglob("*.py"), *ROOT.glob("skills/**/*.py")]
+    found = []
+    for path in (path for path in paths if path.parent.name not in generated):
+        for node in ast.walk(ast.parse(path.read_text())):
+            body = getattr(node, "body", [])
+            for before, at in itertools.pairwise(body if isinstance(body, list) else []):
+                is_text = isinstance(at, ast.Expr) and isinstance(at.value, ast.Constant) and at.value.value != ...
+                if is_text and not isinstance(before, ast.Assign | ast.AnnAssign):
+                    found.append(f"{path.relative_to(ROOT)}:{at.lineno}")
+    assert found == []
 
 
 @pytest.mark.slow

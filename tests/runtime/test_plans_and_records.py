@@ -22,7 +22,7 @@ from dimos_streams.common.process import run_owner
 from dimos_streams.common.process.run_owner import pid_space, process_start
 from dimos_streams.errors import UserError
 from dimos_streams.module import Services
-from dimos_streams.runtime import registry
+from dimos_streams.runtime import registry, run_directories
 from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import context_for, plan_modules, plan_processes, shared_imports
@@ -89,17 +89,17 @@ def test_an_exit_in_words(tmp_path: Path) -> None:
 
 
 def test_where_runs_write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    assert registry.state_dir() == Path(os.environ["DIMOS_STREAMS_STATE_DIR"])
+    assert run_directories.state_dir() == Path(os.environ["DIMOS_STREAMS_STATE_DIR"])
     monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", "")
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
-    assert registry.state_dir() == tmp_path / "xdg" / "dimos-streams"
+    assert run_directories.state_dir() == tmp_path / "xdg" / "dimos-streams"
     monkeypatch.delenv("XDG_STATE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert registry.state_dir() == tmp_path / "home" / ".local" / "state" / "dimos-streams"
+    assert run_directories.state_dir() == tmp_path / "home" / ".local" / "state" / "dimos-streams"
 
 
 def test_a_run_s_directory_is_the_user_s_own_and_says_whose_it_is() -> None:
-    directory = registry.new_run_dir("rover")
+    directory = run_directories.new_run_dir("rover")
     assert stat.S_IMODE((directory / "logs").stat().st_mode) == 0o700
     owner = json.loads((directory / "owner.json").read_text())
     assert owner == {"directory": directory.name}
@@ -115,11 +115,11 @@ def test_no_run_begins_where_nothing_can_be_written(monkeypatch: pytest.MonkeyPa
     with pytest.raises(
         UserError, match=rf"^cannot write to {taken}/runs: .+; DIMOS_STREAMS_STATE_DIR can name another$"
     ):
-        registry.new_run_dir("rover")
+        run_directories.new_run_dir("rover")
     monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path))
     monkeypatch.setattr(run_owner, "OWNER_FILE", "no/such/folder")
     with pytest.raises(UserError, match="No such file"):
-        registry.new_run_dir("rover")
+        run_directories.new_run_dir("rover")
     assert list((tmp_path / "runs").iterdir()) == [], "half a run is none"
 
 
@@ -143,25 +143,25 @@ def test_of_the_runs_the_living_are_known_newest_first(caplog: pytest.LogCapture
     assert own is not None
     living = []
     for number in (1, 2):
-        path = registry.state_dir() / "runs" / f"{number}-rover"
+        path = run_directories.state_dir() / "runs" / f"{number}-rover"
         path.mkdir(parents=True)
         living.append(record(path, os.getpid(), own, token="secret-of-a-run"))
         registry.write(living[-1])
         assert stat.S_IMODE((path / "run.json").stat().st_mode) == 0o600
         assert [each.name for each in path.iterdir()] == ["run.json"]
-    dead = registry.state_dir() / "runs" / "3-dead"
+    dead = run_directories.state_dir() / "runs" / "3-dead"
     dead.mkdir()
     registry.write(record(dead, *ended_process()))
-    other = registry.state_dir() / "runs" / "4-number-taken-by-another"
+    other = run_directories.state_dir() / "runs" / "4-number-taken-by-another"
     other.mkdir()
     registry.write(record(other, os.getpid(), own - 1))
-    contained = registry.state_dir() / "runs" / "4-of-a-container-with-the-same-number"
+    contained = run_directories.state_dir() / "runs" / "4-of-a-container-with-the-same-number"
     contained.mkdir()
     registry.write(record(contained, os.getpid(), own, pid_space="another boot pid:[1]"))
-    damaged = registry.state_dir() / "runs" / "5-damaged"
+    damaged = run_directories.state_dir() / "runs" / "5-damaged"
     damaged.mkdir()
     (damaged / "run.json").write_text("{")
-    (registry.state_dir() / "runs" / "6-folder" / "run.json").mkdir(parents=True)
+    (run_directories.state_dir() / "runs" / "6-folder" / "run.json").mkdir(parents=True)
     assert registry.runs() == living[::-1]
     changed = record(living[0].run_dir, os.getpid(), own, port=80)
     registry.write(changed)
@@ -170,7 +170,7 @@ def test_of_the_runs_the_living_are_known_newest_first(caplog: pytest.LogCapture
     registry.remove(living[1])
     assert registry.runs() == [changed]
     with caplog.at_level(logging.WARNING):
-        registry.remove(record(registry.state_dir() / "runs" / "6-folder", 1, 1))
+        registry.remove(record(run_directories.state_dir() / "runs" / "6-folder", 1, 1))
     assert "the run 6-folder can't be taken off the list" in caplog.text
 
 

@@ -21,7 +21,8 @@ from dimos_streams.runtime.plan import ModulePlan, ProcessPlan
 from dimos_streams.runtime.processes.preparation import prepare
 from dimos_streams.runtime.processes.reports import Report, ReportReader
 from dimos_streams.runtime.processes.sources import LoadedSources, forget_stale_bytecode, stamp
-from dimos_streams.runtime.processes.worker import BEGIN, WorkerTask, _prepared
+from dimos_streams.runtime.processes.worker import _prepared
+from dimos_streams.runtime.processes.worker_task import BEGIN, WorkerTask
 
 pytestmark = pytest.mark.feature("K4")
 

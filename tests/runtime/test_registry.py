@@ -15,16 +15,14 @@ from dimos_streams import clock
 from dimos_streams.cli.terminal.log_files import find_run_dir
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, is_ended_run, own, pid_space, process_start
 from dimos_streams.errors import NoRunError, UserError
-from dimos_streams.runtime.registry import (
-    RunRecord,
+from dimos_streams.runtime.registry import RunRecord, runs, write
+from dimos_streams.runtime.run_directories import (
     keep_private,
     new_run_dir,
     note_ready,
     run_dirs,
-    runs,
     state_dir,
     why_no_run,
-    write,
 )
 from tests.helpers import until
 
@@ -70,7 +68,7 @@ def test_doctor_says_why_no_run_could_be_kept_and_makes_nothing(
     assert "not valid UTF-8" in why_no_run()
     monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", str(tmp_path / "new" / "state"))
     assert why_no_run() == ""
-    monkeypatch.setattr("dimos_streams.runtime.registry.stranger_with", lambda path: 7)
+    monkeypatch.setattr("dimos_streams.runtime.run_directories.stranger_with", lambda path: 7)
     assert "it belongs to user 7" in why_no_run()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
 
@@ -137,7 +135,7 @@ def test_a_number_after_which_none_comes_is_no_bound() -> None:
 
 def test_a_run_lives_as_long_as_what_it_has_forked() -> None:
     """Also if its first process, whose number it has, is killed."""
-    code = "import os; from dimos_streams.runtime.registry import new_run_dir; d = new_run_dir('rover')\n"
+    code = "import os; from dimos_streams.runtime.run_directories import new_run_dir; d = new_run_dir('rover')\n"
     code += "reader, writer = os.pipe()\nif os.fork(): os._exit(0)\nprint(d, flush=True); input()"
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdout is not None
@@ -152,7 +150,11 @@ def test_a_run_lives_as_long_as_what_it_has_forked() -> None:
 def test_a_run_in_another_container_deletes_no_living_one() -> None:
     living = living_record()
     ended = [make_run(f"9{number:012}-rover-7") for number in range(25)]
-    code = "from dimos_streams.runtime.registry import new_run_dir, runs; print(len(runs()), new_run_dir('rover'))"
+    code = (
+        "from dimos_streams.runtime.registry import runs\n"
+        "from dimos_streams.runtime.run_directories import new_run_dir\n"
+        "print(len(runs()), new_run_dir('rover'))"
+    )
     container = ["unshare", "--pid", "--fork", "--mount-proc", "--kill-child", sys.executable, "-c", code]
     made = subprocess.run(container, stdout=subprocess.PIPE, text=True)
     if made.returncode:

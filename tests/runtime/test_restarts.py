@@ -489,7 +489,7 @@ async def test_a_process_has_its_whole_time_however_late_it_was_forked() -> None
 @pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_what_keeps_failing_is_restarted_for_ever_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor_module, "_LONGEST_PAUSE_S", 0.2)
+    monkeypatch.setattr(slots, "_LONGEST_PAUSE_S", 0.2)
     run = Run(two())
     await run.supervisor.start()
     Process.made[0].exit(1)

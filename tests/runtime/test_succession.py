@@ -13,7 +13,7 @@ from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.cli.terminal.run_text import restarting
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.live import supervisor as supervisor_module
-from dimos_streams.runtime.processes.worker import WorkerTask
+from dimos_streams.runtime.processes.worker_task import WorkerTask
 from tests.helpers import until
 from tests.runtime.test_restarts import Process, Run, two
 

@@ -22,7 +22,7 @@ from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.runtime.events import RunEvent
-from dimos_streams.runtime.live import supervisor as supervisor_module
+from dimos_streams.runtime.live import slots
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
 from tests.helpers import until
@@ -159,7 +159,7 @@ def open_in(pid: int) -> Counter[str]:
 
 
 def test_restarts_leave_nothing_open(bus_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(supervisor_module, "_LONGEST_PAUSE_S", 0.01)
+    monkeypatch.setattr(slots, "_LONGEST_PAUSE_S", 0.01)
 
     async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
         await supervisor.start()

@@ -15,7 +15,8 @@ from dimos_streams.bus import create_bus
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import plan_modules, plan_processes
 from dimos_streams.runtime.processes.fork_server import start_forkserver
-from dimos_streams.runtime.processes.worker import WorkerTask, main
+from dimos_streams.runtime.processes.worker import main
+from dimos_streams.runtime.processes.worker_task import WorkerTask
 from tests.helpers import until, wait_for
 
 pytestmark = pytest.mark.live

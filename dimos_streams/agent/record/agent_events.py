@@ -12,6 +12,7 @@ from pydantic_core import to_jsonable_python
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.text import repaired
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import ToolEvent
@@ -93,7 +94,7 @@ class EventLog:
         self._agent = agent
         self._number = last_number
         self._kept: deque[AgentEvent] = deque(maxlen=_CAPACITY)
-        self._listeners: list[Listener] = []
+        self._listeners = Listeners[Listener]()
 
     @property
     def last_number(self) -> int:
@@ -114,7 +115,7 @@ class EventLog:
             )
         )
         self._kept.append(event)
-        for listener in tuple(self._listeners):
+        for listener in self._listeners:
             try:
                 listener(event)
             except Exception:
@@ -132,13 +133,7 @@ class EventLog:
     def listen(self, listener: Listener) -> Callable[[], None]:
         """Call ``listener`` with each event from now on. Return a function that ends that, and may be called
         twice."""
-        self._listeners.append(listener)
-
-        def end() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return end
+        return self._listeners.add(listener)
 
     def after(self, number: int) -> list[AgentEvent]:
         """The events with higher numbers, as far as they are kept."""

@@ -15,7 +15,7 @@ from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.common.invalid import all_problems
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.schemas.frozen_model import FrozenModel
-from dimos_streams.common.schemas.plain import plain_schema
+from dimos_streams.common.schemas.plain import tool_parameters
 from dimos_streams.errors import SkillArgumentError, SkillError
 
 _logger = logging.getLogger(__name__)
@@ -42,11 +42,7 @@ class LocalTool:
 
     def schema(self) -> ToolSchema:
         """Return the tool's schema, as a model is offered it."""
-        return ToolSchema(self.name, self.description, _parameters(self.arguments))
-
-
-def _parameters(arguments: type[Arguments]) -> dict[str, Any]:
-    return {key: value for key, value in plain_schema(arguments).items() if key != "description"}
+        return ToolSchema(self.name, self.description, tool_parameters(self.arguments))
 
 
 class LocalTools:

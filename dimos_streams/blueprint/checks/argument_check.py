@@ -54,7 +54,7 @@ def with_checked_arguments(function: Callable[P, R]) -> Callable[P, R]:
 
 
 def _misfit(called: str, names: list[str], given: Mapping[str, Any], why: str) -> str:
-    """What is wrong with arguments that a function does not have, or lacks."""
+    """Return the text about arguments that a function does not have, or lacks."""
     unknown = next((name for name in given if name not in names), None)
     if unknown is None:
         return f"{called}: {why} (its arguments: {', '.join(names)})"

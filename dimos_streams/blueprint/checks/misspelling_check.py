@@ -72,7 +72,7 @@ def _misspelt(ends: Iterable[_TopicEnd], others: _Topics, lack: str) -> Iterator
 def _outputs(blueprint: Blueprint, ports: Iterable[Port]) -> Iterator[_TopicEnd]:
     for port in ports:
         if port.stream.direction == "out":
-            yield _TopicEnd(port.name, (port.channel,), f"to which {port.name} publishes", _where(blueprint, port))
+            yield _TopicEnd(port.name, (port.channel,), f"to which {port.name} publishes", port.where(blueprint))
 
 
 def _outside(blueprint: Blueprint) -> Iterator[_TopicEnd]:
@@ -83,8 +83,4 @@ def _outside(blueprint: Blueprint) -> Iterator[_TopicEnd]:
 def _inputs(blueprint: Blueprint, ports: Iterable[Port]) -> Iterator[_TopicEnd]:
     for port in ports:
         if port.stream.direction == "in":
-            yield _TopicEnd(port.name, port.channels, f"which {port.name} takes", _where(blueprint, port))
-
-
-def _where(blueprint: Blueprint, port: Port) -> str:
-    return blueprint.modules[port.module].where("remap", port.stream.name)
+            yield _TopicEnd(port.name, port.channels, f"which {port.name} takes", port.where(blueprint))

@@ -36,7 +36,7 @@ def channel_problems(blueprint: Blueprint, ports: list[Port]) -> Iterator[Proble
         try:
             channel_name(port.topic, port.stream.message)
         except UserError as error:
-            yield Problem(f"{port.name}: {error}", _where(blueprint, port))
+            yield Problem(f"{port.name}: {error}", port.where(blueprint))
 
 
 def external_problems(blueprint: Blueprint) -> Iterator[Problem]:
@@ -161,15 +161,11 @@ def shared_outputs(cls: type[Module]) -> frozenset[str]:
     return frozenset(getattr(cls, "shared_outputs", ()))
 
 
-def _where(blueprint: Blueprint, port: Port) -> str:
-    return blueprint.modules[port.module].where("remap", port.stream.name)
-
-
 def _where_moved(blueprint: Blueprint, sharing: Sequence[Port], suspects: Sequence[Port]) -> str:
     """The line that brought streams together on a topic: the remap of the last of ``suspects`` that has one, or else
     the place of the last that was added. A file that is included is right by itself: who remaps it is meant."""
     moved = [port for port in suspects if f"remap.{port.stream.name}" in blueprint.modules[port.module].sources]
-    return _where(blueprint, moved[-1] if moved else sharing[-1])
+    return (moved[-1] if moved else sharing[-1]).where(blueprint)
 
 
 def _grouped(ports: Iterable[Port], key: Callable[[Port], str]) -> dict[str, list[Port]]:

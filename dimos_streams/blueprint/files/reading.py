@@ -114,7 +114,7 @@ class _Reading:
         )
 
     def _outside(self, form: FileForm) -> Blueprint:
-        """What the file says of topics."""
+        """Return what the file says of topics."""
         given = enumerate(self._document.data["external"] if form.external else ())
         sources = {entry: self._document.where(("external", i)) for i, entry in given if entry in form.external}
         sources |= {topic: self._document.where(("delivery", topic)) for topic in form.delivery}

@@ -156,7 +156,7 @@ class Broker:
         return OfferedSkill(
             **info.model_dump(),
             module=module.name,
-            available=self._admission.is_available(module),
+            available=module.alive,
             agent=review_skill(module.skills) is not None,
             shadowed=shadowed,
         )

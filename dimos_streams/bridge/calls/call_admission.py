@@ -19,7 +19,6 @@ from dimos_streams.errors import CallRejectedError, SkillUnavailableError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
-from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 
 
 class _Room(NamedTuple):
@@ -93,10 +92,6 @@ class CallAdmission:
         self._ledger.begin(call)
         self._sender.request(call)
 
-    def is_available(self, module: ModuleView) -> bool:
-        """Return whether the skills of a module can be called now."""
-        return module.age_s <= ALIVE_S and not module.departed
-
     def _room_for(self, call: CallState, skill: SkillInfo) -> _Room:
         if by_model(call):
             return _FOR_MODELS
@@ -113,7 +108,7 @@ class CallAdmission:
         self._stops.check(call, module, info)
         check_undos(call, module.name, info, self._ledger.calls.open, self._authority.is_agent)
         check_arguments(info, call.arguments)
-        if not self.is_available(module):
+        if not module.alive:
             last = "; `stop-robot` needs no agent" if self._authority.is_agent(module.name) else ""
             raise SkillUnavailableError(
                 f"skill {call.skill!r} is not available: its module {module.name!r} is {module.health}{last}"

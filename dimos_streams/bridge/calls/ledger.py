@@ -17,6 +17,7 @@ from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.listeners import Listeners
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.journal import Journal
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
@@ -58,7 +59,7 @@ class Ledger:
         self.broadcast = broadcast
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()
-        self._listeners: list[UnjournalledListener] = []
+        self._listeners = Listeners[UnjournalledListener]()
         self._unsolicited: dict[str, int] = {}
         """The memory of each open call that is unsolicited."""
         self.waiting: dict[str, CallState] = {}
@@ -106,13 +107,7 @@ class Ledger:
 
         The returned function ends that, and may be called twice.
         """
-        self._listeners.append(listener)
-
-        def end() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return end
+        return self._listeners.add(listener)
 
     def begin(self, call: CallState) -> None:
         """Enter a call that is about to be requested; its leases are its own from now on."""
@@ -186,7 +181,7 @@ class Ledger:
         try:
             self.broadcast.publish(entries)
             for offset, event in folded.unjournalled:
-                for listener in tuple(self._listeners):
+                for listener in self._listeners:
                     listener(offset, event)
         finally:  # the journal has them, whoever could not be told
             for call, _ in folded.touched.values():

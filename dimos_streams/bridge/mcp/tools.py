@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import Field, ValidationError
 
 from dimos_streams.bridge.mcp.calls import McpCalls
 from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, RpcError
@@ -18,7 +18,7 @@ from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.names import fleet_name
 from dimos_streams.common.schemas.json_model import JsonModel
-from dimos_streams.common.schemas.plain import plain_schema
+from dimos_streams.common.schemas.plain import tool_parameters
 from dimos_streams.errors import SkillError, UnknownCallError, suggest
 from dimos_streams.journal.broadcast import Broadcast
 from dimos_streams.serving.events.parameters import OFFSETS_END
@@ -192,7 +192,7 @@ def listed(skills: Iterable[SkillInfo]) -> list[dict[str, Any]]:
         {
             "name": name,
             "description": " ".join((model.__doc__ or "").split()),
-            "inputSchema": _own_schema(model),
+            "inputSchema": tool_parameters(model),
             "annotations": ENDS if model is CancelCall else READS,
         }
         for name, model in OWN_TOOLS.items()
@@ -205,7 +205,3 @@ def _skill_tools(skills: Iterable[SkillInfo]) -> Iterator[dict[str, Any]]:
             yield skill_tool(skill)
         except ValueError as error:
             _log.warning("skill %r is no tool for MCP clients: its schema: %s", skill.name, error)
-
-
-def _own_schema(model: type[BaseModel]) -> dict[str, Any]:
-    return {key: value for key, value in plain_schema(model).items() if key != "description"}

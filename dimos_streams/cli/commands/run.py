@@ -38,7 +38,7 @@ def run(request: RunRequest) -> None:
 def _execute(plan: RunPlan, known: frozenset[str]) -> None:
     from dimos_streams.cli.running.session import run_session
     from dimos_streams.runtime.processes.output import guard_output
-    from dimos_streams.runtime.registry import keep_private
+    from dimos_streams.runtime.run_directories import keep_private
 
     keep_private()
     with outliving_output() as lost:

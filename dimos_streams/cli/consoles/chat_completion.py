@@ -1,4 +1,4 @@
-"""What Tab completes in a chat: commands, and behind `/cancel` the ids of open calls."""
+"""The completions of Tab in a chat: commands, and behind `/cancel` the ids of open calls."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def _history() -> History:
     from prompt_toolkit.history import FileHistory, InMemoryHistory
 
     from dimos_streams.common.process.ownership import stranger_with
-    from dimos_streams.runtime.registry import keep_private, state_dir
+    from dimos_streams.runtime.run_directories import keep_private, state_dir
 
     class TolerantHistory(FileHistory):
         def store_string(self, string: str) -> None:

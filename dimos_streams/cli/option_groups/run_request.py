@@ -190,5 +190,5 @@ class RunRequest:
 
     @property
     def mode(self) -> Mode:
-        """Where the modules run: in a process each, all in one, or all in one that does not wait."""
+        """The mode of the run: a process for each module, one for all, or one for all that does not wait."""
         return "virtual" if self.virtual_time else "in-process" if self.in_process else "live"

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
+from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.cli.option_groups.run_request import Mode, RunRequest
-from dimos_streams.cli.running.run_plan import RunPlan, waits_for_the_world
+from dimos_streams.cli.running.run_plan import RunPlan
 from dimos_streams.cli.system.foxglove_option import FOXGLOVE
 from dimos_streams.common.schemas.http_url import bridge_url
 from dimos_streams.errors import UserError
@@ -65,7 +68,7 @@ def check_plan(plan: RunPlan) -> None:
                 raise UserError(
                     f"{option} is about the bridge, which is on machine {plan.part.bridge_on!r}: give it there"
                 )
-    if virtual and (asked := waits_for_the_world(plan.blueprint)) is not None:
+    if virtual and (asked := _asking_a_server(plan.blueprint)) is not None:
         raise UserError(f"{asked} asks a server, for which virtual time can't wait; run it live or --in-process")
     if virtual and port is not None and plan.bridge is None:
         raise UserError(f"blueprint {name!r} has no bridge that could serve on --port {port}")
@@ -75,6 +78,24 @@ def check_plan(plan: RunPlan) -> None:
         plan.listener(text)
     if plan.record is not None:
         plan.record.check()
+
+
+def _asking_a_server(blueprint: Blueprint) -> str | None:
+    """Return the setting of a blueprint by which an agent asks a server, or None: servers answer in wall time, and
+    virtual time can't wait."""
+    for name, spec in blueprint.modules.items():
+        for path, value in _leaves(spec.config):
+            if path[-1] == "model" and str(value).startswith("openai:"):
+                return f"{name}.{'.'.join(path)}={value}"
+    return None
+
+
+def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
+    for key, value in config.items():
+        if isinstance(value, Mapping):
+            yield from _leaves(value, (*path, key))
+        else:
+            yield (*path, key), value
 
 
 def watch_sources(mode: Mode) -> None:

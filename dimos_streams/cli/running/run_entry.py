@@ -16,7 +16,7 @@ from dimos_streams.cli.running.other_parts import OtherParts
 from dimos_streams.cli.running.run_plan import RunPlan
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.run_owner import pid_space, process_start, run_id_of
-from dimos_streams.runtime import registry
+from dimos_streams.runtime import registry, run_directories
 from dimos_streams.runtime.ended_runs import write_end
 from dimos_streams.runtime.events import ProcessView
 from dimos_streams.runtime.live.slots import STEADY_AFTER_S
@@ -71,7 +71,7 @@ class RunEntry:
                 self._look_in(_LOOK_S)
         except OSError as error:
             if first:
-                raise registry.cannot_begin_in(options.run_dir, error) from error
+                raise run_directories.cannot_begin_in(options.run_dir, error) from error
             _log.warning("what `status` reads of the run can't be renewed: %s", error)
             self._renew_in(_RENEW_S)
         # That a process has not ended again for long enough is no event.
@@ -88,7 +88,7 @@ class RunEntry:
         if self.record is None:
             return
         try:
-            registry.note_ready(self.record.run_dir)
+            run_directories.note_ready(self.record.run_dir)
         except OSError as error:
             _log.warning("that the run is ready can't be written down, so it may be deleted early: %s", error)
 

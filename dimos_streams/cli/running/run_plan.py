@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import logging
 import socket
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
 
 from dimos_streams.blueprint.draft import Draft
 from dimos_streams.blueprint.kinds import RECORDER, bridge_in, is_of
@@ -23,9 +20,6 @@ from dimos_streams.cli.option_groups.run_request import Mode, RunRequest
 from dimos_streams.cli.running.configured_blueprint import configured, refuse_draft
 from dimos_streams.cli.running.foxglove_plan import with_foxglove
 from dimos_streams.cli.running.record_plan import NAME, RecordPlan
-from dimos_streams.cli.terminal.output import note
-from dimos_streams.common.printable import LogFormatter
-from dimos_streams.common.process.internal_error import logs_are_shown_by
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError
@@ -34,9 +28,7 @@ from dimos_streams.operator.agents import addressee, public_name
 from dimos_streams.operator.known_names import SAY
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part import Part
-from dimos_streams.runtime.processes.output import open_log
-from dimos_streams.runtime.registry import new_run_dir
-from dimos_streams.tool_stream.hosting.unawaited import warn_each_time
+from dimos_streams.runtime.run_directories import new_run_dir
 
 _WAIT_S = 60.0
 
@@ -184,50 +176,7 @@ def _free_port(host: str) -> int:
         raise UserError(f"the bridge can't listen on host {host!r}: {error.strerror}") from error
 
 
-def waits_for_the_world(blueprint: Blueprint) -> str | None:
-    """Return the setting of a blueprint by which an agent asks a server, or None: servers answer in wall time, and
-    virtual time can't wait."""
-    for name, spec in blueprint.modules.items():
-        for path, value in _leaves(spec.config):
-            if path[-1] == "model" and str(value).startswith("openai:"):
-                return f"{name}.{'.'.join(path)}={value}"
-    return None
-
-
-def _leaves(config: Mapping[str, Any], path: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Any]]:
-    for key, value in config.items():
-        if isinstance(value, Mapping):
-            yield from _leaves(value, (*path, key))
-        else:
-            yield (*path, key), value
-
-
 def listeners_of(blueprint: Blueprint) -> list[str]:
     """Return the skills by which operators talk to the blueprint's agents: "say", or "robot1_say"."""
     agents = agents_of(blueprint)
     return [public_name(name, SAY) for name in blueprint.modules if name in agents]
-
-
-def set_up_logging(mode: Mode, options: RunOptions, *, warn: bool, in_background: bool) -> None:
-    """Show warnings of this process; in the background send all that it logs to standard error. With all modules in
-    one process, what they log goes to a file, and warnings are shown as well if ``warn`` says so."""
-    timed = LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s")
-    shown = _Shown(logging.INFO if in_background else logging.WARNING)
-    shown.setFormatter(timed if in_background else LogFormatter("%(levelname)s: %(message)s"))
-    handlers: list[logging.Handler] = [shown]
-    if mode == "in-process" and options.run_dir is not None:
-        # The descriptors 1 and 2 stay the terminal's.
-        file = logging.StreamHandler(open_log(options.run_dir / "logs" / "main.log"))
-        file.setFormatter(timed)
-        handlers = [shown, file] if warn and not in_background else [file]
-    warn_each_time()
-    logs_are_shown_by(options.log_selector if mode == "in-process" else None)
-    logging.basicConfig(level=logging.INFO, handlers=handlers)
-
-
-class _Shown(logging.Handler):
-    """A handler that shows records on whatever standard error is at the moment: below the run's lines, or its log."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        with contextlib.suppress(OSError):  # a terminal that has gone, or a full disk, ends no run
-            note(self.format(record))

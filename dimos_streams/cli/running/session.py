@@ -7,17 +7,20 @@ import contextlib
 import os
 import signal
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any, Protocol
 
 from dimos_streams import clock
 from dimos_streams.bus.url import why_local
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
 from dimos_streams.cli.exit_codes import worst_of
+from dimos_streams.cli.running.display.log_display import LogDisplay
+from dimos_streams.cli.running.display.shown_logs import set_up_logging
+from dimos_streams.cli.running.display.summary import write_json_summary, write_summary
 from dimos_streams.cli.running.foxglove_plan import foxglove_lines
-from dimos_streams.cli.running.log_display import LogDisplay
 from dimos_streams.cli.running.other_parts import OtherParts
+from dimos_streams.cli.running.restartable import restartable
 from dimos_streams.cli.running.run_entry import RunEntry
 from dimos_streams.cli.running.run_link import (
     RunLink,
@@ -27,22 +30,20 @@ from dimos_streams.cli.running.run_link import (
     own_bus_link,
     recording_losses,
 )
-from dimos_streams.cli.running.run_plan import RunPlan, set_up_logging
+from dimos_streams.cli.running.run_plan import RunPlan
 from dimos_streams.cli.running.runner import create_runner
 from dimos_streams.cli.running.stall import StallWatch
 from dimos_streams.cli.system.async_runner import finish, run_async
 from dimos_streams.cli.terminal.call_counts import CallCounts
 from dimos_streams.cli.terminal.log_files import LogLine
-from dimos_streams.cli.terminal.output import plural, write, write_json
+from dimos_streams.cli.terminal.output import plural
 from dimos_streams.cli.terminal.reporter import Reporter, create_reporter, log_reporter
 from dimos_streams.common.process.collector import keep_all_that_is_there
 from dimos_streams.common.secrets import redacted
-from dimos_streams.common.tasks import end_tasks, end_tasks_silently
+from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
-from dimos_streams.runtime.live.control import controlled
-from dimos_streams.runtime.live.reloading import Reloader
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part_host import hosted_part
@@ -215,29 +216,13 @@ class _Session:
         async with link as opened:
             yield opened
 
-    @asynccontextmanager
-    async def _changeable(self) -> AsyncIterator[None]:
+    def _changeable(self) -> AbstractAsyncContextManager[None]:
         """Let modules be restarted while the run goes on."""
         runner, run_dir = self._runner, self._options.run_dir
         if not isinstance(runner, Supervisor) or run_dir is None:
-            yield
-            return
-
-        async def restart(module: str, reason: str) -> tuple[str, ...]:
-            try:
-                return await runner.restart(module, reason)
-            finally:
-                self._entry.renew()  # whoever gave the order finds in `status` what has become of it
-
-        async with controlled(run_dir, restart):
-            reloading = (
-                asyncio.create_task(Reloader(runner, self._on_run_event).run()) if self._request.reload else None
-            )
-            try:
-                yield
-            finally:
-                if reloading is not None:
-                    await end_tasks(reloading)
+            return contextlib.nullcontext()
+        on_reload = self._on_run_event if self._request.reload else None
+        return restartable(runner, run_dir, self._entry.renew, on_reload=on_reload)
 
     def _show(self, event: ToolEvent) -> None:
         self._counts.count(event)
@@ -295,15 +280,6 @@ class _Session:
             return []
         return await recording_losses(BridgeAddress(self._options.bridge_url, self._options.token), recorders)
 
-    def _missions(self) -> list[dict[str, Any]]:
-        """Return how each mission ended, for JSON; the outcome is None for one that was open to the last."""
-        return [
-            {"input": text, "outcome": None}
-            if (close := self._closes.get(number)) is None
-            else {"input": text, "outcome": close.outcome, "reason": _reason(close), "text": close.text}
-            for number, text in enumerate(self._request.said)
-        ]
-
     def _measured(self) -> tuple[float, float] | None:
         """Return the seconds since all was ready, on the loop's clock and on the wall's; None if it never was."""
         if self._ready_at is None:
@@ -312,24 +288,11 @@ class _Session:
 
     def _summarize(self, ran_s: float, wall_s: float) -> None:
         if self._request.as_json:
-            summary = {"ran_s": round(ran_s, 3), "wall_s": round(wall_s, 3), "calls": self._counts.to_dict()}
-            write_json({"kind": "summary", **summary, "missions": self._missions()})
-            return
-        text = f"ran {ran_s:.1f} s"
-        if self._plan.mode == "virtual":
-            times = ran_s / max(wall_s, 1e-9)
-            text += f" of virtual time in {wall_s:.1f} s"
-            if times >= 0.1:  # less is a run that ended before it began
-                text += f", {times:.1f} times as fast as real time"
-        write(f"{text}; {self._counts}")
+            write_json_summary(ran_s, wall_s, self._counts, self._request.said, self._closes)
+        else:
+            write_summary(ran_s, wall_s, self._counts, is_virtual=self._plan.mode == "virtual")
 
 
 def _end_this_command() -> None:
     """End this command as `stop` on this machine does."""
     os.kill(os.getpid(), signal.SIGTERM)
-
-
-def _reason(close: ToolEvent) -> str | None:
-    """Return why a mission ended, as the agent says it; None if it does not."""
-    result = close.data.get("result")
-    return result.get("reason") if isinstance(result, Mapping) else None

@@ -64,6 +64,6 @@ def living_runs(context: typer.Context) -> Iterable[Offer]:
 def kept_runs(context: typer.Context) -> Iterable[Offer]:
     """The ids of all runs whose files are there, also of those that have ended."""
     from dimos_streams.common.process.run_owner import run_id_of
-    from dimos_streams.runtime.registry import run_dirs
+    from dimos_streams.runtime.run_directories import run_dirs
 
     return ((run_id_of(directory), "") for directory in run_dirs())

@@ -47,7 +47,7 @@ def _python() -> Finding:
 
 
 def _state() -> Finding:
-    from dimos_streams.runtime.registry import state_dir, why_no_run
+    from dimos_streams.runtime.run_directories import state_dir, why_no_run
 
     if why := why_no_run():
         return Finding("state directory", "error", why)

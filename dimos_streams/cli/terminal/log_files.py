@@ -17,7 +17,8 @@ from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.errors import NoRunError, UserError, suggest
 from dimos_streams.runtime.log_names import log_name
 from dimos_streams.runtime.processes.rotated_log import LogTail
-from dimos_streams.runtime.registry import run_dirs, runs
+from dimos_streams.runtime.registry import runs
+from dimos_streams.runtime.run_directories import run_dirs
 
 LOOK_EVERY_S = 0.2
 _RECORD = re.compile(

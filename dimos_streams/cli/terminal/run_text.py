@@ -11,6 +11,7 @@ from dimos_streams.cli.terminal.output import plural, write, write_table
 
 
 def write_run(state: dict[str, Any]) -> None:
+    """Write what is known of a run, as ``states_of`` has it."""
     bridge = state["bridge"]
     calls = f", {plural(bridge['open_calls'], 'open call')}" if "open_calls" in bridge else ""
     write(f"{state['run_id']}  up {_elapsed(state['up_s'])}  pid {state['pid']}")

@@ -1,4 +1,4 @@
-"""What a bridge finds wrong with a request, by the names under which it was typed."""
+"""The faults that a bridge finds in a request, by the names under which they were typed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,5 @@
-"""What makes a request one to this server, and by no other page: its host, and the origin of the page that asks."""
+"""The signs that a request is meant for this server and comes from no other page: its host, and the origin of the
+page that asks."""
 
 from __future__ import annotations
 

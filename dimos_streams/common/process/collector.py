@@ -1,4 +1,5 @@
-"""When Python's garbage collector looks: seldom in a process that begins, and not at what it has begun with."""
+"""The pace of Python's garbage collector: it looks seldom in a process that begins, and not at what it has begun
+with."""
 
 from __future__ import annotations
 

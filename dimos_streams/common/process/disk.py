@@ -101,7 +101,7 @@ def read_small(path: Path, most: int = _SMALL_BYTES) -> bytes:
 
 
 class SavedState(NamedTuple):
-    """What has to outlast a process, such as who holds a robot, as it was saved last."""
+    """A state that has to outlast its process, such as who holds a robot, as it was saved last."""
 
     text: bytes | None
     """None if nothing was ever saved."""

@@ -1,4 +1,5 @@
-"""What a process has given up waiting for: it may go on until the process ends, and that end does not wait for it."""
+"""Work that a process has given up waiting for: it may go on until the process ends, and that end does not wait for
+it."""
 
 from __future__ import annotations
 

@@ -11,7 +11,7 @@ _PLACE = re.compile(rf"(internal error \S+ \(\w+\)): (?:`dimos-streams logs [^`]
 
 
 class _Log:
-    """What `dimos-streams logs` has to be told to show what this process logs; None if no file has that."""
+    """The log of this process: what `dimos-streams logs` has to be told to show it; None if no file has it."""
 
     selector: str | None = None
 

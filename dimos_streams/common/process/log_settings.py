@@ -1,4 +1,4 @@
-"""What processes log and how much of it is kept, as the environment sets it."""
+"""The settings of logs in the environment: what processes log, and how much of it is kept."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where code lies that this process does not import, because its folder is not on Python's path."""
+"""The search for code that this process does not import, because its folder is not on Python's path."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose a file is."""
+"""The owner of a file."""
 
 from __future__ import annotations
 

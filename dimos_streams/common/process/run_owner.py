@@ -24,8 +24,8 @@ _MAX_OWNER = 4096
 
 
 class RunOwner(FrozenModel):
-    """What is in that file, which the process that made the directory keeps locked. A directory without it is not a
-    run, and is never deleted."""
+    """The content of that file, which the process that made the directory keeps locked. A directory without it is not
+    a run, and is never deleted."""
 
     directory: str
     """The directory's own name: a copy under another name is not a run."""

@@ -1,2 +1,2 @@
-"""What people read: numbers of bytes, dates, the beginnings of texts that are too long, escaped texts, and misspelt
+"""Texts for people: numbers of bytes, dates, the beginnings of texts that are too long, escaped texts, and misspelt
 names."""

@@ -1,4 +1,5 @@
-"""Whether a name is another one, misspelt. Unlike a suggestion, this is for names that nothing else is wrong with."""
+"""The test of whether a name is another one, misspelt. Unlike a suggestion, this is for names that nothing else is
+wrong with."""
 
 from __future__ import annotations
 

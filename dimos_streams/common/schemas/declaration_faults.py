@@ -1,4 +1,4 @@
-"""What is wrong with how a class is declared, all of it at once."""
+"""The faults in the declaration of a class, all of them at once."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class DeclarationFaults:
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """What is wrong, each thing once: a class and its base may say the same."""
+        """The faults, each once: a class and its base may say the same."""
         texts = (error.faults if isinstance(error, DeclarationError) else (str(error),) for error in self._errors)
         return tuple(dict.fromkeys(text for several in texts for text in several))
 

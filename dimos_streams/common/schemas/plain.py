@@ -31,6 +31,11 @@ def plain_schema(model: type[BaseModel]) -> dict[str, Any]:
     return plain
 
 
+def tool_parameters(model: type[BaseModel]) -> dict[str, Any]:
+    """The same of the arguments of a tool, which has a description of its own."""
+    return {key: value for key, value in plain_schema(model).items() if key != "description"}
+
+
 def _without_titles(node: Any, *, naming: str = "") -> Any:
     """Pydantic's titles of fields repeat their names; models read schemas better without them. Titles of types stay.
 

@@ -121,7 +121,7 @@ def as_response(reply: BridgeReply) -> Response:
 
 
 async def _looked_up(parts: HubParts, table: Callable[[str], list[T]], call_id: str, *, for_order: bool) -> list[T]:
-    """What a table has of a call, empty for an id that can be none's. Raises ``ProblemError``."""
+    """Return what a table has of a call, empty for an id that can be none's. Raises ``ProblemError``."""
     if not is_call_id(call_id):
         return []
     with refused():

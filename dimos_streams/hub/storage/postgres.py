@@ -175,17 +175,21 @@ class PostgresEngine(Engine):
         while not self._closed.is_set():
             try:
                 with self._connect(autocommit=True) as db:
-                    for channel in (EVENTS, COMMANDS):
-                        db.execute(f"LISTEN {channel}")
-                        wake(channel)  # for what came before
-                    while not self._closed.is_set():
-                        for notice in db.notifies(timeout=_CONNECTION_PROBE_S):
-                            wake(notice.channel)
-                        db.execute("SELECT 1")  # a connection that is dead says nothing by itself
+                    self._pass_on_notices(db, wake)
             except Exception as error:  # without this thread the hub would only look now and then
                 if not self._closed.is_set():
                     _log.warning("the hub's database %s notifies nobody: %s", self.where, error_line(error))
                     self._closed.wait(_RETRY_S)
+
+    def _pass_on_notices(self, db: psycopg.Connection[Any], wake: Wake) -> None:
+        """Wake readers at each notice of a connection, until it dies or the engine is closed."""
+        for channel in (EVENTS, COMMANDS):
+            db.execute(f"LISTEN {channel}")
+            wake(channel)  # for what came before
+        while not self._closed.is_set():
+            for notice in db.notifies(timeout=_CONNECTION_PROBE_S):
+                wake(notice.channel)
+            db.execute("SELECT 1")  # a connection that is dead says nothing by itself
 
     def _begun(self) -> psycopg.Connection[Any]:
         """This thread's connection, in a new transaction. One that has died since it was used is replaced at once."""

@@ -1,4 +1,4 @@
-"""What PostgreSQL says went wrong, in a line, and what can be done where that is known."""
+"""Errors of PostgreSQL in a line each, with what can be done where that is known."""
 
 from __future__ import annotations
 

@@ -55,7 +55,7 @@ class ModuleLine(FrozenModel):
 
 
 class RobotView(FrozenModel):
-    """Where a robot is (metres, radians) and how full its battery; None for what was not heard of lately."""
+    """The place of a robot (metres, radians) and the charge of its battery; None for what was not heard of lately."""
 
     frame_id: str = ""
     x: float | None = None

@@ -36,7 +36,7 @@ class WaypointView(FrozenModel):
 
 
 class GoalView(FrozenModel):
-    """Where a robot goes now."""
+    """The place to which a robot goes now."""
 
     x: float
     y: float

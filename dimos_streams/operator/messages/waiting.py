@@ -14,7 +14,7 @@ WAITING: Final = "agent"
 
 
 class Waiting(FrozenModel):
-    """How calls of an agent may begin, and the number of those that wait for a decision."""
+    """The mode in which calls of an agent begin, and the number of those that wait for a decision."""
 
     mode: Literal["running", "paused", "stepping"] = "running"
     approvals: int = 0

@@ -143,21 +143,13 @@ def _check_types(log: LogReader, part: LogPart) -> None:
 
 def _views(metadata: LogEvent | None) -> MessageViews:
     """Return views that tell robots' topics apart by the metadata's blueprint; without one no frame is told apart."""
-    known = None if metadata is None else _read(metadata)
+    known = None if metadata is None else Metadata.readable(metadata.data)
     return MessageViews(map(namespace_of, known.modules if known is not None else ()))
 
 
 def _add_metadata(add: Callable[[str, dict[str, str]], object], event: LogEvent) -> None:
-    metadata = _read(event)
+    metadata = Metadata.readable(event.data)
     if metadata is None:
         return
     fields = metadata.model_dump(mode="json", exclude={"messages"})
     add("recording", {name: value if isinstance(value, str) else json.dumps(value) for name, value in fields.items()})
-
-
-def _read(event: LogEvent) -> Metadata | None:
-    """Return the metadata, or None if it is of another version, or of somebody else's channel of that name."""
-    try:
-        return Metadata.decoded(event.data)
-    except MessageError:
-        return None

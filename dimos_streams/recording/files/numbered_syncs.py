@@ -1,4 +1,4 @@
-"""Where the sync words of a file stand, by the numbers of the events that they may begin."""
+"""The places of the sync words in a file, by the numbers of the events that they may begin."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class NumberedSyncs:
         self._numbers: NDArray[np.uint64] = np.empty(0, np.uint64)
         """The numbers behind the sync words from ``_start`` on and before ``_stop``, in ascending order."""
         self._positions: NDArray[np.int64] = np.empty(0, np.int64)
-        """Where each of them stands; those of one number in ascending order."""
+        """The place of each of them; those of one number in ascending order."""
 
     def find(self, number: int, start: int, stop: int) -> int | None:
         """Return the first position from ``start`` on and before ``stop`` of a sync word that this number, of 64 bits

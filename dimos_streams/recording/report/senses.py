@@ -36,8 +36,13 @@ _FARTHEST_SEEN_M = 100.0
 """A place that is farther away is a detector's mistake, which would make a point of everything else on the map."""
 _STALE_US = 2_000_000
 """A pose that is older says nothing of where a scan was made."""
-_EVERY_US = {"nav_msgs.Odometry": 90_000, "geometry_msgs.PoseStamped": 90_000, "sensor_msgs.BatteryState": 900_000}
-_EVERY_US |= {"sensor_msgs.LaserScan": 900_000, "vision_msgs.Detection2DArray": 450_000}
+_EVERY_US = {
+    "nav_msgs.Odometry": 90_000,
+    "geometry_msgs.PoseStamped": 90_000,
+    "sensor_msgs.BatteryState": 900_000,
+    "sensor_msgs.LaserScan": 900_000,
+    "vision_msgs.Detection2DArray": 450_000,
+}
 """The shortest time between messages of a channel that are read: a drawing shows no more."""
 
 

@@ -1,4 +1,4 @@
-"""What the modules of a replay are set to otherwise than those of the recorded run were."""
+"""The settings in which the modules of a replay differ from those of the recorded run."""
 
 from __future__ import annotations
 

@@ -209,7 +209,7 @@ class Walker:
 
     @property
     def _swing(self) -> float:
-        """How far the limbs swing, from 0 to 1."""
+        """The swing of the limbs, from 0 to 1."""
         return min(1.0, self._speed / FULL_SWING_SPEED)
 
     def _side_step(self, dt: float, views: Sequence[_View]) -> None:

@@ -69,7 +69,7 @@ class SilenceWatch:
             await self._reporter.report(slot.plan.names, slot.process.pid, health)
 
     def _where(self, slot: Slot) -> str:
-        """What shows the line in which the process itself logs where it hangs."""
+        """Return the command that shows the line in which the process itself logs where it hangs."""
         selector = self._options.log_selector
         return (
             "" if selector is None else f"; `dimos-streams logs {selector} --process {slot.plan.label}` shows where"

@@ -18,7 +18,7 @@ from dimos_streams.runtime.log_names import log_name
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.process import SupervisedProcess
-from dimos_streams.runtime.processes.worker import WorkerTask
+from dimos_streams.runtime.processes.worker_task import WorkerTask
 
 START_BOUND_S = 30.0
 """Maximum time, in seconds, that a process that begins may take to become ready, or to get another one of its modules
@@ -26,6 +26,8 @@ ready; only time in which it can run counts."""
 
 STEADY_AFTER_S = 10.0
 """The time, in seconds, after which what ended an earlier process does not count any more."""
+_FIRST_PAUSE_S = 0.2
+_LONGEST_PAUSE_S = 5.0
 _AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
 """Maximum number of processes that begin at the same time: more only take the cores from each other."""
 _EARLY_S = 2.0
@@ -119,6 +121,15 @@ class Slot:
         """Note that a successor is ready, or why it never was."""
         if self.settled is not None and not self.settled.done():
             self.settled.set_result(why_not)
+
+    def back_off(self, why: str) -> None:
+        """Note that its process is started again, for a reason, after ``pause_s``: that doubles while it keeps
+        failing."""
+        first = self.steady or not self.pause_s
+        self.pause_s = _FIRST_PAUSE_S if first else min(_LONGEST_PAUSE_S, 2 * self.pause_s)
+        self.state, self.why = "waiting", f"{why}; again in {self.pause_s:.1f} s"
+        self.ended_again = "" if first else why
+        self.restarts += 1
 
     def take(self, now: float) -> None:
         """Note that a process begins, or that a successor may begin."""

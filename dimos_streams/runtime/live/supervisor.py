@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint
@@ -20,6 +20,7 @@ from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent, RunE
 from dimos_streams.runtime.live import succession
 from dimos_streams.runtime.live.ending import end_all
 from dimos_streams.runtime.live.kept_ports import KeptPorts
+from dimos_streams.runtime.live.run_failure import RunFailure
 from dimos_streams.runtime.live.silence import SilenceWatch
 from dimos_streams.runtime.live.slots import START_BOUND_S, UP, Slot, crowded, overdue, slot_with
 from dimos_streams.runtime.liveness import BEAT_S, ModuleReporter
@@ -30,15 +31,13 @@ from dimos_streams.runtime.processes.fork_server import renew_stale_server, star
 from dimos_streams.runtime.processes.process import SupervisedProcess, describe_exit
 from dimos_streams.runtime.processes.reports import Report
 from dimos_streams.runtime.processes.sources import forget_stale_bytecode
-from dimos_streams.runtime.processes.worker import WorkerTask
+from dimos_streams.runtime.processes.worker_task import WorkerTask
 from dimos_streams.tool_stream.liveness.heartbeat import process_ended
 
 _logger = logging.getLogger(__name__)
 
 _TERM_BOUND_S = 5.0
 _HUNG_TERM_BOUND_S = 0.5
-_FIRST_PAUSE_S = 0.2
-_LONGEST_PAUSE_S = 5.0
 _TOLD_S = 0.1
 _STOPPING = "the run is stopping"
 
@@ -62,8 +61,9 @@ class Supervisor:
         self._slots = [Slot.of(plan, logs) for plan in plans]
         self._ports = KeptPorts(plans)
         self._external = external_channels(blueprint)
-        self._failed: asyncio.Future[None] | None = None
+        self._failure = RunFailure()
         self._changed = asyncio.Event()
+        """Set when a module has become ready, or the run has failed."""
         self._stopping = False
         self._tasks = OwnedTasks()
         self._reporter = ModuleReporter(options.bus_url)
@@ -76,7 +76,6 @@ class Supervisor:
         Raises ``BusError`` if there is no route to the bus, ``UserError`` if a module of the blueprint runs already,
         ``UserError`` or ``ModuleFailedError`` with the first failure; what had started is stopped then.
         """
-        self._failed = asyncio.get_running_loop().create_future()
         if self._options.run_dir is not None:
             (self._options.run_dir / "logs").mkdir(exist_ok=True)
         check_route(self._options.bus_url)
@@ -107,22 +106,19 @@ class Supervisor:
     async def _wait_for_news(self) -> None:
         """Wait until a module is ready, at most for the time between two heartbeats. Raises what made the run
         fail."""
-        assert self._failed is not None
+        self._failure.check()
         self._changed.clear()
-        changed = asyncio.ensure_future(self._changed.wait())
-        either: list[asyncio.Future[Any]] = [changed, self._failed]
-        await asyncio.wait(either, timeout=BEAT_S, return_when=asyncio.FIRST_COMPLETED)
-        changed.cancel()
-        if self._failed.done():
-            self._failed.result()
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(BEAT_S):
+                await self._changed.wait()
+        self._failure.check()
 
     async def wait(self) -> None:
         """Wait until the run fails, and raise ``ModuleFailedError`` or ``UserError`` then."""
-        assert self._failed is not None, "start() first"
-        await asyncio.shield(self._failed)
+        await self._failure.wait()
 
     def expect_stop(self) -> None:
-        """From now on start nothing again: whoever stops the run has told all, and ends their calls first."""
+        """Start nothing again from now on: whoever stops the run has told all, and ends their calls first."""
         self._stopping = True
 
     async def stop(self) -> None:
@@ -135,8 +131,6 @@ class Supervisor:
         self._ports.close()
         await self._reporter.close()
         await self._neighbours.close()
-        if self._failed is not None and self._failed.done() and not self._failed.cancelled():
-            self._failed.exception()  # it has been reported, or nobody waits for it any more
 
     async def _end(self, slot: Slot) -> None:
         async with slot.replacing:  # whoever replaces it ends the old process
@@ -224,9 +218,8 @@ class Supervisor:
         """End this run if an older run began at the same time."""
         met = await self._neighbours.meet(lambda: [process.pid for process in self.processes()])
         await self._neighbours.close()
-        assert self._failed is not None
-        if met and not self._failed.done():
-            self._failed.set_exception(UserError(met))
+        if met:
+            self._failure.set(UserError(met))
 
     def _on_report(self, slot: Slot, process: SupervisedProcess, report: Report) -> None:
         match report["kind"]:
@@ -296,24 +289,18 @@ class Supervisor:
         self._tasks.spawn(report, name=f"tell the end of {slot.plan.label}")
 
     def _fail(self, slot: Slot, text: str) -> None:
-        assert self._failed is not None
-        if not self._failed.done():
-            where = f" (log: {slot.log})" if slot.log and not slot.user_error else ""
-            kind = UserError if slot.user_error else ModuleFailedError
-            self._failed.set_exception(kind(f"{text}{where}"))
+        where = f" (log: {slot.log})" if slot.log and not slot.user_error else ""
+        kind = UserError if slot.user_error else ModuleFailedError
+        self._failure.set(kind(f"{text}{where}"))
+        self._changed.set()
 
     def _restart_later(self, slot: Slot, text: str) -> None:
-        fresh = slot.steady or not slot.pause_s
-        pause = slot.pause_s = _FIRST_PAUSE_S if fresh else min(_LONGEST_PAUSE_S, 2 * slot.pause_s)
-        slot.state, slot.why = "waiting", f"{text}; again in {pause:.1f} s"
-        slot.ended_again = "" if fresh else text
-        slot.restarts += 1
+        slot.back_off(text)
         self._emit("restarting", slot, text=slot.why)
+        slot.restarter = self._tasks.spawn(self._restart_after_pause(slot), name=f"restart:{slot.plan.label}")
 
-        slot.restarter = self._tasks.spawn(self._restart_after(pause, slot), name=f"restart:{slot.plan.label}")
-
-    async def _restart_after(self, pause: float, slot: Slot) -> None:
-        await asyncio.sleep(pause)
+    async def _restart_after_pause(self, slot: Slot) -> None:
+        await asyncio.sleep(slot.pause_s)
         try:
             await self._start_process(slot)
         except Exception as error:

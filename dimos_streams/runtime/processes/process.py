@@ -15,7 +15,8 @@ from pathlib import Path
 from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
 from dimos_streams.runtime.processes.processor_time import waited_for_processor
 from dimos_streams.runtime.processes.reports import Report, ReportReader
-from dimos_streams.runtime.processes.worker import BEGIN, STOP, WorkerTask, main
+from dimos_streams.runtime.processes.worker import main
+from dimos_streams.runtime.processes.worker_task import BEGIN, STOP, WorkerTask
 
 _logger = logging.getLogger(__name__)
 

@@ -8,13 +8,10 @@ import logging
 import os
 import signal
 import sys
-import threading
 import traceback
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.common.names import robot_of
@@ -27,16 +24,16 @@ from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import know_environment, redacted
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.common.text import parse_json
-from dimos_streams.common.waiting import what_the_loop_runs, where_it_waits
 from dimos_streams.errors import BusError, DimosStreamsError, UnendingError, UserError
-from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
+from dimos_streams.runtime.plan import LiveSettings
 from dimos_streams.runtime.processes.memory import give_back_large_blocks
 from dimos_streams.runtime.processes.orphaned import EXIT_ORPHANED, hear_last_ends, run_died, watch_parent
 from dimos_streams.runtime.processes.output import write_to
 from dimos_streams.runtime.processes.reports import ReportWriter
+from dimos_streams.runtime.processes.slow_start import told_if_slow
 from dimos_streams.runtime.processes.sources import LoadedSources
-from dimos_streams.runtime.registry import keep_private
+from dimos_streams.runtime.processes.worker_task import STOP, WorkerTask
+from dimos_streams.runtime.run_directories import keep_private
 from dimos_streams.tool_stream.hosting.unawaited import warn_each_time
 
 if TYPE_CHECKING:
@@ -45,32 +42,8 @@ if TYPE_CHECKING:
     from dimos_streams.runtime.processes.preparation import Prepared
 
 EXIT_FAILED = 1
-BEGIN, STOP = "begin", "stop"
-"""The messages of a supervisor to a worker: that it may begin, with what operators have set by then, and why it is to
-end with the signal that follows."""
-_SLOW_START_S = 5.0
 _LONGEST_REASON = 2_000
 """The most characters of an error that are reported; the log has all of it."""
-
-
-@dataclass(frozen=True)
-class WorkerTask:
-    """The task that a worker is given at its start."""
-
-    process: ProcessPlan
-    options: RunOptions
-    log: Path | None
-    live: LiveSettings = field(default_factory=dict)
-    """The settings that an operator has changed in earlier lives of its modules."""
-    supplied: frozenset[str] | None = None
-    """The channels that anything sends to, for a worker that begins later than the run, whose code may have changed;
-    None for others."""
-    beside: tuple[str, ...] = ()
-    """The names of all modules that begin together with its own in other processes."""
-    kept_ports: frozenset[str] = frozenset()
-    """The names of the modules whose ports the run keeps, see ``RunContext``."""
-    waits: bool = False
-    """True if it prepares itself, reports that, and begins when it is told to: its predecessor still runs."""
 
 
 def main(task: WorkerTask, reports: Connection) -> None:
@@ -204,7 +177,7 @@ class _Worker:
             restore_settings(module, self._task.live.get(module.name, {}))
             module.on_live = partial(self._report_settings, module)
             starting = asyncio.ensure_future(host.start(module, plan.topics))
-            with _told_if_slow(starting, module.name):
+            with told_if_slow(starting, module.name):
                 if not await self._unless_ended(starting):
                     return False
             self._report("ready", module=plan.spec.name)
@@ -267,28 +240,6 @@ class _Worker:
             self._writer.send({"kind": kind, **fields})
         except (BufferError, OSError) as error:  # if the supervisor has gone, the watching thread ends us
             logging.getLogger(__name__).warning("cannot report %r: %s", kind, error)
-
-
-@contextlib.contextmanager
-def _told_if_slow(starting: asyncio.Task[None], name: str) -> Iterator[None]:
-    """Log, once, where a module is that has not started after a while: by a thread, as it may block the loop."""
-
-    loop_thread = threading.get_ident()
-
-    def tell() -> None:
-        blocks = getattr(starting.get_coro(), "cr_running", False)
-        runs = what_the_loop_runs(sys._current_frames().get(loop_thread)) if blocks else []
-        where = runs[0] if runs else where_it_waits(starting)
-        text = "module %s has not started after %g s: %s; what takes longer belongs in its run()"
-        logging.getLogger(__name__).warning(text, name, _SLOW_START_S, where)
-
-    timer = threading.Timer(_SLOW_START_S, tell)
-    timer.daemon = True
-    timer.start()
-    try:
-        yield
-    finally:
-        timer.cancel()
 
 
 def _set_up_logging(task: WorkerTask) -> None:

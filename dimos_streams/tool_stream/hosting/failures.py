@@ -1,4 +1,4 @@
-"""What is raised in a skill, or before it begins, as its caller hears of it: the skill's own words, or a bug's id."""
+"""Errors in a skill, or before it begins, as its caller hears of them: the skill's own words, or a bug's id."""
 
 from __future__ import annotations
 

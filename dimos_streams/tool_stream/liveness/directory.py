@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 
 from dimos_streams.bus import Bus
+from dimos_streams.common.listeners import Listeners
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import SkillInfo, public_names
@@ -25,7 +26,7 @@ class ModuleDirectory:
         """``namespaces`` are the prefixes of those modules that matter here, besides those in no namespace: others
         may not be heard until somebody wants to hear all. None means all namespaces."""
         self._bus = bus
-        self._listeners: list[Callable[[ModuleStatus], None]] = []
+        self._listeners = Listeners[Callable[[ModuleStatus], None]]()
         self._unwatch: Callable[[], None] = lambda: None
         self._attention = Attention(self._excuse)
         table = ModuleTable()
@@ -58,13 +59,7 @@ class ModuleDirectory:
 
         The returned function ends that, and may be called twice.
         """
-        self._listeners.append(listener)
-
-        def end() -> None:
-            if listener in self._listeners:
-                self._listeners.remove(listener)
-
-        return end
+        return self._listeners.add(listener)
 
     @property
     def malformed(self) -> int:
@@ -209,5 +204,5 @@ class ModuleDirectory:
             entry.token(instance, is_there=is_there)
 
     def _tell(self, status: ModuleStatus) -> None:
-        for listener in tuple(self._listeners):
+        for listener in self._listeners:
             listener(status)

@@ -203,8 +203,8 @@ class LiveSettings:
 
 
 def _no_assignment(address: str, equals: str, text: str) -> str:
-    """What is said of a text that is no assignment. Its value is left out: which setting it is for, and so whether it
-    is secret, nobody knows."""
+    """Return the error for a text that is no assignment. Its value is left out: which setting it is for, and so
+    whether it is secret, nobody knows."""
     given = shortened(repr(f"{address}{equals}{'…' if text else ''}"), _SHOWN)
     return f"this is not of the form module.setting=value (given: {given})"
 

@@ -37,7 +37,7 @@ class StopFile:
             self._doubt = trouble
 
     def lost(self) -> list[str]:
-        """What is lost, or may have been, for operators."""
+        """Return what is lost, or may have been, for operators."""
         unwritten = [f"orders to stop and release, at the bridge's end: {self._problem}"] if self._problem else []
         doubt = "perhaps stops from before the bridge began: nothing could be written then"
         return [*unwritten, *([f"{doubt} ({self._doubt})"] if self._doubt else [])]

@@ -1,4 +1,4 @@
-"""What a person is told while somebody holds the robot that a call is to move: who, and what lets it go on."""
+"""The notes for a person while somebody holds the robot that a call is to move: who, and what lets it go on."""
 
 from __future__ import annotations
 

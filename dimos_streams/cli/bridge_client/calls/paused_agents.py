@@ -1,4 +1,4 @@
-"""What is said to an agent that is paused: it waits until somebody resumes the agent."""
+"""Input for an agent that is paused: it waits until somebody resumes the agent."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ import { clipped } from "../texts.js";
 const ASKED = /^(.+)[~.][0-9]+$/;
 
 /** Return the ids of the calls that led to a call, by its own id, nearest first. @param {string} id */
-export function askersOf(id) {
+function askersOf(id) {
   const found = [];
   for (let match = ASKED.exec(id); match; match = ASKED.exec(match[1])) found.push(match[1]);
   return found;

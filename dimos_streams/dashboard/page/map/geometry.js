@@ -49,7 +49,7 @@ export function between(one, other, share) {
 
 /** @param {{x: number, y: number, z: number, w: number}} turned a quaternion of any length but nearly zero, which says nothing
  * @returns {number} about z, radians; NaN where that is not known */
-export function yawOf({ x, y, z, w }) {
+function yawOf({ x, y, z, w }) {
   if (Math.hypot(x, y, z, w) < SHORTEST) return NaN;
   return Math.atan2(2 * (w * z + x * y), w * w + x * x - y * y - z * z);
 }

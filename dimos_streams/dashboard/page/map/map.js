@@ -7,8 +7,9 @@ import { name, useNewest, useSurface, useTick, useTopics, useVisible, write } fr
 import { namespaceOf } from "../format.js";
 import { Panel } from "../parts.js";
 import { shown } from "../texts.js";
-import { Floor, inMap } from "./floor.js";
-import { metresText, placed } from "./geometry.js";
+import { fitView, middleOfRobots } from "./fitting.js";
+import { Floor } from "./floor.js";
+import { metresText } from "./geometry.js";
 import { watchGestures } from "./gestures.js";
 import { GoDialog } from "./go_dialog.js";
 import { isStopped } from "./orders.js";
@@ -21,9 +22,6 @@ import { mapInWords } from "./words.js";
 
 /** Maximum rates of the kinds of topics that the map uses, in Hz. */
 const RATES = { odometry: 15, scan: 10, detections: 10, frames: 1, grid: 1, path: 2 };
-const LEAST_M = 3;
-/** Minimum change of the known area, in metres, for which the view is fitted again. */
-const WORTH_M = 0.4;
 
 /** @param {import("../session.js").Context} context */
 export function MapPanel(context) {
@@ -205,43 +203,6 @@ function goalsOf(state, run, robot, selected) {
   return all.filter(({ arguments: { x, y } }) => Number.isFinite(x) && Number.isFinite(y)).map((call) => ({
     x: call.arguments.x, y: call.arguments.y, text: call.skill, isSelected: call.call_id === selected,
   }));
-}
-
-/** Return the place of the chosen robot, or the middle of all. */
-function middleOfRobots({ robots }, chosenRobot) {
-  const followed = robots.filter(({ name }) => chosenRobot === "" || name === chosenRobot);
-  const at = followed.map((robot) => placed(inMap(robot), robot.pose));
-  const middle = (values) => (Math.min(...values) + Math.max(...values)) / 2;
-  return { x: middle(at.map(({ x }) => x)), y: middle(at.map(({ y }) => y)) };
-}
-
-/** Fit the view to the known area, and to a few metres at least. It is checked once a second, and small changes are
- * ignored. */
-function fitView(kept, map, width, height) {
-  const isOther = kept.fitted !== `${map.key} ${width} ${height}`;
-  if (kept.bounds && !kept.isDue && !isOther) return;
-  kept.isDue = map.robots.every(({ occupancy }) => occupancy.tiles.size === 0); // the first scan is shown at once
-  const bounds = knownOf(map);
-  const isMoved = !kept.bounds || Object.keys(bounds).some((side) => Math.abs(bounds[side] - kept.bounds[side]) > WORTH_M);
-  if (!isMoved && !isOther) return;
-  Object.assign(kept, { bounds, fitted: `${map.key} ${width} ${height}` });
-  kept.view.fit(bounds);
-}
-
-function knownOf(map) {
-  const corners = [];
-  for (const robot of map.robots) {
-    const stands = inMap(robot);
-    const { x, y } = placed(stands, robot.pose);
-    corners.push({ x: x - LEAST_M / 2, y: y - LEAST_M / 2 }, { x: x + LEAST_M / 2, y: y + LEAST_M / 2 });
-    const known = robot.occupancy.known;
-    if (!known) continue;
-    for (const side of [known.left, known.right]) {
-      for (const end of [known.bottom, known.top]) corners.push(placed(stands, { x: side, y: end }));
-    }
-  }
-  const [xs, ys] = [corners.map((corner) => corner.x), corners.map((corner) => corner.y)];
-  return { left: Math.min(...xs), right: Math.max(...xs), bottom: Math.min(...ys), top: Math.max(...ys) };
 }
 
 /** Return the coordinates under the mouse as text, in the map's frame. */

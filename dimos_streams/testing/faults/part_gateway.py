@@ -13,7 +13,7 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.client.event_stream.sse_parser import SseParser
 from dimos_streams.errors import NoAnswerError
-from dimos_streams.testing.part import CrashablePart, PartDownError
+from dimos_streams.testing.faults.part import CrashablePart, PartDownError
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallTerms, CallView, JournalEntry, OfferedSkill
 

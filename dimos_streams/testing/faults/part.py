@@ -19,7 +19,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.module import Module, RunContext, Services
 from dimos_streams.runtime.module_host import ModuleHost
-from dimos_streams.testing.fault_bus import FaultBus, Faults
+from dimos_streams.testing.faults.fault_bus import FaultBus, Faults
 
 T = TypeVar("T")
 

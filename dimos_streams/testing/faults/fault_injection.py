@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass
 
 from dimos_streams.bus import Bus
-from dimos_streams.testing.fault_bus import FaultBus, Faults
+from dimos_streams.testing.faults.fault_bus import FaultBus, Faults
 
 
 @dataclass(frozen=True)

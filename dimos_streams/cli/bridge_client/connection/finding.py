@@ -1,0 +1,143 @@
+"""The run, the bridge or the bus that a command is for, by what its options name."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from dimos_streams.cli.bridge_client.connection.address import BridgeAddress
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
+from dimos_streams.cli.terminal.named_runs import newest_of, refuse_several, runs_called
+from dimos_streams.cli.terminal.output import note
+from dimos_streams.common.process.loopback import BRIDGE_PORT
+from dimos_streams.common.schemas.http_url import bridge_url
+from dimos_streams.errors import DimosStreamsError, NoRunError, UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.runtime.registry import RunRecord
+
+
+def find_bridge(choice: BridgeChoice) -> BridgeAddress:
+    """Return the bridge of a choice: that of the run, URL or port that it names, else that of the newest living run
+    with one, which is said if there are several; if no run lives, the one at the usual port, which is said, too: it
+    may be anybody's, and a robot moves by it.
+
+    A living run's token is used if none is given. Raises ``UserError`` for a choice that contradicts itself, and for
+    runs that have no bridge, named or not.
+    """
+    choice.check()
+    if choice.run is not None:
+        record = find_run(choice.run)
+        if (address := bridge_of_run(record, choice.token)) is None:
+            raise _bridgeless(record)
+        return address
+    if choice.url is not None:
+        return BridgeAddress(bridge_url(choice.url), choice.token)
+    return _bridge_here(choice.port, choice.token)
+
+
+def bridge_of_run(run: RunRecord, token: str | None = None) -> BridgeAddress | None:
+    """Return the bridge of a run, with the run's own token if none is given; None if it has no bridge."""
+    return None if run.bridge_url is None else BridgeAddress(run.bridge_url, token or run.token, run=run)
+
+
+def _bridge_here(port: int | None, token: str | None) -> BridgeAddress:
+    from dimos_streams.runtime.registry import runs
+
+    try:
+        living = [run for run in runs() if port in (None, run.port)]
+    except UserError:
+        if port is None:
+            raise
+        living = []  # with an address nothing of them is needed, but for a token that was not given
+    for number, run in enumerate(living):
+        if (address := bridge_of_run(run, token)) is not None:
+            for newer in living[:number]:
+                if not _are_parts_of_one(newer, run):
+                    note(f"run {newer.run_id} is newer and has no bridge: {run.run_id} is asked")
+            newest_of([run, *(each for each in living if each.bridge_url not in (None, run.bridge_url))])
+            return address
+    if port is not None:
+        return BridgeAddress(f"http://127.0.0.1:{port}", token)
+    if living:
+        raise _bridgeless(living[0])
+    if unreadable := _unreadable():
+        raise UserError(unreadable)
+    usual = BridgeAddress(f"http://127.0.0.1:{BRIDGE_PORT}", token, is_guess=True)
+    note(f"no run of yours lives: whatever bridge answers at {usual.url} is asked")
+    return usual
+
+
+def _are_parts_of_one(run: RunRecord, other: RunRecord) -> bool:
+    """Return whether two runs are parts of one blueprint, so that the bridge of one is that of the other."""
+    return bool(run.bridge_on) and (run.blueprint, run.bridge_on) == (other.blueprint, other.bridge_on)
+
+
+def _bridgeless(run: RunRecord) -> UserError:
+    text = f"run {run.run_id} has no bridge that could be asked"
+    if run.bridge_on:
+        text += (
+            f": it is on machine {run.bridge_on!r}; start its part there, or give --url, or start this part with"
+            " --bridge URL"
+        )
+    return UserError(text)
+
+
+def find_bus_url(given: str | None) -> str:
+    """Return the bus that an option names, else the newest living run's, else the environment's, else LCM's usual
+    one."""
+    from dimos_streams.bus import bus_url
+    from dimos_streams.bus.url import leaves_process
+
+    if given is None:
+        from dimos_streams.runtime.registry import runs
+
+        given = next((run.bus_url for run in runs() if leaves_process(run.bus_url)), None)
+    return bus_url(given)
+
+
+def living_runs(selector: str | None = None) -> list[RunRecord]:
+    """Return the living runs with an id, blueprint, process id or machine, or all, newest first. Raises
+    ``NoRunError`` if none lives, and ``UserError`` if none that lives is called so; they say how the one has ended
+    that was called so, if it is kept. Raises ``DimosStreamsError`` if only runs live whose records can't be read."""
+    from dimos_streams.runtime.registry import runs
+
+    if meant := runs_called(selector, living := runs()):
+        return meant
+    ended = "" if selector is None else _ended_called(selector)
+    unreadable = _unreadable()
+    if not living and unreadable:
+        raise DimosStreamsError(unreadable)
+    if not living:
+        raise NoRunError(f"no run lives{ended or _last_ended()}")
+    known = ", ".join(run.run_id for run in living)
+    raise UserError(
+        f"no living run is called {selector!r} (living: {known}){ended}{unreadable and f'; {unreadable}'}"
+    )
+
+
+def _unreadable() -> str:
+    """Return what is to be said of living runs whose records can't be read; empty if there are none."""
+    from dimos_streams.runtime.unreadable_runs import unreadable_runs
+
+    return "; ".join(map(str, unreadable_runs()))
+
+
+def find_run(selector: str | None, *, alone: bool = False) -> RunRecord:
+    """Return the living run of a name, or without one any; of several the newest, which is said. A name that several
+    have is refused if the run is to be ``alone``. Raises as ``living_runs`` does."""
+    meant = living_runs(selector)
+    if alone and selector is not None:
+        refuse_several(meant, selector)
+    return newest_of(meant, selector)
+
+
+def _ended_called(selector: str) -> str:
+    from dimos_streams.cli.bridge_client.ended import ended_called
+
+    return ended_called(selector)
+
+
+def _last_ended() -> str:
+    from dimos_streams.cli.bridge_client.ended import last_ended
+
+    return last_ended()

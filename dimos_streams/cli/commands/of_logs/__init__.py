@@ -1,0 +1,1 @@
+"""The commands for LCM logs: they need no run."""

@@ -1,0 +1,69 @@
+"""The logs of a command: opened, the part of them that options name, and what is wrong with them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from dimos_streams.cli.terminal.output import note, plural
+from dimos_streams.errors import UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.recording.cut import LogPart
+    from dimos_streams.recording.reader import LogReader
+
+SHOWN = 5
+"""Maximum number of like things that are listed one by one."""
+
+
+@contextmanager
+def opened(files: Sequence[Path]) -> Iterator[list[LogReader]]:
+    """Logs, open inside the block. Raises ``UserError``, also for a file that has something in it but no event."""
+    from dimos_streams.recording.reader import LogReader
+
+    with ExitStack() as stack:
+        logs = [stack.enter_context(LogReader(file)) for file in files]
+        for log in logs:
+            if log.size and next(log.events(), None) is None:
+                raise UserError(f"{str(log.path)!r} is no LCM log: no event begins anywhere in its {log.size} bytes")
+        yield logs
+
+
+def part_of(
+    from_s: float, to_s: float | None, channels: list[str] | None, without: list[str] | None, remap: list[str] | None
+) -> LogPart:
+    """Return the part of the logs that the options name. Raises ``UserError``."""
+    from dimos_streams.recording.cut import LogPart
+    from dimos_streams.recording.selection import Selection
+
+    if to_s is not None and to_s < from_s:
+        raise UserError(f"--to {to_s:g} is before --from {from_s:g}")
+    names = {}
+    for text in remap or ():
+        old, equals, new = text.partition("=")
+        if not equals or not old or not new:
+            raise UserError(f"--remap {text!r}: expected TOPIC=TOPIC, as in /odom=/robot1/odom")
+        names[old] = new
+    return LogPart(selection=Selection(channels or (), without or ()), from_s=from_s, to_s=to_s, remap=names)
+
+
+def note_damage(logs: Sequence[LogReader]) -> None:
+    """One line for each log that is damaged."""
+    for log in logs:
+        if log.damaged_bytes:
+            places = "; ".join(map(str, log.damages[:SHOWN]))
+            more = f"; {len(log.damages)} places in all" if len(log.damages) > SHOWN else ""
+            note(f"{log.path} is damaged, {plural(log.damaged_bytes, 'byte')} were left out: {places}{more}")
+
+
+def note_unused(part: LogPart) -> None:
+    """One line for each name that was given for nothing."""
+    for what in part.unused():
+        note(what)
+
+
+def bytes_read(logs: Sequence[LogReader]) -> int:
+    """Return how many bytes of logs have been read."""
+    return sum(log.position for log in logs)

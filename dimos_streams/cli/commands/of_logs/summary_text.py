@@ -1,0 +1,73 @@
+"""The summary of logs that `recording info` shows: as lines and a table, or as JSON."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from dimos_streams.cli.commands.of_logs.opened_logs import SHOWN, note_damage
+from dimos_streams.cli.terminal.output import plural, write, write_table
+from dimos_streams.common.readable.byte_size import byte_size
+from dimos_streams.common.readable.dates import utc_text
+
+if TYPE_CHECKING:
+    from dimos_streams.recording.reader import LogReader
+    from dimos_streams.recording.summary import LogSummary
+
+
+def summary_dict(summary: LogSummary, logs: Sequence[LogReader]) -> dict[str, Any]:
+    """Return a summary for JSON."""
+    metadata, beyond = summary.metadata, summary.beyond
+    return {
+        "files": [str(log.path) for log in logs],
+        "bytes": sum(log.size for log in logs),
+        "events": summary.events,
+        "first_utime": summary.first,
+        "span_s": summary.span_s,
+        "channels": [summary.channels[name].to_dict(summary.first) for name in sorted(summary.channels)],
+        "beyond": None if beyond is None else {"messages": beyond.count, "bytes": beyond.size},
+        "clock_set_back": [{"event": one.event, "seconds": one.us / 1e6} for one in summary.set_backs],
+        "silences": [{"at_s": (at - summary.first) / 1e6, "seconds": us / 1e6} for at, us in summary.gaps],
+        "damaged_bytes": sum(log.damaged_bytes for log in logs),
+        "damage": [
+            {"file": str(log.path), "offset": one.offset, "length": one.length, "why": one.why}
+            for log in logs
+            for one in log.damages
+        ],
+        "metadata": None if metadata is None else metadata.model_dump(mode="json", exclude={"messages"}),
+    }
+
+
+def write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
+    """Write a summary for people."""
+    size = sum(log.size for log in logs)
+    write(f"{' '.join(str(log.path) for log in logs)}: {plural(summary.events, 'event')}, {byte_size(size)}")
+    if summary.events:
+        write(f"{summary.span_s:.3f} s from {utc_text(summary.first)}")
+    metadata = summary.metadata
+    if metadata is not None:
+        name = (metadata.blueprint or {}).get("name", "?")
+        write(f"blueprint {name}, {metadata.mode or '?'} run, seed {metadata.seed}, version {metadata.version}")
+    rows = []
+    for channel in (summary.channels[name] for name in sorted(summary.channels)):
+        rate = "" if channel.rate_hz is None else f"{channel.rate_hz:.1f} Hz"
+        gap = channel.gap_s
+        after_s = (channel.longest_at - summary.first) / 1e6
+        text = "" if gap is None else f"{gap:.2f} s after {after_s:.1f} s"
+        rows.append(
+            (channel.topic, str(channel.count), rate, byte_size(channel.size), channel.type_name or "?", text)
+        )
+    if rows:
+        write_table(("TOPIC", "EVENTS", "RATE", "SIZE", "TYPE", "LONGEST GAP"), rows)
+    if beyond := summary.beyond:
+        write(
+            f"{plural(beyond.count, 'further event')} are of other channels than the first {len(summary.channels)}:"
+            f" they are only counted, {byte_size(beyond.size)} in all"
+        )
+    for at, length in summary.gaps[:SHOWN]:
+        write(f"nothing at all was recorded for {length / 1e6:.1f} s after {(at - summary.first) / 1e6:.1f} s")
+    for set_back in summary.set_backs[:SHOWN]:
+        write(f"{set_back}; times are counted on from there")
+    if summary.older.count:
+        write(f"{summary.older}; these keep their times")
+    note_damage(logs)
