@@ -74,6 +74,17 @@ async def test_wrong_arguments_of_a_call_are_named() -> None:
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize("given", ["1", True, "true"])
+async def test_what_no_schema_lets_in_is_refused_as_a_bridge_refuses_it(given: object) -> None:
+    async with ModuleHarness(Arm, {"joints": 2}) as harness:
+        closed = await (await harness.call("bend", joint=given)).closed()
+        assert (closed.outcome, closed.text) == (
+            Outcome.REJECTED,
+            f"skill 'bend' cannot take these arguments: joint: it must be a whole number (given: {given!r})",
+        )
+
+
+@pytest.mark.virtual_time
 async def test_an_argument_that_there_is_not_is_told_which_there_are() -> None:
     async with ModuleHarness(Arm, {"joints": 2}) as harness:
         closed = await (await harness.call("bend", joint=1, jiont=1)).closed()

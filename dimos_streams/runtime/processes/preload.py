@@ -17,6 +17,7 @@ _SHARED = (
     "dimos_streams.messages.vision_msgs",
     "dimos_streams.runtime.module_host",
     "dimos_streams.runtime.processes.worker",
+    "dimos_streams.tool_stream.arguments.bounded_validator",
 )
 
 for _name in _SHARED:

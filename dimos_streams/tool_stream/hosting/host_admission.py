@@ -9,7 +9,7 @@ from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import CallRejectedError, MessageError, SkillError, UnknownSkillError
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.skill import OnLoss, SkillSpec
-from dimos_streams.tool_stream.arguments.schemas import check_size
+from dimos_streams.tool_stream.arguments.schemas import check_arguments, check_size
 from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.event import CALLS, arguments_object, on_loss_of
 from dimos_streams.tool_stream.hosting.failures import logged_bug
@@ -54,8 +54,12 @@ def admitted(
 
 
 def _validated(spec: SkillSpec, message: SkillCall, arguments: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments as the skill's function takes them. Pydantic would also read a number from ``"4"``: the
+    skill's schema says what it takes, here as at the bridge, which not every call comes through."""
     try:
-        return spec.validate(arguments)
+        checked = spec.validate(arguments)
+        check_arguments(spec.info(), arguments)
+        return checked
     except SkillError:
         raise
     except Exception as error:  # of an author's own check of a value
