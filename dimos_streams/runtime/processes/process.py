@@ -12,10 +12,15 @@ from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
+from dimos_streams.common.process.disk import check_free_descriptors
 from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
 from dimos_streams.runtime.processes.processor_time import waited_for_processor
 from dimos_streams.runtime.processes.reports import Report, ReportReader
 from dimos_streams.runtime.processes.worker import BEGIN, STOP, WorkerTask, main
+
+_FILES = 8
+"""Number of files, more than a request to fork takes, without which none is made: half a request ends the forkserver,
+and all its workers with it."""
 
 _logger = logging.getLogger(__name__)
 
@@ -57,13 +62,17 @@ class SupervisedProcess:
         """Fork the process. The forkserver must have begun. If this is cancelled, it still forks, and can be ended
         then."""
         _leave_deleted_folder()
-        forking = asyncio.ensure_future(asyncio.to_thread(self._process.start))
+        forking = asyncio.ensure_future(asyncio.to_thread(self._fork))
         try:
             await asyncio.shield(forking)
         finally:
             await asyncio.wait([forking])
             if forking.exception() is None:
                 self._watch()
+
+    def _fork(self) -> None:
+        check_free_descriptors(_FILES)
+        self._process.start()
 
     def _watch(self) -> None:
         self._worker_end.close()
