@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import logging
 import multiprocessing.forkserver
 import os
 import signal
@@ -37,6 +38,7 @@ _PRELOAD, _FREEZE = (f"dimos_streams.runtime.processes.{name}" for name in ("pre
 _FOLDER = Path(dimos_streams.__file__).parent
 _STANDARD = 3
 _server: Any = multiprocessing.forkserver._forkserver
+_logger = logging.getLogger(__name__)
 IsOwn = Callable[[str, object], bool]
 
 
@@ -130,6 +132,15 @@ def renew_stale_server() -> None:
     forget_stale_bytecode(edited)
     os.close(_server._forkserver_alive_fd)
     _server._forkserver_address = _server._forkserver_alive_fd = _server._forkserver_pid = None
+
+
+def end_stalled_server(worker: int) -> None:
+    """Kill the server that does not say that a worker of it has ended. Its other workers end with it."""
+    with suppress(OSError):
+        parent = int(Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[1])
+        if parent == _server._forkserver_pid:
+            _logger.error("the forkserver does not say that process %d has ended: all processes are killed", worker)
+            os.kill(parent, signal.SIGKILL)
 
 
 def _library_sources() -> Iterator[str]:
