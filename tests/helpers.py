@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import itertools
 import os
+import resource
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ from typing import TypeVar
 from dimos_streams.clock import run_virtual
 from dimos_streams.tool_stream.event import ToolEvent
 
-__all__ = ["anybody", "fill", "run_virtual", "shut", "until", "wait_for"]
+__all__ = ["anybody", "few_files", "fill", "run_virtual", "shut", "until", "wait_for"]
 
 T = TypeVar("T")
 
@@ -65,3 +67,16 @@ def shut(directory: Path) -> Iterator[None]:
     finally:
         os.seteuid(user)
         directory.chmod(mode)
+
+
+@contextlib.contextmanager
+def few_files(free: int) -> Iterator[None]:
+    """Let this process open no more than ``free`` further files, as a low ``ulimit -n`` does."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    taken = {int(name) for name in os.listdir("/proc/self/fd")}
+    limit = next(itertools.islice((number for number in itertools.count() if number not in taken), free, None))
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))

@@ -6,6 +6,7 @@ import logging
 import sys
 import threading
 import traceback
+from datetime import datetime
 from types import TracebackType
 
 from dimos_streams.common.readable.unseen import written_out
@@ -28,7 +29,15 @@ def printable_lines(text: str) -> str:
 
 
 class LogFormatter(logging.Formatter):
-    """Formats a record as ``logging.Formatter`` does, with a message in one line and a traceback set off from it."""
+    """Formats a record as ``logging.Formatter`` does, with a message in one line and a traceback set off from it.
+
+    Behind the time stands its offset from UTC, so that it is one instant in any time zone, and when clocks change.
+    """
+
+    def formatTime(self, record: logging.LogRecord, datefmt: str | None = None) -> str:
+        """See ``logging.Formatter``."""
+        local = datetime.fromtimestamp(record.created).astimezone()
+        return f"{super().formatTime(record, datefmt)}{local:%z}"
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """See ``logging.Formatter``."""

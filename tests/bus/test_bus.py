@@ -24,7 +24,7 @@ from dimos_streams.bus.subscription import SLICE_S
 from dimos_streams.bus.url import check_route
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError, UserError
-from tests.helpers import until
+from tests.helpers import few_files, until
 
 TOPIC = "/odd+|name#std_msgs.String"
 
@@ -593,3 +593,11 @@ async def test_a_subscription_whose_filter_fails_is_not_left_behind(of_all: bool
     await asyncio.sleep(0)
     assert got == [b"once"]
     await bus.close()
+
+
+def test_without_room_for_the_files_of_lcm_no_bus_is_opened(bus_url: str) -> None:
+    async def opened_without_room() -> None:
+        with few_files(8), pytest.raises(BusError, match="`ulimit -n`"):
+            await create_bus(bus_url).open()
+
+    asyncio.run(opened_without_room())

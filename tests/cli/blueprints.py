@@ -69,7 +69,7 @@ asking_a_vision_model = blueprint(
     ),
 )
 
-NASTY = "\x1b[2J\x07\x9b31m\u202e\u2028evil\r\n2026-01-01 00:00:00,000 INFO forged line\n\x00end"
+NASTY = "\x1b[2J\x07\x9b31m\u202e\u2028evil\r\n2026-01-01 00:00:00,000+0000 INFO forged line\n\x00end"
 """Commands for a terminal, a bell, text that runs backwards, and what looks like a line of a log."""
 
 

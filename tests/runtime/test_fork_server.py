@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import fcntl
 import json
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -159,7 +161,21 @@ def test_where_the_socket_is_does_not_explain_too_many_open_files() -> None:
         (errno.EMFILE, "`ulimit -n` says how many files a process may have open"),
         (errno.ENOSPC, "TMPDIR names it"),
     ):
-        with pytest.raises(UserError) as raised, fork_server._room_for_socket():
+        with pytest.raises(UserError) as raised, fork_server.start_failure_explained():
             raise OSError(number, os.strerror(number))
         assert hint in str(raised.value)
         assert ("TMPDIR" in str(raised.value)) is (number == errno.ENOSPC)
+
+
+def test_files_above_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with open(os.devnull) as file:
+        above = fcntl.fcntl(file.fileno(), fcntl.F_DUPFD_CLOEXEC, soft - 1)
+    monkeypatch.setattr(os, "listdir", lambda path: [str(above)])
+    resource.setrlimit(resource.RLIMIT_NOFILE, (soft - 1, hard))
+    try:
+        fork_server._let_go_of_files(set())
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(above)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import multiprocessing.forkserver
 import os
 import signal
@@ -11,6 +12,7 @@ import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -25,7 +27,9 @@ from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.live import slots
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
-from tests.helpers import until
+from dimos_streams.runtime.processes import process as process_module
+from dimos_streams.runtime.processes.process import SupervisedProcess
+from tests.helpers import few_files, until
 
 pytestmark = pytest.mark.live
 
@@ -111,6 +115,54 @@ def test_a_failure_at_start_is_the_runs(
     assert any(event.kind == "failed" and event.process == "talker" for event in events)
     log = (tmp_path / "logs" / "talker.log").read_text()
     assert ("Traceback" in log) == (error is ModuleFailedError), "where it broke, unless the user can mend it"
+
+
+def test_too_many_open_files_are_said_at_the_start_and_cost_no_other_process(
+    bus_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
+        start = SupervisedProcess.start
+
+        async def start_without_room(process: SupervisedProcess) -> None:
+            with few_files(3):
+                await start(process)
+
+        monkeypatch.setattr(SupervisedProcess, "start", start_without_room)
+        with pytest.raises(UserError, match="`ulimit -n`"):
+            await supervisor.start()
+        server: Any = multiprocessing.forkserver._forkserver
+        assert process_start(server._forkserver_pid) is not None, "it would end with half a request"
+
+    run_pair(pair(), bus_url, tmp_path, scenario)
+
+
+@pytest.mark.parametrize("stops", [True, False], ids=["at the end", "in between"])
+def test_a_forkserver_that_stands_still_hides_no_end(
+    stops: bool, bus_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(supervisor_module, "_TERM_BOUND_S", 0.5)
+    monkeypatch.setattr(process_module, "_KILL_BOUND_S", 0.0 if not stops else 60.0)
+
+    async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
+        await supervisor.start()
+        server: Any = multiprocessing.forkserver._forkserver
+        number = server._forkserver_pid
+        os.kill(number, signal.SIGSTOP)
+        try:
+            if stops:
+                await asyncio.wait_for(supervisor.stop(), 10)
+            else:
+                process = supervisor._slots[0].process
+                assert process is not None
+                process.kill()
+                await until(lambda: process.last_pid is not None and process_start(process.last_pid) is None)
+                process.kill()
+                await until(lambda: all(view.restarts and view.state == "ready" for view in supervisor.processes()))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(number, signal.SIGCONT)
+
+    run_pair(pair(), bus_url, tmp_path, scenario)
 
 
 def test_a_process_that_others_end_comes_back(bus_url: str, tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.bus.subscription import SLICE_S, Handler, Subscription
 from dimos_streams.bus.transport_bus import TransportBus
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.process.disk import check_free_descriptors
 from dimos_streams.errors import BusError
 
 _READING = 0.25
@@ -34,6 +35,8 @@ _MAX_READING_S = 0.02
 _ALL_KEPT_BYTES = 8 * 1024 * 1024
 """Maximum number of bytes that LCM keeps for a subscription to all channels."""
 _SELECT_LIMIT = 1024
+_FILES = 12
+"""Number of files, more than LCM opens, without which no bus is opened: for want of one its library crashes."""
 _NO_GUARD = "no packet guard, a malformed datagram can end this process"
 
 _logger = logging.getLogger(__name__)
@@ -69,6 +72,10 @@ class LcmBus(TransportBus):
     async def open(self) -> None:
         if self._lcm is not None:
             return
+        try:
+            check_free_descriptors(_FILES)
+        except OSError as error:
+            raise BusError(f"LCM needs {_FILES} files; `ulimit -n` says how many a process may have open") from error
         before, threads_before = packet_filter.open_fds(), threads()
         try:
             self._lcm = self._create()

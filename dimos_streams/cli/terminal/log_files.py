@@ -22,7 +22,8 @@ from dimos_streams.runtime.run_directories import run_dirs
 
 LOOK_EVERY_S = 0.2
 _RECORD = re.compile(
-    r"(?P<time>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}) (?P<level>[A-Z]+) (?P<logger>\S+): (?P<text>.*)"
+    r"(?P<second>\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),(?P<ms>\d{3})(?P<offset>[+-]\d{4})"
+    r" (?P<level>[A-Z]+) (?P<logger>\S+): (?P<text>.*)"
 )
 
 
@@ -85,11 +86,11 @@ class LineReader:
     def line(self, raw: str) -> LogLine:
         """Return the next line."""
         record = _RECORD.fullmatch(raw)
-        utime = None if record is None else _utime(record["time"])
-        if record is None or utime is None:
+        second = None if record is None else _second(record["second"] + record["offset"])
+        if record is None or second is None:
             return LogLine(self._utime, self._process, None, None, raw, raw)
-        self._utime = utime
-        return LogLine(utime, self._process, record["level"], record["logger"], record["text"], raw)
+        self._utime = second + int(record["ms"]) * 1000
+        return LogLine(self._utime, self._process, record["level"], record["logger"], record["text"], raw)
 
 
 class RunLogs:
@@ -158,16 +159,10 @@ class RunLogs:
         return (reader.line(raw.decode(errors="replace")) for raw in tail.lines(is_over=is_over))
 
 
-def _utime(text: str) -> int | None:
-    """Return microseconds since 1970 for a log's local time; None for what only looks like one."""
-    second, _, milliseconds = text.partition(",")
-    began = _second(second)
-    return None if began is None else began + int(milliseconds) * 1000
-
-
 @functools.lru_cache(maxsize=16)  # a log has many lines of each second
 def _second(text: str) -> int | None:
+    """Return microseconds since 1970 for a log's second; None for what only looks like one."""
     try:
-        return round(datetime.strptime(text, "%Y-%m-%d %H:%M:%S").timestamp() * 1e6)
+        return round(datetime.strptime(text, "%Y-%m-%d %H:%M:%S%z").timestamp() * 1e6)
     except (ValueError, OverflowError):
         return None

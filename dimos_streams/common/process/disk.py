@@ -1,5 +1,5 @@
-"""Files: where links lead, whether there is room for them, whether they have an end, and those that are whole at
-every moment."""
+"""Files: where links lead, whether there is room for them, how many may be open, whether they have an end, and those
+that are whole at every moment."""
 
 from __future__ import annotations
 
@@ -33,6 +33,14 @@ def trouble_with(directory: Path) -> str:
     with contextlib.suppress(OSError):  # that it could not be written is what counts
         path.unlink(missing_ok=True)
     return trouble
+
+
+def check_free_descriptors(count: int) -> None:
+    """Raise ``OSError`` unless so many more files can be opened now, for libraries that do worse without them."""
+    with contextlib.ExitStack() as opened:
+        for _ in range(count // 2):
+            for descriptor in os.pipe():
+                opened.callback(os.close, descriptor)
 
 
 def real_path(path: Path) -> Path:

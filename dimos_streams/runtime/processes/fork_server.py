@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import gc
 import importlib
+import logging
 import multiprocessing.forkserver
 import os
 import signal
@@ -37,6 +38,7 @@ _PRELOAD, _FREEZE = (f"dimos_streams.runtime.processes.{name}" for name in ("pre
 _FOLDER = Path(dimos_streams.__file__).parent
 _STANDARD = 3
 _server: Any = multiprocessing.forkserver._forkserver
+_logger = logging.getLogger(__name__)
 IsOwn = Callable[[str, object], bool]
 
 
@@ -78,7 +80,7 @@ def start_forkserver(shared: Sequence[str] = ()) -> None:
     multiprocessing.set_forkserver_preload([_PRELOAD, *shared, _FREEZE])
     resource_tracker.ensure_running()  # the forkserver would start it, and it unblocks signals
     before = _server._forkserver_pid
-    with _without_interrupts(), _room_for_socket():
+    with _without_interrupts(), start_failure_explained():
         multiprocessing.forkserver.ensure_running()
     if _server._forkserver_pid != before:
         _begun.append(_Beginning.now())
@@ -96,7 +98,7 @@ def fork_server_from_here(shared: Sequence[str], own: Iterable[str], known: Coll
         return
     one_thread_for_matrices()
     resource_tracker.ensure_running()
-    with _without_interrupts(), _room_for_socket(), socket.socket(socket.AF_UNIX) as listener:
+    with _without_interrupts(), start_failure_explained(), socket.socket(socket.AF_UNIX) as listener:
         address = connection.arbitrary_address("AF_UNIX")  # type: ignore[attr-defined]
         listener.bind(address)
         listener.listen()
@@ -130,6 +132,15 @@ def renew_stale_server() -> None:
     forget_stale_bytecode(edited)
     os.close(_server._forkserver_alive_fd)
     _server._forkserver_address = _server._forkserver_alive_fd = _server._forkserver_pid = None
+
+
+def end_stalled_server(worker: int) -> None:
+    """Kill the server that does not say that a worker of it has ended. Its other workers end with it."""
+    with suppress(OSError):
+        parent = int(Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[1])
+        if parent == _server._forkserver_pid:
+            _logger.error("the forkserver does not say that process %d has ended: all processes are killed", worker)
+            os.kill(parent, signal.SIGKILL)
 
 
 def _library_sources() -> Iterator[str]:
@@ -179,10 +190,11 @@ def _let_go_of_files(needed: set[int]) -> None:
     for descriptor in descriptors:
         if descriptor >= _STANDARD:
             try:
-                os.fstat(descriptor)
-            except OSError:  # that of the listing itself
-                continue
-            os.dup2(nowhere, descriptor, inheritable=False)
+                os.fstat(descriptor)  # that of the listing itself is closed
+                os.dup2(nowhere, descriptor, inheritable=False)
+            except OSError:  # one that is above `ulimit -n` has a number that nobody gets again
+                with suppress(OSError):
+                    os.close(descriptor)
     os.close(nowhere)
 
 
@@ -219,7 +231,8 @@ def _without_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def _room_for_socket() -> Iterator[None]:
+def start_failure_explained() -> Iterator[None]:
+    """Raise ``UserError`` for what keeps the server, or a process, from being started."""
     try:
         yield
     except OSError as error:

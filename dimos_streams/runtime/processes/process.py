@@ -12,11 +12,21 @@ from collections.abc import Callable
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 
+from dimos_streams import clock
+from dimos_streams.common.process.disk import check_free_descriptors
+from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
+from dimos_streams.runtime.processes.fork_server import end_stalled_server
 from dimos_streams.runtime.processes.processor_time import waited_for_processor
 from dimos_streams.runtime.processes.reports import Report, ReportReader
 from dimos_streams.runtime.processes.worker import main
 from dimos_streams.runtime.processes.worker_task import BEGIN, STOP, WorkerTask
+
+_KILL_BOUND_S = 5.0
+"""Time, in seconds, after which the end of a process that was sent SIGKILL should be known."""
+_FILES = 8
+"""Number of files, more than a request to fork takes, without which none is made: half a request ends the forkserver,
+and all its workers with it."""
 
 _logger = logging.getLogger(__name__)
 
@@ -41,6 +51,7 @@ class SupervisedProcess:
             target=main, args=(task, self._worker_end), name=f"dimos-streams:{plan.label}", daemon=True
         )
         self._exited = asyncio.Event()
+        self._killed: float | None = None
         self.last_pid: int | None = None
         """Its number, also after its end; None before its start."""
 
@@ -58,13 +69,17 @@ class SupervisedProcess:
         """Fork the process. The forkserver must have begun. If this is cancelled, it still forks, and can be ended
         then."""
         _leave_deleted_folder()
-        forking = asyncio.ensure_future(asyncio.to_thread(self._process.start))
+        forking = asyncio.ensure_future(asyncio.to_thread(self._fork))
         try:
             await asyncio.shield(forking)
         finally:
             await asyncio.wait([forking])
             if forking.exception() is None:
                 self._watch()
+
+    def _fork(self) -> None:
+        check_free_descriptors(_FILES)
+        self._process.start()
 
     def _watch(self) -> None:
         self._worker_end.close()
@@ -82,7 +97,7 @@ class SupervisedProcess:
 
         A ``reason`` is for the callers of the calls that run in it.
         """
-        for number, bound in ((signal.SIGTERM, term_bound_s), (signal.SIGKILL, 5.0)):
+        for number, bound in ((signal.SIGTERM, term_bound_s), (signal.SIGKILL, _KILL_BOUND_S)):
             if self._exited.is_set() or self.pid is None:
                 return
             if reason and number is signal.SIGTERM:
@@ -92,12 +107,21 @@ class SupervisedProcess:
                 async with asyncio.timeout(bound):
                     await self._exited.wait()
             except TimeoutError:
+                self._look_for_end()
                 _logger.error("%s did not end within %g s of %s", self._process.name, bound, number.name)
 
     def kill(self) -> None:
         """Send SIGKILL without waiting; ``on_exit`` reports the end."""
         if self.pid is not None:
             self._signal(signal.SIGKILL)
+            self._killed = self._killed or clock.monotonic()
+            if clock.monotonic() - self._killed > _KILL_BOUND_S:
+                self._look_for_end()
+
+    def _look_for_end(self) -> None:
+        """See to it that an end is reported that has come."""
+        if self.pid is not None and process_start(self.pid) is None:
+            end_stalled_server(self.pid)
 
     def _send(self, command: Report) -> None:
         try:

@@ -113,7 +113,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
         return message
 
     async def send(self, message: Any) -> None:
-        if self.close_sent and self.handshake_complete:
+        if self.close_sent if self.handshake_complete else self.transport.is_closing():
             raise ClientDisconnected  # else uvicorn calls it a mistake of the application, which can't know of it yet
         await super().send(message)
         if message["type"] == "websocket.http.response.body" and self.close_sent:

@@ -8,14 +8,19 @@ import logging
 import socket
 import struct
 from collections.abc import Callable
+from unittest.mock import Mock
 
 import pytest
 from fastapi import FastAPI
-from starlette.types import Message
+from starlette.types import Message, Receive, Scope, Send
+from uvicorn import Config
+from uvicorn.server import ServerState
 
 from dimos_streams.bridge.monitor import routes
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.serving.route import StrictRoute
+from dimos_streams.serving.server.protocol import Connections
+from dimos_streams.serving.server.web_socket import BoundedWebSocket
 from tests.bridge.http.test_http import until
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.parts import event
@@ -164,3 +169,28 @@ def test_a_sender_that_goes_before_its_body_has_come() -> None:
     scope = {"type": "http", "method": "POST", "path": "/calls", "headers": [], "query_string": b""}
     asyncio.run(app(scope, receive, send))
     assert sent[0]["status"] == 400
+
+
+def test_a_watcher_that_goes_before_it_is_accepted(caplog: pytest.LogCaptureFixture) -> None:
+    transport = Mock(
+        spec=asyncio.Transport, **{"is_closing.return_value": False, "get_extra_info.return_value": None}
+    )
+
+    async def watch(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        transport.is_closing.return_value = True
+        await send({"type": "websocket.accept"})
+        await send({"type": "websocket.send", "text": "a snapshot"})
+
+    async def connect() -> None:
+        state = ServerState()
+        config = Config(watch, log_config=None)
+        config.load()
+        connection = BoundedWebSocket(Connections(1), config=config, server_state=state, app_state={})
+        connection.connection_made(transport)
+        connection.data_received("\r\n".join((UPGRADE[0], "Host: robot", *UPGRADE[1:], "", "")).encode())
+        await asyncio.gather(*state.tasks)
+
+    asyncio.run(connect())
+    transport.close.assert_called()
+    assert [record for record in caplog.records if record.levelno >= logging.ERROR] == []
