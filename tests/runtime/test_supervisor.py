@@ -25,6 +25,7 @@ from dimos_streams.messages.codec import decode
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.live import slots
+from dimos_streams.runtime.live import supervisor as supervisor_module
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.processes import process as process_module
