@@ -189,6 +189,7 @@ async def test_a_process_of_two_modules_is_restarted_whole_and_who_is_not_there_
     run = Run(Blueprint(name="both", modules=modules))
     await run.supervisor.start()
     assert await run.supervisor.restart("down", "again") == ("up", "down")
+    assert await run.supervisor.restart("p", "again") == ("up", "down")
     with pytest.raises(
         UserError, match=r"^no module 'dawn' is in this run; did you mean 'down'\? \(modules: up, down\)$"
     ):

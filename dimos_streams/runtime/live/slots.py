@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -181,12 +181,13 @@ def overdue(slots: Iterable[Slot], began: float) -> str:
     return ", ".join(f"{name} (log: {slot.log})" if slot.log else name for slot, name in late)
 
 
-def slot_with(slots: Iterable[Slot], module: str) -> Slot:
-    """Return the place of the process that has a module. Raises ``UserError``, which names the modules that there
-    are."""
-    places = {name: slot for slot in slots for name in slot.plan.names}
-    if module not in places:
+def slot_with(slots: Sequence[Slot], named: str) -> Slot:
+    """Return the place of the process that has a module of this name, or else has the name itself. Raises
+    ``UserError``, which names the modules that there are."""
+    by_module = {name: slot for slot in slots for name in slot.plan.names}
+    places = {slot.plan.label: slot for slot in slots} | by_module
+    if named not in places:
         raise UserError(
-            f"no module {module!r} is in this run{suggest(module, places)} (modules: {', '.join(places)})"
+            f"no module {named!r} is in this run{suggest(named, places)} (modules: {', '.join(by_module)})"
         )
-    return places[module]
+    return places[named]

@@ -153,7 +153,7 @@ class Supervisor:
 
     async def restart(self, module: str, reason: str) -> tuple[str, ...]:
         """Restart a module, and those that share its process, with their code as it is on disk now; return their
-        names.
+        names. The process's own name will do as well.
 
         Their calls are cancelled, for ``reason``. Raises ``UserError`` for an unknown module and for code that can't
         be used; then all goes on as before. Raises ``ModuleFailedError`` if the new code does not become ready.

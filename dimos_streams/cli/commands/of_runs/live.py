@@ -43,7 +43,7 @@ def restart(
         str,
         typer.Argument(
             metavar="MODULE",
-            help="Its name, as `status` shows it.",
+            help="Its name, or that of its process, as `status` shows them.",
             autocompletion=run_modules,
             show_default=False,
         ),
