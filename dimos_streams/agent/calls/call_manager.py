@@ -144,6 +144,7 @@ class CallManager:
 
     async def stop(self) -> None:
         """End the tasks of its own; the calls themselves go on. Twice is fine."""
+        self.known.memory.stop()
         await self.endings.stop()
 
     def _take_over(self, view: CallView) -> OpenCall:
