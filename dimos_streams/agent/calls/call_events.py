@@ -136,6 +136,7 @@ class CallEvents:
             self._known.memory.settled(doubtful)
         if not event.data.get("refused"):
             self._on_adopt(call)
+            call.on_late(call.call_id)
         if reason or all_ended(call.missions):
             self._endings.end_soon([call], reason or "what led to this call was ended", bound_s=_UNWANTED_S)
         return call
@@ -146,4 +147,5 @@ class CallEvents:
         doubtful = self._known.memory.claim_doubtful(call)
         if doubtful is not None:
             call.missions, call.silent, call.reviewer = doubtful.missions, doubtful.silent, doubtful.reviewer
+            call.on_late = doubtful.on_late
         return doubtful

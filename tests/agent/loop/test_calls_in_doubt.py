@@ -1,4 +1,4 @@
-"""A call whose beginning was cut short may begin all the same; until that is known its mission is not over."""
+"""A call whose beginning was cut short may begin all the same: its mission goes on until then, and it is recorded."""
 
 from __future__ import annotations
 
@@ -59,3 +59,25 @@ async def test_an_agent_that_stops_waits_for_no_call_in_doubt() -> None:
         number = len(rig.core.events.after(0))
     await asyncio.sleep(10)
     assert len(rig.core.events.after(0)) == number
+
+
+@pytest.mark.feature("B6")
+@pytest.mark.parametrize("how", ["now", "abort"])
+@pytest.mark.virtual_time
+async def test_a_call_that_begins_too_late_is_recorded_and_can_be_taken_back(how: str) -> None:
+    world = LineWorld()
+    world.bridge.latency_s = lambda: 1.0
+    async with world.rig(asks(("move", {"by": 1})), says("left"), says("it was ended")) as rig:
+        if how == "now":
+            await cut_while_a_call_begins(rig)
+        else:
+            await rig.say("move")
+            await asyncio.sleep(0.5)
+            await rig.core.loop.abort()
+        await asyncio.sleep(10)
+        (call,) = world.bridge.calls_.values()
+        assert call.reason == "it was begun too late"
+        (opened,) = rig.data("call_open")
+        assert (opened["call_id"], opened["tool_call_id"]) == (call.id, "t0")
+        (undone,) = await rig.core.loop.undo()
+        assert undone.call_id == call.id
