@@ -129,18 +129,23 @@ class CallEvents:
         call.arguments_known = isinstance(said.get("arguments"), Mapping)
         if asking is not None:
             call.deliver, call.reviewer = asking.deliver, asking.reviewer
-        reason = asking.asked_to_end if asking else "" if parent else self._doubt(call)
+        doubtful = None if asking or parent else self._doubt(call)
+        reason = asking.asked_to_end if asking else doubtful.asked_to_end if doubtful else ""
         self._known.add(call)
+        if doubtful is not None:
+            self._known.memory.settled(doubtful)
         if not event.data.get("refused"):
             self._on_adopt(call)
+            call.on_late(call.call_id)
         if reason or all_ended(call.missions):
             self._endings.end_soon([call], reason or "what led to this call was ended", bound_s=_UNWANTED_S)
         return call
 
-    def _doubt(self, call: OpenCall) -> str:
-        """The reason why a call must not run, if it is one whose starting was cancelled; else empty."""
+    def _doubt(self, call: OpenCall) -> OpenCall | None:
+        """Return the call whose starting was cancelled that this one is, which gives it what it had; None if it is
+        not one of those."""
         doubtful = self._known.memory.claim_doubtful(call)
-        if doubtful is None:
-            return ""
-        call.missions, call.silent, call.reviewer = doubtful.missions, doubtful.silent, doubtful.reviewer
-        return doubtful.asked_to_end
+        if doubtful is not None:
+            call.missions, call.silent, call.reviewer = doubtful.missions, doubtful.silent, doubtful.reviewer
+            call.on_late = doubtful.on_late
+        return doubtful

@@ -84,15 +84,16 @@ class CallManager:
         reviewer: Reviewer | None = None,
         time_limit_s: float | None = None,
         silent: bool = False,
+        on_late: Callable[[str], None] = lambda call_id: None,
     ) -> OpenCall:
         """Begin a call that ``answer`` will be asked about. Raises ``SkillError`` if it is refused.
 
         ``deliver`` gets its updates; None stands for the agent's queue. ``reviewer`` is the one that has let it
         begin. After ``time_limit_s`` it is cancelled, and given up if that does not help. If starting is cancelled, a
-        call that begins nevertheless is ended.
+        call that begins nevertheless is ended, and ``on_late`` called with its id.
         """
         call = OpenCall("", skill, missions, arguments=dict(arguments), deliver=deliver, silent=silent)
-        call.reviewer = reviewer
+        call.reviewer, call.on_late = reviewer, on_late
         await self._starts.start(call, on_duplicate)
         call.answer = asyncio.get_running_loop().create_future()
         self.known.add(call)
@@ -144,6 +145,7 @@ class CallManager:
 
     async def stop(self) -> None:
         """End the tasks of its own; the calls themselves go on. Twice is fine."""
+        self.known.memory.stop()
         await self.endings.stop()
 
     def _take_over(self, view: CallView) -> OpenCall:

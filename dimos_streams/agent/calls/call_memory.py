@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections import deque
 from collections.abc import Mapping
 from typing import NamedTuple
 
 from dimos_streams.agent.calls.open_call import Deliver, OpenCall
-from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.missions.mission import Mission, going_on
 from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.common.newest_entries import NewestEntries
 
 _REMEMBERED = 1000
 _DOUBTS = 100
+_DOUBT_S = 3.0
+"""The time in s for which a call in doubt keeps its missions from being over."""
 
 
 class ClosedCall(NamedTuple):
@@ -31,6 +34,8 @@ class CallMemory:
         self._closed = NewestEntries[str, ClosedCall](_REMEMBERED)
         self._given_up = NewestEntries[str, OpenCall](_DOUBTS)
         self._doubtful: deque[OpenCall] = deque(maxlen=_DOUBTS)
+        self._held: dict[OpenCall, tuple[Mission, ...]] = {}
+        """The missions that calls in doubt keep from being over."""
 
     @property
     def given_up(self) -> tuple[OpenCall, ...]:
@@ -59,8 +64,21 @@ class CallMemory:
         self._given_up.pop(call_id, None)
 
     def doubt(self, call: OpenCall) -> None:
-        """Remember a call whose starting was cancelled: it may begin all the same."""
+        """Remember a call whose starting was cancelled: it may begin all the same. It is work of its missions that go
+        on until it is ``settled``, or a bounded time is over."""
         self._doubtful.append(call)
+        if missions := going_on(call.missions):
+            for mission in missions:
+                mission.hold()
+            self._held[call] = missions
+            call.timer = asyncio.get_running_loop().call_later(_DOUBT_S, self.settled, call)
+
+    def settled(self, call: OpenCall) -> None:
+        """Note that a call in doubt keeps its missions going no longer; twice is fine."""
+        if call.timer is not None:
+            call.timer.cancel()
+        for mission in self._held.pop(call, ()):
+            mission.release()
 
     def claim_doubtful(self, call: OpenCall) -> OpenCall | None:
         """Return the call in doubt that this one turns out to be, and forget it; None if it is not one of
@@ -70,3 +88,10 @@ class CallMemory:
                 self._doubtful.remove(doubtful)
                 return doubtful
         return None
+
+    def stop(self) -> None:
+        """Wait for no call in doubt any more; its missions are left as they are. Twice is fine."""
+        for call in self._held:
+            if call.timer is not None:
+                call.timer.cancel()
+        self._held.clear()

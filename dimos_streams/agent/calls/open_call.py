@@ -38,6 +38,8 @@ class OpenCall:
     reviewer: Reviewer | None = None
     """The reviewer that has let it begin, and that judges the calls that it asks for, even if the call has been
     handed over since; None for that of the loop that works on its missions."""
+    on_late: Callable[[str], None] = field(default=lambda call_id: None)
+    """Called with the id if its starting was cut short and it has begun all the same, before its updates."""
     deliver: Deliver | None = None
     """The receiver of its updates; None for the agent's queue."""
     silent: bool = False

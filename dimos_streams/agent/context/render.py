@@ -40,7 +40,8 @@ def own_text(event: AgentEvent) -> str:
     data = event.data
     if event.kind == EventKind.UNDO and data["phase"] == "end":
         call = f"{shown(data['skill'], data.get('arguments', {}))} (call {data['call_id']})"
-        return f"The operator took a call back. {call} {_UNDONE[data['how']]}: {data['text']}"
+        did = "took a call back" if data["how"] == "undone" else "wanted a call taken back"
+        return f"The operator {did}. {call} {_UNDONE[data['how']]}: {data['text']}"
     if event.kind == EventKind.ABORT and data["phase"] == "end" and (event.missions or data["cancelled"]):
         return _aborted(data)
     return ""

@@ -21,6 +21,8 @@ class Dialogue:
         self._missions = missions
         self._inputs: deque[OperatorInput] = deque()
         self._arrived = asyncio.Event()
+        self.listening = False
+        """True while it waits for the operator's next input."""
         self.heard: list[OperatorInput] = []
 
     def say(self, text: str) -> None:
@@ -32,12 +34,19 @@ class Dialogue:
         async with asyncio.timeout(timeout_s):
             while True:
                 while not self._inputs:
-                    self._arrived.clear()
-                    await self._arrived.wait()
+                    await self._next_arrival()
                 input = self._inputs.popleft()
                 self.heard.append(input)
                 if not input.withdrawn:
                     return input.text
+
+    async def _next_arrival(self) -> None:
+        self._arrived.clear()
+        self.listening = True
+        try:
+            await self._arrived.wait()
+        finally:
+            self.listening = False
 
     async def ask(self, question: str, timeout_s: float | None = None) -> str:
         """Ask the operator, and return the next input. What was said before the question does not answer it."""
@@ -53,6 +62,7 @@ class Dialogue:
         for mission in input.missions:
             mission.hold()
         self._inputs.append(input)
+        self.listening = False
         self._arrived.set()
         return True
 
@@ -85,6 +95,11 @@ class Foreground:
     def busy(self) -> bool:
         """True if a dialogue is held."""
         return self._current is not None
+
+    @property
+    def listening(self) -> bool:
+        """True if the dialogue that is held takes the operator's next input at once."""
+        return self._current is not None and self._current.listening
 
     def take_input(self, input: OperatorInput) -> bool:
         """Give the operator's input to the dialogue that is held. Return False if there is none, or if too much waits

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 from typing import Any, Protocol
 
 from dimos_streams.agent.calls.open_call import OpenCall
@@ -121,7 +122,7 @@ class Execution:
             call_id=call_id,
             is_error=result.is_error,
             event=result.event.to_dict() if result.event else None,
-            **_unless_default(result),
+            **result.rare_fields,
             **self._heard(result),
         )
         if result.call is not None:
@@ -248,12 +249,15 @@ class Execution:
             allowed.give_back()
             return call
         self._begun[tool_call_id] = call
+        self._note_open(tool_call_id, skill, allowed.arguments, call.call_id)
+        return call
+
+    def _note_open(self, tool_call_id: str, skill: OfferedSkill, arguments: Mapping[str, Any], call_id: str) -> None:
         self._turn.emit(
             EventKind.CALL_OPEN,
-            **begun_call(skill.name, skill, allowed.arguments, call_id=call.call_id, tool_call_id=tool_call_id),
+            **begun_call(skill.name, skill, arguments, call_id=call_id, tool_call_id=tool_call_id),
             **whose_list(self._parts.permissions.reviewer.agents),
         )
-        return call
 
     async def _begin(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall | Refuse:
         """Begin a call as soon as nothing is in its way that it may replace. Nothing else runs between the last look
@@ -279,6 +283,7 @@ class Execution:
                     deliver=parts.deliver,
                     reviewer=parts.permissions.reviewer,
                     time_limit_s=parts.limits.call_timeout_s,
+                    on_late=partial(self._note_open, tool_call_id, skill, allowed.arguments),
                 )
             except CallRejectedError as error:
                 await replacement.make_way(error)
@@ -289,10 +294,3 @@ class Execution:
 
     def _answered(self, call: OpenCall, event: ToolEvent, note: str = "") -> CallResult:
         return CallResult(answer_text(event), failed(event), call, event, note=note)
-
-
-def _unless_default(result: CallResult) -> dict[str, str]:
-    """The fields that few results have, for their events."""
-    speaker = "" if result.speaker == "data" else result.speaker
-    found = {"note": result.note, "speaker": speaker, "cancelled": result.cancelled}
-    return {key: value for key, value in found.items() if value}

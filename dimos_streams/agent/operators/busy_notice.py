@@ -22,6 +22,8 @@ def waits_behind(loop: AgentLoop, foreground: Foreground, approvals: ApprovalBoo
     ``now`` is for input that goes before all that waits, but not before the end of a pause, of an abort or of an
     undo.
     """
+    if foreground.listening and not now:
+        return ""
     paused = loop.parts.permissions.control.mode is Mode.PAUSED
     work = "" if now and loop.turn is not None else _work(loop, approvals)
     dialogue = "a dialogue" if foreground.busy else ""

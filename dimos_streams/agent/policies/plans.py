@@ -130,7 +130,8 @@ class PlanBook:
         """Return the plan of that id. Raises ``SkillError`` for an unknown one."""
         if id not in self._plans:
             listed = ", ".join(self._plans) or "none"
-            raise SkillError(f"no plan has the id {id!r}{suggest(id, self._plans)} (known: {listed})")
+            gone = "older ones, and those from before a restart, are forgotten"
+            raise SkillError(f"no plan has the id {id!r}{suggest(id, self._plans)} (known: {listed}); {gone}")
         return self._plans[id]
 
     def create(self, goal: str, steps: Sequence[Mapping[str, Any]] = ()) -> Plan:

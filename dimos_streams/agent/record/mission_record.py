@@ -159,7 +159,7 @@ class MissionRecord:
     def _append(self, mission: str, line: bytes) -> bool:
         """Append a line to a mission's file; return whether it could be written."""
         try:
-            file = self._file(mission)
+            file = self._file(mission, line)
             file.write(line)
             file.flush()
             if mission == GENERAL and file.tell() > _GENERAL_BYTES:
@@ -190,7 +190,8 @@ class MissionRecord:
             del self._owed[mission]
             self._unended.discard(mission)
 
-    def _file(self, mission: str) -> IO[bytes]:
+    def _file(self, mission: str, line: bytes) -> IO[bytes]:
+        """The file of a mission, to which ``line`` is to be appended."""
         file = self._files.get(mission)
         if file is None:
             path = self._path(mission)
@@ -200,7 +201,7 @@ class MissionRecord:
             if mission in self._unended and (hidden := path.with_suffix(_HIDDEN)).exists():
                 hidden.rename(path)
             if mission == GENERAL and not path.exists():
-                self._begin_general()
+                self._begin_general(self._head(besides=line))
             file = os.fdopen(os.open(path, _APPEND, 0o666), "ab")
             if file.tell() and not _ends_whole(self._path(mission)):
                 file.write(b"\n")
@@ -232,15 +233,16 @@ class MissionRecord:
         between leaves them in the old one.
         """
         self._close(GENERAL)
-        self._begin_general(turn_over=True)
+        self._begin_general(self._head(), turn_over=True)
 
-    def _head(self) -> bytes:
-        return b"".join(map(self._line, self._standing()))
+    def _head(self, besides: bytes = b"") -> bytes:
+        """The lines of the events that hold, except those that are in ``besides``."""
+        return b"".join(line for line in map(self._line, self._standing()) if line not in besides)
 
-    def _begin_general(self, *, turn_over: bool = False) -> None:
+    def _begin_general(self, head: bytes, *, turn_over: bool = False) -> None:
         path = self._path(GENERAL)
         path.with_suffix(_NEXT).unlink(missing_ok=True)  # a pipe of that name would wait for a reader
-        path.with_suffix(_NEXT).write_bytes(self._head())
+        path.with_suffix(_NEXT).write_bytes(head)
         if turn_over:
             path.replace(path.with_suffix(OLD))
         path.with_suffix(_NEXT).replace(path)

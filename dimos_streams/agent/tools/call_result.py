@@ -36,3 +36,10 @@ class CallResult:
     def cancelled(self) -> str:
         """See ``cancelled_by_another``."""
         return cancelled_by_another(self.event, by_agent=self.call is not None and bool(self.call.asked_to_end))
+
+    @property
+    def rare_fields(self) -> dict[str, str]:
+        """The fields that few results have, for their events."""
+        speaker = "" if self.speaker == "data" else self.speaker
+        found = {"note": self.note, "speaker": speaker, "cancelled": self.cancelled}
+        return {key: value for key, value in found.items() if value}

@@ -14,7 +14,7 @@ const CALL_AND_WHY = /^(\w+): (.*)$/s;
 const NO_MODEL = /^(?:the model failed: |The model is asked again in (\S+ s): )?model '([^']+)' at (\S+): (?:the connection failed: )?(?:\w+Error: )?(.*)$/s;
 const DISOWNED = /^nobody has acknowledged this call for (.+), so it was ended and the robot was stopped$/;
 const ABORTED = /^The operator has aborted everything(: .*?)?\. Do not take it up again unless you are asked to\.(?:\nCalls that were ended: [^\n]*)?(\nCalls that may still run: .*)?$/s;
-const UNDONE = /^The operator took a call back\. (\w+)\(.*\) \(call \S+\) (is undone|could not be undone|can't be undone): (.*)$/s;
+const UNDONE = /^The operator (?:took a call back|wanted a call taken back)\. (\w+)\(.*\) \(call \S+\) (is undone|could not be undone|can't be undone): (.*)$/s;
 const WITHDRAWN = /^the operator has withdrawn (?:this|what led to this call)$/;
 const BROKEN_OFF = /^call \S+ was running: (.*)$/s;
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 from collections.abc import Callable
@@ -157,6 +158,16 @@ async def test_the_general_file_is_no_old_mission(tmp_path: Path) -> None:
     assert found is not None
     assert found.settings.skills == {"move": False}
     assert len(read_missions(tmp_path)) == 1
+
+
+@pytest.mark.feature("B10")
+@pytest.mark.virtual_time
+async def test_the_setting_with_which_the_general_file_begins_is_recorded_once(tmp_path: Path) -> None:
+    async with rig(tmp_path) as first:
+        first.core.books.enabled.set("move", False)
+        first.core.control.pause()
+        lines = first.core.record._path("general").read_text().splitlines()
+    assert [json.loads(line)["event"]["kind"] for line in lines] == ["skill_set", "pause"]
 
 
 @pytest.mark.feature("B10")

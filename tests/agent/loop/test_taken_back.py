@@ -36,8 +36,10 @@ async def test_the_model_is_shown_undo_and_rollback_and_keeps_it_over_a_restart(
         await rig.over(await rig.say("and now?"))
         seen = model.requests[-1].messages
         assert data(seen) == [
-            "The operator took a call back. drop() (call c2) can't be undone: what it did can't be taken back",
-            "The operator took a call back. move(by=13) (call c1) could not be undone: something is in the way",
+            "The operator wanted a call taken back. drop() (call c2) can't be undone: "
+            "what it did can't be taken back",
+            "The operator wanted a call taken back. move(by=13) (call c1) could not be undone: "
+            "something is in the way",
             "The operator took a call back. move(by=1) (call c0) is undone: done",
         ]
         assert seen[-2].text == "[noted]"

@@ -70,6 +70,21 @@ async def test_the_model_asks_and_the_next_input_answers() -> None:
         assert len(brain.requests) == 4
 
 
+@pytest.mark.feature("E7")
+@pytest.mark.parametrize("paused", [False, True])
+@pytest.mark.virtual_time
+async def test_input_that_answers_a_question_is_not_said_to_wait(paused: bool) -> None:
+    brain = Brain([("elicit", {"question": "Which room?"})], "to the kitchen then")
+    async with robot_stage(brain) as (made, _):
+        await made.say("go")
+        await until(lambda: made.agent.core.foreground.listening)
+        if paused:
+            made.agent.core.control.pause()
+        said = await made.say("the kitchen")
+        assert (await said.result())["reason"] == "answered"
+        assert not any("waiting" in text for text in said.texts("update"))
+
+
 @pytest.mark.virtual_time
 async def test_nobody_answers_and_input_that_nobody_heard_goes_to_the_agent() -> None:
     brain = Brain([("elicit", {"question": "Well?", "timeout_s": 5})], "then not", "hello")

@@ -22,6 +22,7 @@ from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.policies.parts import Events, offered, request
 from tests.agent.policies.test_zones import SQUARE
+from tests.helpers import until
 
 MOVE = {
     "type": "object",
@@ -246,6 +247,33 @@ async def test_motions_need_a_plan_after_the_second() -> None:
     assert isinstance(await bench.review(policy=motion, distance_m=1), Allow)
     assert isinstance(await bench.review(policy=motion, distance_m=1), Refuse)
     assert isinstance(await bench.review(policy=motion, distance_m=2), Allow)
+
+
+@pytest.mark.parametrize(
+    ("most", "why"),
+    [
+        (0, "because this agent moves the robot by plans only."),
+        (1, "because 1 motion of this mission has begun without a plan."),
+        (2, "because 2 motions of this mission have begun without a plan."),
+    ],
+)
+@pytest.mark.virtual_time
+async def test_a_motion_without_a_plan_is_told_why_it_needs_one(most: int, why: str) -> None:
+    bench = GateBench(plan={"motions": most})
+    verdicts = [await bench.review(policy={"motion": True}, distance_m=1) for _ in range(most + 1)]
+    assert isinstance(verdicts[-1], Refuse)
+    assert why in verdicts[-1].text
+
+
+@pytest.mark.virtual_time
+async def test_a_step_of_an_approved_plan_is_asked_about_again_where_the_skill_asks() -> None:
+    bench = GateBench(plan={"motions": 0})
+    await bench.approved(("move", {"distance_m": 1}))
+    policy = {"motion": True, "approval": "ask"}
+    reviewing = asyncio.create_task(bench.review(policy=policy, distance_m=1))
+    await until(lambda: bool(bench.approvals.pending()))
+    bench.approvals.decide(bench.approvals.pending()[0].id, "reject")
+    assert isinstance(await reviewing, Refuse)
 
 
 @pytest.mark.virtual_time

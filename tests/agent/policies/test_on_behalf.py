@@ -90,7 +90,7 @@ async def test_zones_and_motions_without_a_plan_count_here_too() -> None:
         await w.say()
         await w.looking()
         w.appear()
-        assert "1 motions of this mission have begun without a plan" in (await w.lookout_closed()).text
+        assert "1 motion of this mission has begun without a plan" in (await w.lookout_closed()).text
         assert w.robot.log_ == ["walk 1"]
 
 

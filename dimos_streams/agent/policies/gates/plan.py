@@ -68,7 +68,7 @@ class PlanGate:
             return objection
         free = self._motions()
         if free is not None and self._begun.begun(request.missions) >= free:
-            return _refusal(skill, arguments, f"{free} motions of this mission have begun without a plan")
+            return _refusal(skill, arguments, _none_free(free))
         return Allow(
             arguments,
             request.on_duplicate,
@@ -91,6 +91,14 @@ class PlanGate:
             return _refusal(skill.name, arguments, why)
         zone = self._zones.entered(arguments, self._pose())
         return _refusal(skill.name, arguments, f"it would enter the restricted zone {zone!r}") if zone else None
+
+
+def _none_free(most: int) -> str:
+    """The reason why a motion that needs no plan by itself needs one now; ``most`` are free in a mission."""
+    if not most:
+        return "this agent moves the robot by plans only"
+    motions, have = ("motions", "have") if most > 1 else ("motion", "has")
+    return f"{most} {motions} of this mission {have} begun without a plan"
 
 
 def _refusal(skill: str, arguments: Mapping[str, Any], why: str) -> Refuse:
