@@ -58,3 +58,34 @@ def test_the_reason_of_a_stop_stands_apart_from_its_age(script_modules: ScriptMo
     expect(script_modules.page.get_by_role("alert")).to_have_text(
         re.compile(r"^Every robot is stopped 5 s ago: dog in the room")
     )
+
+
+_CHOSEN = """async ({ Session }, runs) => {
+    const session = new Session({ readOnly: false });
+    return runs.map((names, at) => {
+        const agents = Object.fromEntries(names.map((name) => [name, { approvals: [], conversation: [], number: 0 }]));
+        const snapshot = { agents, calls: [], leases: {}, robots: {}, skills: [], modules: [] };
+        session.take({ type: "snapshot", utime: 1e15, snapshot });
+        if (at === 0) session.choose("robot10");
+        return [session.robot, session.agents().map(({ name }) => name)];
+    });
+}"""
+
+
+def test_a_chosen_robot_that_the_next_run_lacks_hides_none_of_its_own(script_modules: ScriptModules) -> None:
+    fleet, others = ["robot1/agent", "robot10/agent"], ["robot1/agent", "robot2/agent"]
+    assert script_modules("session.js", _CHOSEN, [fleet, ["agent"], others, ["robot1/agent"]]) == [
+        ["robot10", ["robot10/agent"]],
+        ["", ["agent"]],
+        ["", others],
+        ["", ["robot1/agent"]],
+    ]
+
+
+def test_a_chosen_robot_that_is_back_is_shown_alone_again(script_modules: ScriptModules) -> None:
+    fleet = ["robot1/agent", "robot10/agent"]
+    assert script_modules("session.js", _CHOSEN, [fleet, fleet[:1], fleet]) == [
+        ["robot10", ["robot10/agent"]],
+        ["", ["robot1/agent"]],
+        ["robot10", ["robot10/agent"]],
+    ]

@@ -41,7 +41,6 @@ export class Session {
   clock = new RunClock();
   monitor = new Monitor((message) => this.take(message), () => this.#linkChanged());
   live = new Live({ token: () => this.monitor.token });
-  robot = "";
   selected = null;
   helps = false;
   notices = [];
@@ -49,6 +48,7 @@ export class Session {
   transport = null;
   /** The number of snapshots of a recording so far; with each, the views begin anew. */
   era = 0;
+  #chosen = "";
   #count = 0;
   #due = 0;
   #hasRead = false;
@@ -177,8 +177,13 @@ export class Session {
   };
 
   choose(robot) {
-    this.robot = robot;
+    this.#chosen = robot;
     this.changedNow();
+  }
+
+  /** The namespace of the chosen robot, empty for all. One that is not there hides none of the others. */
+  get robot() {
+    return this.run.robots.includes(this.#chosen) ? this.#chosen : "";
   }
 
   help(helps) {

@@ -51,6 +51,8 @@ export class Run {
   callsChanged = 0;
   /** Entries of conversations, by agent, oldest first. An entry that does not change stays the same object. */
   talks = new Map();
+  /** The robots that there are to choose from, as of `state`. @type {string[]} */
+  robots = [];
   #count = 0;
   /** The offset of the oldest event of a call that was heard, and that of the newest one that was read. */
   #heardFrom = Infinity;
@@ -58,6 +60,7 @@ export class Run {
 
   show(state) {
     this.state = state.calls.some(isLook) ? { ...state, calls: state.calls.filter((call) => !isLook(call)) } : state;
+    this.robots = robotsOf(state);
     for (const [name, robot] of Object.entries(state.robots)) this.#follow(name, robot);
     for (const [name, agent] of Object.entries(state.agents)) {
       const draft = this.drafts.get(name);
@@ -232,4 +235,11 @@ export function agentsOf(state) {
   const offering = state.skills.filter((skill) => skill.agent);
   const names = new Set([...Object.keys(state.agents), ...offering.map((skill) => skill.module)]);
   return [...names].sort().map((name) => ({ name, agent: state.agents[name] ?? null }));
+}
+
+/** Return the namespaces of the robots that there are to choose from: none unless there are several. */
+export function robotsOf(state) {
+  const spaces = new Set([...agentsOf(state).map(({ name }) => namespaceOf(name)), ...Object.keys(state.robots)]);
+  spaces.delete("");
+  return spaces.size > 1 ? [...spaces].sort() : [];
 }
