@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from typing import Any
 
 import pytest
 from playwright.sync_api import Page, expect
@@ -37,6 +38,40 @@ def test_events_from_before_a_page_was_opened_are_listed_behind_what_it_hears_ea
 
 
 _EVENT = {"utime": 1, "seq": 1, "module": "drive", "skill": "move", "caller": "me", "data": {"outcome": "completed"}}
+
+
+_REGAINED = """async ({ Run }, connections) => {
+    const run = new Run();
+    return connections.map(({ page, heard }) => {
+        run.begin();
+        run.show({ robots: {}, agents: {}, skills: [], calls: [] });
+        for (const { offset, event } of heard.slice(0, 1)) run.callEvent(event, offset);
+        run.takeOlder(page);
+        for (const { offset, event } of heard.slice(1)) run.callEvent(event, offset);
+        return [run.events.map(({ text }) => text), new Set(run.events.map(({ key }) => key)).size];
+    });
+}"""
+
+
+def _journal(run: str, count: int) -> list[dict[str, Any]]:
+    events = ({**_EVENT, "type": "update", "call_id": run, "seq": n, "text": f"{run}{n}"} for n in range(1, count + 1))
+    return [{"offset": event["seq"], "event": event} for event in events]
+
+
+def test_events_from_while_the_connection_was_lost_are_listed_each_once(script_modules: ScriptModules) -> None:
+    journal, next_run = _journal("a", 8), _journal("b", 3)
+    connections = [
+        {"page": journal[:2], "heard": journal[2:3]},
+        {"page": journal[:6], "heard": journal[6:7]},
+        {"page": journal[:8], "heard": []},
+        {"page": next_run, "heard": []},
+        {"page": next_run, "heard": []},
+    ]
+    listed = [[f"a{n}" for n in range(count, 0, -1)] for count in (3, 7, 8)]
+    both = ["b3", "b2", "b1", *listed[-1]]
+    assert script_modules("store.js", _REGAINED, connections) == [
+        [texts, len(texts)] for texts in [*listed, both, both]
+    ]
 
 
 def test_a_page_that_is_opened_in_the_middle_of_a_run_lists_what_has_happened(bridge: Served, page: Page) -> None:

@@ -123,7 +123,7 @@ export class Session {
     this.changed();
   }
 
-  /** Read the newest events of before the page was opened, once. Without them the list begins with what it hears. */
+  /** Read the newest events of before the connection, once for each. Without them the list has only what it hears. */
   async #readOlder() {
     if (this.#hasRead || this.readOnly) return;
     this.#hasRead = true;
@@ -149,6 +149,7 @@ export class Session {
   }
 
   #linkChanged() {
+    this.#hasRead &&= this.monitor.status === "live";
     if (this.monitor.status === "ended") {
       this.clock.stop();
       this.run.end();

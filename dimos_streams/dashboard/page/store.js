@@ -6,6 +6,7 @@ import { causeText, reasonText } from "./reasons.js";
 import { clipped } from "./texts.js";
 import { isLook } from "./calls/families.js";
 import { endedAs } from "./calls/outcomes.js";
+import { keyOf } from "./timeline/calls.js";
 
 const MAX_EVENTS = 200;
 const MAX_TRAIL = 400;
@@ -57,6 +58,10 @@ export class Run {
   /** The offset of the oldest event of a call that was heard, and that of the newest one that was read. */
   #heardFrom = Infinity;
   #readTo = 0;
+  /** The newest event of a call that is known, by its offset and key. */
+  #newest = { offset: 0, key: "" };
+  /** What was the newest when the connection began. */
+  #before = { newest: this.#newest, step: undefined, event: undefined };
 
   show(state) {
     this.state = state.calls.some(isLook) ? { ...state, calls: state.calls.filter((call) => !isLook(call)) } : state;
@@ -79,19 +84,28 @@ export class Run {
 
   /** @param {object} event @param {number} [offset] its own, if the journal has it */
   callEvent(event, offset = Infinity) {
+    if (offset < Infinity) this.#newest = { offset, key: keyOf(event) };
     if (isLook(event)) return;
     if (offset > this.#readTo) this.#log(lineOf(event), this.#isCommand(event));
     this.#heardFrom = Math.min(this.#heardFrom, offset);
     this.#callHappened(event);
   }
 
-  /** List events of before those that were heard. @param {{offset: number, event: object}[]} page oldest first */
+  /**
+   * List the events between those that were heard over the connection before and those that are heard over this one.
+   * @param {{offset: number, event: object}[]} page the newest of the journal, oldest first
+   */
   takeOlder(page) {
-    const older = page.filter(({ offset, event }) => offset < this.#heardFrom && LISTED.has(event.type) && !isLook(event)).reverse();
-    const lines = (entries) => entries.map(({ offset, event }) => ({ ...lineOf(event), key: `read ${offset}` }));
-    this.steps = [...this.steps, ...lines(older)].slice(0, MAX_EVENTS);
-    this.events = [...this.events, ...lines(older.filter(({ event }) => !this.#isCommand(event)))].slice(0, MAX_EVENTS);
+    const { newest, step, event: listed } = this.#before;
+    const isSameJournal = page.some(({ offset, event }) => offset === newest.offset && keyOf(event) === newest.key);
+    const missed = page.filter(({ offset }) => offset < this.#heardFrom && (!isSameJournal || offset > newest.offset));
+    const older = missed.filter(({ event }) => LISTED.has(event.type) && !isLook(event)).reverse();
+    const lines = (entries) => entries.map(({ event }) => ({ ...lineOf(event), key: ++this.#count }));
+    this.steps = insertedBefore(step, lines(older), this.steps);
+    this.events = insertedBefore(listed, lines(older.filter(({ event }) => !this.#isCommand(event))), this.events);
     this.#readTo = older[0]?.offset ?? 0;
+    const last = page.at(-1);
+    if (last && this.#heardFrom === Infinity) this.#newest = { offset: last.offset, key: keyOf(last.event) };
   }
 
   #isCommand({ module }) {
@@ -106,6 +120,7 @@ export class Run {
   begin() {
     this.drafts.clear();
     [this.#heardFrom, this.#readTo] = [Infinity, 0]; // perhaps it is another run, with offsets of its own
+    this.#before = { newest: this.#newest, step: this.steps[0], event: this.events[0] };
     for (const [id, { closed }] of this.calls) if (closed === null) this.calls.delete(id);
   }
 
@@ -176,6 +191,13 @@ export class Run {
     const kept = moved < 1 ? trail.slice(1 - MAX_TRAIL) : []; // a jump, with which a new trail begins
     this.trails.set(name, [...kept, { x: robot.x, y: robot.y }]);
   }
+}
+
+/** Return lines, newest first, with others before `last`, or behind all if it is not among them. */
+function insertedBefore(last, others, lines) {
+  const at = lines.indexOf(last);
+  const place = at < 0 ? lines.length : at;
+  return [...lines.slice(0, place), ...others, ...lines.slice(place)].slice(0, MAX_EVENTS);
 }
 
 /** Return an event of a call as a line of the list of events. */
