@@ -170,3 +170,29 @@ def test_examples_are_of_what_a_robot_in_a_namespace_can_do(script_modules: Scri
     }"""
     skills = [{"name": "robot1_turn", "module": "robot1/drive", "available": True}]
     assert script_modules("conversation/suggestions.js", render, skills) == ["turn left 90 degrees"]
+
+
+_PRESSED_TWICE = """async ({ Session }, commands) => {
+    const session = new Session({ readOnly: false });
+    const [sent, answers] = [[], []];
+    session.monitor.ask = (command) => {
+        sent.push(command.text ?? command.command);
+        return new Promise((answer) => answers.push(() => answer({ type: "reply", command: command.command, text: "" })));
+    };
+    const asked = commands.map(session.ask);
+    for (const answer of answers) answer();
+    const all = await Promise.all(asked);
+    const again = session.ask(commands.at(-1));
+    answers.at(-1)();
+    return [sent, all.length, (await again).type];
+}"""
+
+
+def test_a_second_press_before_the_answer_gives_an_order_once(script_modules: ScriptModules) -> None:
+    def say(text: str) -> dict[str, str]:
+        return {"command": "say", "agent": "agent", "text": text}
+
+    step = {"command": "step", "agent": "agent", "mode": "once"}
+    pressed = [say("move 1"), say("move 1"), say("stop"), say("move 1"), step, step]
+    sent = ["move 1", "stop", "move 1", "step"]
+    assert script_modules("session.js", _PRESSED_TWICE, pressed) == [[*sent, "step"], len(pressed), "reply"]

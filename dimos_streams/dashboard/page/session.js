@@ -52,6 +52,8 @@ export class Session {
   #count = 0;
   #due = 0;
   #hasRead = false;
+  /** The newest command, until it is answered. @type {{text: string, answer: Promise<object>}|null} */
+  #asked = null;
   #listener = () => {};
   #hearers = new Set();
 
@@ -203,8 +205,20 @@ export class Session {
     return !this.robot || namespaceOf(module) === this.robot;
   }
 
-  /** Send a command, and show its result as a notice. @returns {Promise<object>} its `reply` or `error` */
+  /**
+   * Send a command, and show its result as a notice. A second press before the answer sends nothing.
+   * @returns {Promise<object>} its `reply` or `error`
+   */
   ask = async (command) => {
+    const text = JSON.stringify(command);
+    if (this.#asked?.text === text) return this.#asked.answer;
+    const asked = (this.#asked = { text, answer: this.#ask(command) });
+    const answer = await asked.answer;
+    if (this.#asked === asked) this.#asked = null;
+    return answer;
+  };
+
+  async #ask(command) {
     const answer = await this.monitor.ask(command);
     const isGood = answer.type === "reply";
     const isBad = !isGood || answer.result?.not_held?.length > 0 || answer.result?.held?.length === 0 || Boolean(answer.result?.unkept);
@@ -212,7 +226,7 @@ export class Session {
     if (isGood && command.command === "cancel") this.#cancelling(command.call_id);
     else if (!isGood || command.command !== "say") this.notify(reportText(command.command, outcome(answer)), isBad);
     return answer;
-  };
+  }
 
   #cancelling(id) {
     const call = this.#openCall(id);
