@@ -243,7 +243,8 @@ _BEGUN = """async ({ Say }, { answered }) => {
     let answer;
     const context = { agent: {}, connected: true, readOnly: false, now: () => 2e6, session: {},
         ask: () => new Promise((resolve) => (answer = resolve)) };
-    const approval = { id: "a", skill: "go_to", arguments: { x: 1 }, revision: 1, created_utime: 1, expires_utime: null };
+    const approval = { id: "a", skill: "go_to", arguments: { x: 1 }, revision: 1, created_utime: 1,
+        expires_utime: null };
     const show = (name) => render(h("div", { key: name }, h(Say, { name, ...context }),
         name === "r1/agent" && h(Approval, { name, approval, ...context })), place);
     const settled = () => new Promise((resolve) => setTimeout(resolve, 50));

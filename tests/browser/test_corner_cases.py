@@ -177,7 +177,8 @@ _PRESSED_TWICE = """async ({ Session }, commands) => {
     const [sent, answers] = [[], []];
     session.monitor.ask = (command) => {
         sent.push(command.text ?? command.command);
-        return new Promise((answer) => answers.push(() => answer({ type: "reply", command: command.command, text: "" })));
+        const reply = { type: "reply", command: command.command, text: "" };
+        return new Promise((answer) => answers.push(() => answer(reply)));
     };
     const asked = commands.map(session.ask);
     for (const answer of answers) answer();
@@ -203,7 +204,8 @@ _ENTRY = """async ({ TransportBar }, texts) => {
     const place = document.body.appendChild(document.createElement("main"));
     const sought = [];
     const about = { begin: 0, end: 9e9, marks: [], notes: [] };
-    const transport = { about, now: () => 0, playing: false, speed: 1, last: null, seek: (utime) => sought.push(utime / 1e6) };
+    const seek = (utime) => sought.push(utime / 1e6);
+    const transport = { about, now: () => 0, playing: false, speed: 1, last: null, seek };
     render(h(TransportBar, { transport }), place);
     const field = place.querySelector("form input");
     for (const text of texts) {

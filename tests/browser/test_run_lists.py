@@ -54,7 +54,9 @@ _REGAINED = """async ({ Run }, connections) => {
 
 
 def _journal(run: str, count: int) -> list[dict[str, Any]]:
-    events = ({**_EVENT, "type": "update", "call_id": run, "seq": n, "text": f"{run}{n}"} for n in range(1, count + 1))
+    events = (
+        {**_EVENT, "type": "update", "call_id": run, "seq": n, "text": f"{run}{n}"} for n in range(1, count + 1)
+    )
     return [{"offset": event["seq"], "event": event} for event in events]
 
 
@@ -98,7 +100,8 @@ def test_the_reason_of_a_stop_stands_apart_from_its_age(script_modules: ScriptMo
 _CHOSEN = """async ({ Session }, runs) => {
     const session = new Session({ readOnly: false });
     return runs.map((names, at) => {
-        const agents = Object.fromEntries(names.map((name) => [name, { approvals: [], conversation: [], number: 0 }]));
+        const agent = { approvals: [], conversation: [], number: 0 };
+        const agents = Object.fromEntries(names.map((name) => [name, agent]));
         const snapshot = { agents, calls: [], leases: {}, robots: {}, skills: [], modules: [] };
         session.take({ type: "snapshot", utime: 1e15, snapshot });
         if (at === 0) session.choose("robot10");
