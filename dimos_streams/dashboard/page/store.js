@@ -4,9 +4,8 @@ import { listed, namespaceOf } from "./format.js";
 import { withoutGates } from "./held.js";
 import { causeText, reasonText } from "./reasons.js";
 import { clipped } from "./texts.js";
-import { isLook } from "./calls/families.js";
+import { isLook, keyOf } from "./calls/families.js";
 import { endedAs } from "./calls/outcomes.js";
-import { keyOf } from "./timeline/calls.js";
 
 const MAX_EVENTS = 200;
 const MAX_TRAIL = 400;
