@@ -170,3 +170,58 @@ def test_examples_are_of_what_a_robot_in_a_namespace_can_do(script_modules: Scri
     }"""
     skills = [{"name": "robot1_turn", "module": "robot1/drive", "available": True}]
     assert script_modules("conversation/suggestions.js", render, skills) == ["turn left 90 degrees"]
+
+
+_PRESSED_TWICE = """async ({ Session }, commands) => {
+    const session = new Session({ readOnly: false });
+    const [sent, answers] = [[], []];
+    session.monitor.ask = (command) => {
+        sent.push(command.text ?? command.command);
+        const reply = { type: "reply", command: command.command, text: "" };
+        return new Promise((answer) => answers.push(() => answer(reply)));
+    };
+    const asked = commands.map(session.ask);
+    for (const answer of answers) answer();
+    const all = await Promise.all(asked);
+    const again = session.ask(commands.at(-1));
+    answers.at(-1)();
+    return [sent, all.length, (await again).type];
+}"""
+
+
+def test_a_second_press_before_the_answer_gives_an_order_once(script_modules: ScriptModules) -> None:
+    def say(text: str) -> dict[str, str]:
+        return {"command": "say", "agent": "agent", "text": text}
+
+    step = {"command": "step", "agent": "agent", "mode": "once"}
+    pressed = [say("move 1"), say("move 1"), say("stop"), say("move 1"), step, step]
+    sent = ["move 1", "stop", "move 1", "step"]
+    assert script_modules("session.js", _PRESSED_TWICE, pressed) == [[*sent, "step"], len(pressed), "reply"]
+
+
+_ENTRY = """async ({ TransportBar }, texts) => {
+    const { h, render } = await import("preact");
+    const place = document.body.appendChild(document.createElement("main"));
+    const sought = [];
+    const about = { begin: 0, end: 9e9, marks: [], notes: [] };
+    const seek = (utime) => sought.push(utime / 1e6);
+    const transport = { about, now: () => 0, playing: false, speed: 1, last: null, seek };
+    render(h(TransportBar, { transport }), place);
+    const field = place.querySelector("form input");
+    for (const text of texts) {
+        field.value = text;
+        field.dispatchEvent(new Event("input", { bubbles: true }));
+        await new Promise((resolve) => setTimeout(resolve, 20));
+        field.form.requestSubmit();
+        sought.push(field.validity.valid);
+    }
+    return sought;
+}"""
+
+
+def test_a_moment_is_gone_to_as_people_write_it_and_what_is_none_stays_to_be_mended(
+    script_modules: ScriptModules,
+) -> None:
+    good, bad = {"75": 75, " 1:15 ": 75, "20,5": 20.5, "1:00:02.5": 3602.5}, ["abc", "-5", "1:2:3:4", "1::2", "1."]
+    found = script_modules("transport/transport.js", _ENTRY, [*good, *bad])
+    assert found == [each for seconds in good.values() for each in (seconds, True)] + [False] * len(bad)

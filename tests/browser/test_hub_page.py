@@ -89,6 +89,28 @@ def test_on_a_phone_each_robot_is_a_card_with_a_red_stop_in_reach(contexts: Cont
         each.join()
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_who_presses_stop_twice_on_the_hubs_page_stops_twice(contexts: Contexts, tmp_path: Path, width: int) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+        robot.report(hub)
+        with answering(hub, robot) as (answers,):
+            answers.replies["/robots/stop"] = (200, {"robot": "", "calls": {}, "confirmed": True, "text": "stands"})
+            page = contexts.new(viewport={"width": width, "height": 844})[0].new_page()
+            page.goto(hub.url)
+            place = page.get_by_role("button", name="Stop", exact=True).bounding_box()
+            assert place is not None
+            for _ in range(2):
+                page.mouse.click(place["x"] + place["width"] / 2, place["y"] + place["height"] / 2)
+                expect(page.locator("#notice")).to_have_text("r1: stands")
+                page.get_by_role("button", name="Release").wait_for()
+                page.locator("#notice").evaluate("(notice) => { notice.textContent = ''; }")
+            assert [each["path"] for each in answers.taken] == ["/robots/stop"] * 2
+            leave(page)
+    answers.join()
+
+
 _OVERFLOWS = """() => {
     const words = [...document.querySelectorAll("td")].filter((each) => /^[\\w-]+$/.test(each.textContent));
     const lines = (each) => {

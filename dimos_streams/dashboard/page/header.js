@@ -2,12 +2,12 @@
 
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { html } from "./html.js";
-import { clockText, counted, namespaceOf } from "./format.js";
+import { clockText, counted } from "./format.js";
 import { Icon } from "./icons.js";
 import { Apart } from "./parts.js";
 import { Stopped } from "./run/stopped.js";
 import { Unwell } from "./run/unwell.js";
-import { agentsOf } from "./store.js";
+import { robotsOf } from "./store.js";
 import { switchTheme, theme } from "./theme.js";
 import { TransportBar } from "./transport/transport.js";
 
@@ -104,10 +104,9 @@ function StopOne({ robot, order }) {
 function Robots({ session, state }) {
   if (!state) return null;
   const canStop = session.monitor.status !== "token" && !session.readOnly;
-  const spaces = new Set([...agentsOf(state).map(({ name }) => namespaceOf(name)), ...Object.keys(state.robots)]);
-  spaces.delete("");
-  if (spaces.size < 2) return null;
-  return html`<nav aria-label="Robots">${["", ...[...spaces].sort()].map((name) => html`<span key=${name} class="one"><button type="button"
+  const robots = robotsOf(state);
+  if (robots.length === 0) return null;
+  return html`<nav aria-label="Robots">${["", ...robots].map((name) => html`<span key=${name} class="one"><button type="button"
     aria-pressed=${String(name === session.robot)} onClick=${() => session.choose(name)}>${name || "All"}</button>${name
     && canStop && html`<${StopOne} robot=${name} order=${session.order} />`}</span>`)}</nav>`;
 }

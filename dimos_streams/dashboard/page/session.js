@@ -41,7 +41,6 @@ export class Session {
   clock = new RunClock();
   monitor = new Monitor((message) => this.take(message), () => this.#linkChanged());
   live = new Live({ token: () => this.monitor.token });
-  robot = "";
   selected = null;
   helps = false;
   notices = [];
@@ -49,9 +48,12 @@ export class Session {
   transport = null;
   /** The number of snapshots of a recording so far; with each, the views begin anew. */
   era = 0;
+  #chosen = "";
   #count = 0;
   #due = 0;
   #hasRead = false;
+  /** The newest command, until it is answered. @type {{text: string, answer: Promise<object>}|null} */
+  #asked = null;
   #listener = () => {};
   #hearers = new Set();
 
@@ -123,7 +125,7 @@ export class Session {
     this.changed();
   }
 
-  /** Read the newest events of before the page was opened, once. Without them the list begins with what it hears. */
+  /** Read the newest events of before the connection, once for each. Without them the list has only what it hears. */
   async #readOlder() {
     if (this.#hasRead || this.readOnly) return;
     this.#hasRead = true;
@@ -149,6 +151,7 @@ export class Session {
   }
 
   #linkChanged() {
+    this.#hasRead &&= this.monitor.status === "live";
     if (this.monitor.status === "ended") {
       this.clock.stop();
       this.run.end();
@@ -177,8 +180,13 @@ export class Session {
   };
 
   choose(robot) {
-    this.robot = robot;
+    this.#chosen = robot;
     this.changedNow();
+  }
+
+  /** The namespace of the chosen robot, empty for all. One that is not there hides none of the others. */
+  get robot() {
+    return this.run.robots.includes(this.#chosen) ? this.#chosen : "";
   }
 
   help(helps) {
@@ -197,8 +205,20 @@ export class Session {
     return !this.robot || namespaceOf(module) === this.robot;
   }
 
-  /** Send a command, and show its result as a notice. @returns {Promise<object>} its `reply` or `error` */
+  /**
+   * Send a command, and show its result as a notice. A second press before the answer sends nothing.
+   * @returns {Promise<object>} its `reply` or `error`
+   */
   ask = async (command) => {
+    const text = JSON.stringify(command);
+    if (this.#asked?.text === text) return this.#asked.answer;
+    const asked = (this.#asked = { text, answer: this.#ask(command) });
+    const answer = await asked.answer;
+    if (this.#asked === asked) this.#asked = null;
+    return answer;
+  };
+
+  async #ask(command) {
     const answer = await this.monitor.ask(command);
     const isGood = answer.type === "reply";
     const isBad = !isGood || answer.result?.not_held?.length > 0 || answer.result?.held?.length === 0 || Boolean(answer.result?.unkept);
@@ -206,7 +226,7 @@ export class Session {
     if (isGood && command.command === "cancel") this.#cancelling(command.call_id);
     else if (!isGood || command.command !== "say") this.notify(reportText(command.command, outcome(answer)), isBad);
     return answer;
-  };
+  }
 
   #cancelling(id) {
     const call = this.#openCall(id);

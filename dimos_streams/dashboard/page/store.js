@@ -4,7 +4,7 @@ import { listed, namespaceOf } from "./format.js";
 import { withoutGates } from "./held.js";
 import { causeText, reasonText } from "./reasons.js";
 import { clipped } from "./texts.js";
-import { isLook } from "./calls/families.js";
+import { isLook, keyOf } from "./calls/families.js";
 import { endedAs } from "./calls/outcomes.js";
 
 const MAX_EVENTS = 200;
@@ -51,13 +51,20 @@ export class Run {
   callsChanged = 0;
   /** Entries of conversations, by agent, oldest first. An entry that does not change stays the same object. */
   talks = new Map();
+  /** The robots that there are to choose from, as of `state`. @type {string[]} */
+  robots = [];
   #count = 0;
   /** The offset of the oldest event of a call that was heard, and that of the newest one that was read. */
   #heardFrom = Infinity;
   #readTo = 0;
+  /** The newest event of a call that is known, by its offset and key. */
+  #newest = { offset: 0, key: "" };
+  /** What was the newest when the connection began. */
+  #before = { newest: this.#newest, step: undefined, event: undefined };
 
   show(state) {
     this.state = state.calls.some(isLook) ? { ...state, calls: state.calls.filter((call) => !isLook(call)) } : state;
+    this.robots = robotsOf(state);
     for (const [name, robot] of Object.entries(state.robots)) this.#follow(name, robot);
     for (const [name, agent] of Object.entries(state.agents)) {
       const draft = this.drafts.get(name);
@@ -76,19 +83,28 @@ export class Run {
 
   /** @param {object} event @param {number} [offset] its own, if the journal has it */
   callEvent(event, offset = Infinity) {
+    if (offset < Infinity) this.#newest = { offset, key: keyOf(event) };
     if (isLook(event)) return;
     if (offset > this.#readTo) this.#log(lineOf(event), this.#isCommand(event));
     this.#heardFrom = Math.min(this.#heardFrom, offset);
     this.#callHappened(event);
   }
 
-  /** List events of before those that were heard. @param {{offset: number, event: object}[]} page oldest first */
+  /**
+   * List the events between those that were heard over the connection before and those that are heard over this one.
+   * @param {{offset: number, event: object}[]} page the newest of the journal, oldest first
+   */
   takeOlder(page) {
-    const older = page.filter(({ offset, event }) => offset < this.#heardFrom && LISTED.has(event.type) && !isLook(event)).reverse();
-    const lines = (entries) => entries.map(({ offset, event }) => ({ ...lineOf(event), key: `read ${offset}` }));
-    this.steps = [...this.steps, ...lines(older)].slice(0, MAX_EVENTS);
-    this.events = [...this.events, ...lines(older.filter(({ event }) => !this.#isCommand(event)))].slice(0, MAX_EVENTS);
+    const { newest, step, event: listed } = this.#before;
+    const isSameJournal = page.some(({ offset, event }) => offset === newest.offset && keyOf(event) === newest.key);
+    const missed = page.filter(({ offset }) => offset < this.#heardFrom && (!isSameJournal || offset > newest.offset));
+    const older = missed.filter(({ event }) => LISTED.has(event.type) && !isLook(event)).reverse();
+    const lines = (entries) => entries.map(({ event }) => ({ ...lineOf(event), key: ++this.#count }));
+    this.steps = insertedBefore(step, lines(older), this.steps);
+    this.events = insertedBefore(listed, lines(older.filter(({ event }) => !this.#isCommand(event))), this.events);
     this.#readTo = older[0]?.offset ?? 0;
+    const last = page.at(-1);
+    if (last && this.#heardFrom === Infinity) this.#newest = { offset: last.offset, key: keyOf(last.event) };
   }
 
   #isCommand({ module }) {
@@ -103,6 +119,7 @@ export class Run {
   begin() {
     this.drafts.clear();
     [this.#heardFrom, this.#readTo] = [Infinity, 0]; // perhaps it is another run, with offsets of its own
+    this.#before = { newest: this.#newest, step: this.steps[0], event: this.events[0] };
     for (const [id, { closed }] of this.calls) if (closed === null) this.calls.delete(id);
   }
 
@@ -175,6 +192,13 @@ export class Run {
   }
 }
 
+/** Return lines, newest first, with others before `last`, or behind all if it is not among them. */
+function insertedBefore(last, others, lines) {
+  const at = lines.indexOf(last);
+  const place = at < 0 ? lines.length : at;
+  return [...lines.slice(0, place), ...others, ...lines.slice(place)].slice(0, MAX_EVENTS);
+}
+
 /** Return an event of a call as a line of the list of events. */
 function lineOf(event) {
   const kind = event.type === "close" ? endedAs(event) : event.type;
@@ -232,4 +256,11 @@ export function agentsOf(state) {
   const offering = state.skills.filter((skill) => skill.agent);
   const names = new Set([...Object.keys(state.agents), ...offering.map((skill) => skill.module)]);
   return [...names].sort().map((name) => ({ name, agent: state.agents[name] ?? null }));
+}
+
+/** Return the namespaces of the robots that there are to choose from: none unless there are several. */
+export function robotsOf(state) {
+  const spaces = new Set([...agentsOf(state).map(({ name }) => namespaceOf(name)), ...Object.keys(state.robots)]);
+  spaces.delete("");
+  return spaces.size > 1 ? [...spaces].sort() : [];
 }

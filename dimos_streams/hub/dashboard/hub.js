@@ -89,7 +89,9 @@ function row(robot, openCalls) {
   const kind = stopped ? "failed" : word === "ok" ? "ok" : "paused";
   state.append(make("span", word, `badge ${kind}`), ...robot.notes.map((note) => make("p", note)));
   const actions = document.createElement("td");
-  actions.append(stopped ? button("Release", () => release(robot)) : button("Stop", () => order("robots/stop", robot.name), "stop"));
+  // Stop stays where it is: who presses it twice must not release the robot.
+  if (stopped) actions.append(button("Release", () => release(robot)));
+  actions.append(button("Stop", () => order("robots/stop", robot.name), "stop"));
   line.append(
     make("td", robot.name),
     make("td", robot.connected ? "connected" : since(robot.heard_s), robot.connected ? "good-text" : "bad"),

@@ -14,6 +14,8 @@ def monitor(
 ) -> None:
     """Show what the monitor reports: what agents do, calls, approvals, health. Until Ctrl-C.
 
+    It ends with 1 when its connection does, also where the bridge is restarted and the run goes on.
+
     With `--json` each message is a line, as `WS /monitor` sends it. An agent knows that somebody watches it.
     """
     from dimos_streams.cli.bridge_client.connection import find_bridge

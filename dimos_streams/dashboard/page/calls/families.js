@@ -79,3 +79,8 @@ function leadsTo(parents, from, to) {
   for (let id = from; id; id = parents.get(id)) if (id === to) return true;
   return false;
 }
+
+/** Return a key by which an event is recognised. */
+export function keyOf({ call_id: id, seq, type }) {
+  return `${id} ${seq} ${type}`;
+}

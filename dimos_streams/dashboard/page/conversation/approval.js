@@ -5,15 +5,25 @@ import { html } from "../html.js";
 import { measureOf, namespaceOf, skillTitle, spanText, unitText } from "../format.js";
 import { Ago, useSecond } from "../parts.js";
 import { shownJson } from "../texts.js";
+import { useBegun } from "./begun.js";
+
+/** The arguments that somebody has begun to change, by the approval's id, each with the revision that was seen. */
+const changes = new Map();
 
 export function Approval({ name, approval, connected, readOnly, ask, now, session }) {
   const form = useRef(null);
-  const [given, write] = useState(null);
+  const reason = useRef(null);
+  useBegun(reason, `reason ${approval.id}`);
+  const [given, show] = useState(changes.get(approval.id) ?? null);
   const json = shownJson(approval.arguments);
   const { id, revision } = approval;
   const decide = (decision, seen, changed) => ask({ command: "decide", agent: name, approval: id, decision, revision: seen,
-    reason: form.current.elements.reason.value, arguments: changed });
+    reason: reason.current.value, arguments: changed });
   const amend = (changed, seen) => ask({ command: "amend", agent: name, approval: id, arguments: changed, revision: seen });
+  const write = (change) => {
+    changes.set(id, change);
+    show(change);
+  };
   const withArguments = (use) => {
     try {
       use(JSON.parse(given?.json ?? json), given?.revision ?? revision);
@@ -34,14 +44,14 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
       <code> dimos-streams approvals ${approval.id}</code></p>`}
     <${Countdown} approval=${approval} now=${now} />
     ${!readOnly && html`
-      <input name="reason" placeholder="Why? The agent is told" aria-label="Reason" maxlength="4000" autocomplete="off" />
+      <input name="reason" ref=${reason} placeholder="Why? The agent is told" aria-label="Reason" maxlength="4000" autocomplete="off" />
       <div class="controls">
         <button class="good" disabled=${!connected}>Approve</button>
         <button type="button" class="danger" disabled=${!connected} onClick=${() => decide("reject")}>Reject</button>
         <button type="button" disabled=${!connected} title="Reject this once; the same call asks again"
           onClick=${() => decide("delete")}>Delete</button>
       </div>
-      <details><summary>Other arguments</summary>
+      <details open=${given !== null}><summary>Other arguments</summary>
         <textarea name="arguments" rows=${Math.min(12, json.split("\n").length + 1)} spellcheck="false" aria-label="Arguments as JSON"
           value=${given?.json ?? json} onInput=${(event) => write({ json: event.currentTarget.value, revision })}></textarea>
         <div class="controls">

@@ -1,6 +1,6 @@
 /** The calls of a run, assembled from events that may come in any order, up to bounds. */
 
-import { isLook } from "../calls/families.js";
+import { isLook, keyOf } from "../calls/families.js";
 import { endedAs } from "../calls/outcomes.js";
 import { clipped } from "../texts.js";
 
@@ -222,11 +222,6 @@ export class CallLog {
     [call.state, call.end] = ["unknown", Math.max(call.begin, now)];
     this.version += 1;
   }
-}
-
-/** Return a key by which an event is recognised. */
-export function keyOf({ call_id: id, seq, type }) {
-  return `${id} ${seq} ${type}`;
 }
 
 /**

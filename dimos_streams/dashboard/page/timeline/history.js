@@ -1,6 +1,6 @@
 /** Reads the journal backwards, in pages of `GET /events`, as far as the time in view and no further. */
 
-import { keyOf } from "./calls.js";
+import { keyOf } from "../calls/families.js";
 
 const PAGE = 500;
 const AT_ONCE = 12;

@@ -9,10 +9,11 @@ export function momentText(us) {
   return `${shown.map((part, place) => (place ? String(part).padStart(2, "0") : part)).join(":")}.${tenths % 10}`;
 }
 
-/** Return the moment that a text means, also one with fewer parts (`75`, `1:15`).
- * @returns {number|null} µs from the beginning; null for anything else */
+/** The form of a moment as people write it, also with fewer parts (`75`, `1:15`) and with their own decimal sign. */
+export const MOMENT = String.raw`\s*\d+([.,]\d+)?(:\d+([.,]\d+)?){0,2}\s*`;
+
+/** Return the moment that a text means. @returns {number|null} µs from the beginning; null for anything but a moment */
 export function momentOf(text) {
-  const parts = text.trim().split(":");
-  if (parts.length > 3 || !parts.every((part) => /^\d+(\.\d+)?$/.test(part))) return null;
-  return Math.round(parts.reduce((sum, part) => sum * 60 + Number(part), 0) * 1e6);
+  if (!new RegExp(`^${MOMENT}$`).test(text)) return null;
+  return Math.round(text.replaceAll(",", ".").split(":").reduce((sum, part) => sum * 60 + Number(part), 0) * 1e6);
 }

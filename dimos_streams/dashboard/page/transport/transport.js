@@ -2,7 +2,7 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { html } from "../html.js";
-import { momentOf, momentText } from "./time.js";
+import { MOMENT, momentOf, momentText } from "./time.js";
 
 const SPEEDS = [0.25, 0.5, 1, 2, 4, 8, 16];
 const LOOK_MS = 100;
@@ -83,7 +83,7 @@ function Entry({ transport, now, span }) {
     write(null);
   };
   return html`<form class="moment" onSubmit=${go}>
-    <input aria-label="Go to" inputmode="decimal" autocomplete="off" size="7" value=${text ?? momentText(now - transport.about.begin)}
+    <input aria-label="Go to" pattern=${MOMENT} title="A moment: 75, 1:15 or 1:02:03.4" autocomplete="off" size="7" value=${text ?? momentText(now - transport.about.begin)}
       onInput=${(event) => write(event.target.value)} onBlur=${() => write(null)} />
     <span class="quiet">/ ${momentText(span)}</span></form>`;
 }
