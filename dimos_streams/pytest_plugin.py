@@ -221,9 +221,11 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
             another = " (another worker of pytest-xdist may: -n 0)" if hasattr(request.config, "workerinput") else ""
             text = f"there is no recording {path}; pytest --update-recordings makes those of missions{another}"
             pytest.fail(text, False)
-        found = _found_from(request.path.parent, str(blueprint)) if isinstance(blueprint, str | Path) else None
-        described = blueprint if found is None else resolve(found)
-        chosen = ReplayOptions(modules=tuple(modules), tolerances=tolerances, blueprint=described, **options)
+        found: str | None = None
+        if isinstance(blueprint, str | Path):
+            found = _found_from(request.path.parent, str(blueprint))
+            blueprint = resolve(found)
+        chosen = ReplayOptions(modules=tuple(modules), tolerances=tolerances, blueprint=blueprint, **options)
         report = replay_log(path, chosen)
         if not report.passed and update:
             report = replay_log(path, dataclasses.replace(chosen, update=True))
