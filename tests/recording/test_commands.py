@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import shutil
 from pathlib import Path
@@ -15,7 +16,7 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.recording import summary
-from dimos_streams.recording.metadata import CHANNEL
+from dimos_streams.recording.metadata import CHANNEL, describe
 from dimos_streams.recording.reader import LogReader
 from tests.recording.logs import START, raw, read_log, write_log
 
@@ -123,6 +124,16 @@ def test_info_and_report_say_for_how_many_single_events_the_clock_goes_back(tmp_
     assert command("recording", "report", path, "-o", tmp_path / "a.html")[0] == 0
     assert said in (tmp_path / "a.html").read_text()
     assert json.loads(command("recording", "info", path, "--json")[1])["channels"][0]["backwards"] == 2
+
+
+def test_info_and_report_say_that_what_a_log_says_of_itself_is_damaged(tmp_path: Path, command: Any) -> None:
+    path = write_log(tmp_path / "a.lcmlog", [(START, CHANNEL, describe().encoded()[:-9]), (START, "/x", b"")])
+    said = "hat the log says of itself can't be read: it ends after"
+    code, out, _ = command("recording", "info", str(path))
+    assert code == 0
+    assert f"\nw{said}" in out
+    assert command("recording", "report", str(path), "-o", str(tmp_path / "a.html"))[0] == 0
+    assert f"W{said}" in html.unescape((tmp_path / "a.html").read_text())
 
 
 def test_info_of_what_has_no_event_is_an_error(tmp_path: Path, command: Any) -> None:

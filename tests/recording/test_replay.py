@@ -258,6 +258,27 @@ def test_calls_are_made_up_from_their_first_events(mission_log: Path, tmp_path: 
     assert report.passed, text_of(report)
 
 
+def test_metadata_behind_other_events_count(mission_log: Path, tmp_path: Path) -> None:
+    """As where another program has put logs together, or what is before them can't be read."""
+    first, second, *others = raw(read_log(mission_log))
+    damaged = (first[0], CHANNEL, first[2][:-9])
+    report = replayed(write_log(tmp_path / "b.lcmlog", [damaged, second, first, *others]), "follow")
+    assert report.passed, text_of(report)
+
+
+def test_a_log_that_names_no_blueprint_says_why(mission_log: Path, tmp_path: Path) -> None:
+    events = raw(read_log(mission_log))
+    damaged = [(at, name, data[:-9] if name == CHANNEL else data) for at, name, data in events]
+    others = [event for event in events if event[1] != CHANNEL]
+    for logged, why in (
+        (damaged, r"says of itself what can't be read: .* too early; name the blueprint with --blueprint"),
+        (others, "does not say which blueprint ran; name the blueprint with --blueprint"),
+        ([], "has no events"),
+    ):
+        with pytest.raises(UserError, match=why):
+            replayed(write_log(tmp_path / "b.lcmlog", logged), "follow")
+
+
 @pytest.mark.slow
 def test_a_log_without_metadata_needs_a_blueprint(mission_log: Path, tmp_path: Path, lcm_library: Any) -> None:
     events = [event for event in raw(read_log(mission_log)) if event[1] != CHANNEL]

@@ -56,7 +56,9 @@ def _went(ways: dict[str, Way], call: ReportedCall, end: int) -> str:
 def notes(recorded: Recorded) -> Node:
     """Return a list of what is damaged or not in the recording, or None if there is nothing to say."""
     found = []
-    if recorded.metadata is None:
+    if recorded.metadata is None and recorded.summary.metadata_fault:
+        found.append(f"What the log says of itself can't be read: {recorded.summary.metadata_fault}.")
+    elif recorded.metadata is None:
         found.append("The log does not describe itself: another program wrote it, or its beginning is missing.")
     elif recorded.metadata.channels:
         found.append(_chosen(recorded))

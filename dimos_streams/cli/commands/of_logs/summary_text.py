@@ -35,6 +35,7 @@ def summary_dict(summary: LogSummary, logs: Sequence[LogReader]) -> dict[str, An
             for one in log.damages
         ],
         "metadata": None if metadata is None else metadata.model_dump(mode="json", exclude={"messages"}),
+        "metadata_fault": summary.metadata_fault if metadata is None else "",
     }
 
 
@@ -48,6 +49,8 @@ def write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
     if metadata is not None:
         name = (metadata.blueprint or {}).get("name", "?")
         write(f"blueprint {name}, {metadata.mode or '?'} run, seed {metadata.seed}, version {metadata.version}")
+    elif summary.metadata_fault:
+        write(f"what the log says of itself can't be read: {summary.metadata_fault}")
     rows = []
     for channel in (summary.channels[name] for name in sorted(summary.channels)):
         rate = "" if channel.rate_hz is None else f"{channel.rate_hz:.1f} Hz"
