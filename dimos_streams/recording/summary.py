@@ -109,7 +109,7 @@ class OlderEvents:
 
     def __str__(self) -> str:
         events = "one event" if self.count == 1 else f"{self.count} events"
-        return f"the clock goes back for {events}, by {self.most / 1e6:.6g} s at most, first at event {self.first}"
+        return f"the clock goes back for {events}, by {self.most / 1e6:.15g} s at most, first at event {self.first}"
 
 
 @dataclass(slots=True)
@@ -126,6 +126,8 @@ class LogSummary:
     last: int = 0
     set_backs: list[SetBack] = field(default_factory=list)
     """The places at which the clock goes back, bounded."""
+    impossible: list[str] = field(default_factory=list)
+    """The events whose stamps are far ahead of their neighbours', in words, bounded."""
     older: OlderEvents = field(default_factory=OlderEvents)
     metadata: Metadata | None = None
     """The first metadata in the log that can be read, or None for logs of other programs."""
@@ -160,7 +162,7 @@ def summarize(logs: Iterable[LogReader], on_progress: OnProgress | None = None) 
     """Read logs, which are open, as one. ``on_progress`` is called now and then with the log that is being read."""
     summary = LogSummary()
     channels, newest, gap_us = summary.channels, 0, round(GAP_S * 1e6)
-    for utime, event in going_on(events_of_logs(logs, on_progress), summary.set_backs):
+    for utime, event in going_on(events_of_logs(logs, on_progress), summary.set_backs, summary.impossible):
         name, data = event.channel, event.data
         channel = channels.get(name)
         if channel is None:

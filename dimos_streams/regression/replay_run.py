@@ -248,7 +248,8 @@ class ReplayRun:
         if self._earlier.names:
             remarks.append(self._earlier.remark())
         remarks += [
-            f"{set_back}; from there on its times were taken as later by so much"
+            f"{set_back}; from there on, {(set_back.utime - self._first_utime) / 1e6:.1f} s after the beginning, its"
+            " times were taken as later by so much"
             for set_back in self._times.set_backs[:_SHOWN_SET_BACKS]
         ]
         remarks += self._unreadable.remarks()

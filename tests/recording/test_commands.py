@@ -112,8 +112,30 @@ def test_info_says_where_the_clock_goes_back(tmp_path: Path, command: Any) -> No
     assert code == 0
     assert "the clock goes back by 3600.0 s at event 3" in out
     assert "0.300 s from 2020-09-13" in out
+    assert "; times are counted on from there, 0.2 s after the beginning" in out
     reported = json.loads(command("recording", "info", path, "--json")[1])
     assert reported["clock_set_back"] == [{"event": 3, "seconds": 3600.0}]
+
+
+def test_info_and_report_say_where_logs_that_were_put_together_meet(tmp_path: Path, command: Any) -> None:
+    part = write_log(tmp_path / "a.lcmlog", [(START + 1_000_000 * number, "/x", b"") for number in range(8)])
+    both = tmp_path / "both.lcmlog"
+    both.write_bytes(part.read_bytes() * 2)
+    assert (
+        "at event 0; times are counted on from there, 7.0 s after the beginning"
+        in command("recording", "info", both)[1]
+    )
+    assert command("recording", "report", both, "-o", tmp_path / "a.html")[0] == 0
+    assert "at event 0; its times go on from there, at 0:07." in (tmp_path / "a.html").read_text()
+
+
+def test_info_and_report_say_that_stamps_are_impossible(tmp_path: Path, command: Any) -> None:
+    times = [0, 100_000, 100_000_000, 300_000, 400_000]
+    path = write_log(tmp_path / "a.lcmlog", [(START + time, "/x", b"") for time in times])
+    said = "event 2 is 99.9 s ahead of its neighbours"
+    assert f"{said}; it keeps its time" in command("recording", "info", path)[1]
+    assert command("recording", "report", path, "-o", tmp_path / "a.html")[0] == 0
+    assert f"In the log {said}." in (tmp_path / "a.html").read_text()
 
 
 def test_info_and_report_say_for_how_many_single_events_the_clock_goes_back(tmp_path: Path, command: Any) -> None:

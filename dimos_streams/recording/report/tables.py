@@ -71,7 +71,9 @@ def notes(recorded: Recorded) -> Node:
     if more := len(recorded.summary.gaps) - _MOST_GAPS:
         found += [f"{more} more such gaps."] * (more > 0)
     for set_back in recorded.summary.set_backs[:_MOST_GAPS]:
-        found.append(f"In the log {set_back}; its times go on from there.")
+        at = clock_text((set_back.utime - recorded.summary.first) / 1e6)
+        found.append(f"In the log {set_back}; its times go on from there, at {at}.")
+    found += [f"In the log {impossible}." for impossible in recorded.summary.impossible[:_MOST_GAPS]]
     if recorded.summary.older.count:
         found.append(f"In the log {recorded.summary.older}.")
     if beyond := recorded.summary.beyond:
