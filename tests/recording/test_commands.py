@@ -129,6 +129,16 @@ def test_info_and_report_say_where_logs_that_were_put_together_meet(tmp_path: Pa
     assert "at event 0; its times go on from there, at 0:07." in (tmp_path / "a.html").read_text()
 
 
+def test_parts_that_are_not_in_order_are_noted(tmp_path: Path, command: Any) -> None:
+    first, tenth, second, other = (
+        write_log(tmp_path / f"a{name}.lcmlog", [(START, "/x", b"")]) for name in ("", ".10", ".2", ".b")
+    )
+    assert "in order" not in command("recording", "info", first, second, tenth, other)[2]
+    for files in ((tenth, second), (second, first), (other, tenth, first)):
+        noted = command("recording", "info", *files)[2]
+        assert f"{files[-1]} was recorded before {files[-2]}, by their names: name parts in order" in noted
+
+
 def test_info_and_report_say_that_stamps_are_impossible(tmp_path: Path, command: Any) -> None:
     times = [0, 100_000, 100_000_000, 300_000, 400_000]
     path = write_log(tmp_path / "a.lcmlog", [(START + time, "/x", b"") for time in times])
