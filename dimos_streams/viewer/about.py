@@ -35,7 +35,8 @@ def _notes(index: Index) -> Iterator[str]:
     metadata = index.metadata
     yield from index.damages
     for set_back in index.set_backs[:_SHOWN]:
-        yield f"In the log {set_back}; its times go on from there"
+        after_s = (set_back.utime - index.begin) / 1e6
+        yield f"In the log {set_back}; its times go on from there, {after_s:.1f} s after the beginning"
     if metadata is None:
         yield "The log does not describe itself: another program wrote it, or its beginning is missing or damaged"
     elif metadata.version != __version__:
