@@ -11,7 +11,7 @@ import inspect
 import itertools
 import json
 import shlex
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -152,7 +152,7 @@ def blueprint_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
     numbers = itertools.count()
 
     def make(
-        blueprint: str | Blueprint,
+        blueprint: str | Path | Blueprint,
         *,
         seed: int = 0,
         settings: Mapping[str, Any] | None = None,
@@ -163,8 +163,8 @@ def blueprint_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
         from dimos_streams.testing.mission import MissionRun
 
         log = tmp_path / f"run-{next(numbers)}.lcmlog"
-        if isinstance(blueprint, str):
-            blueprint = _found_from(request.path.parent, blueprint)
+        if isinstance(blueprint, str | Path):
+            blueprint = _found_from(request.path.parent, str(blueprint))
         run = MissionRun(blueprint, record=log, seed=seed, settings=settings, faults=faults, **more)
         runs.made.append(_Recorded(run, None if record is None else request.path.parent / record))
         return run
@@ -196,35 +196,63 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
     """Return a function that replays a log through modules, fails the test where they behave differently, and returns
     the report.
 
-    ``replay("golden/follow.lcmlog", ["follow"], tolerances=…)``: the path is relative to the test's file, further
-    arguments are those of ``dimos_streams.regression.replay.ReplayOptions``. With ``--update-recordings`` a log that
-    fails is written anew.
+    ``replay("golden/follow.lcmlog", ["follow"], tolerances=…)``: the path is relative to the test's file, as is that
+    of a blueprint, which is found as ``blueprint_run`` finds it. Further arguments are those of
+    ``dimos_streams.regression.replay.ReplayOptions``. With ``--update-recordings`` a log that fails is written anew.
     """
     update: bool = request.config.getoption("--update-recordings")
 
     def run(
-        log: str | Path, modules: Sequence[str], *, tolerances: Tolerances | None = None, **options: Any
+        log: str | Path,
+        modules: Sequence[str],
+        *,
+        tolerances: Tolerances | None = None,
+        blueprint: str | Path | Blueprint | None = None,
+        **options: Any,
     ) -> Report:
+        from dimos_streams.blueprint.load import resolve
         from dimos_streams.regression.replay import ReplayOptions
         from dimos_streams.regression.replay import replay as replay_log
 
+        if isinstance(modules, str):
+            pytest.fail(f"modules are a list of names: replay({str(log)!r}, [{modules!r}])", False)
         path = request.path.parent / log
         if not path.exists():
             another = " (another worker of pytest-xdist may: -n 0)" if hasattr(request.config, "workerinput") else ""
             text = f"there is no recording {path}; pytest --update-recordings makes those of missions{another}"
             pytest.fail(text, False)
-        chosen = ReplayOptions(modules=tuple(modules), tolerances=tolerances, **options)
+        found: str | None = None
+        if isinstance(blueprint, str | Path):
+            found = _found_from(request.path.parent, str(blueprint))
+            blueprint = resolve(found)
+        chosen = ReplayOptions(modules=tuple(modules), tolerances=tolerances, blueprint=blueprint, **options)
         report = replay_log(path, chosen)
         if not report.passed and update:
             report = replay_log(path, dataclasses.replace(chosen, update=True))
         if not report.passed and not report.updated:
-            command = ["dimos-streams", "replay", str(path), "--modules", ",".join(modules)]
-            for name, value in dict(options.get("settings", {})).items():
-                command += ["--set", f"{name}={json.dumps(value)}"]
-            pytest.fail("\n".join((*report.lines(), f"by hand: {shlex.join(command)}")), pytrace=False)
+            by_hand = _by_hand(path, modules, found, options.get("settings", {}), tolerances)
+            pytest.fail("\n".join((*report.lines(), *by_hand)), pytrace=False)
         return report
 
     return run
+
+
+def _by_hand(
+    log: Path,
+    modules: Sequence[str],
+    blueprint: str | None,
+    settings: Mapping[str, Any],
+    tolerances: Tolerances | None,
+) -> Iterator[str]:
+    """Yield the lines that say which command makes the same comparison."""
+    command = ["dimos-streams", "replay", str(log), "--modules", ",".join(modules)]
+    command += [] if blueprint is None else ["--blueprint", blueprint]
+    for name, value in settings.items():
+        command += ["--set", f"{name}={json.dumps(value)}"]
+    command += [] if tolerances is None else ["--tolerances", "tolerances.yaml"]
+    yield f"by hand: {shlex.join(command)}"
+    if tolerances is not None:
+        yield f"tolerances.yaml: {json.dumps(tolerances.model_dump(mode='json', exclude_defaults=True))}"
 
 
 @pytest.fixture

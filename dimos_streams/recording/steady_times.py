@@ -35,6 +35,8 @@ class SetBack:
     event: int
     """The number of the first event behind it."""
     us: int
+    utime: int
+    """The time from which times go on, µs."""
 
     def __str__(self) -> str:
         return f"the clock goes back by {self.us / 1e6:.1f} s at event {self.event}"
@@ -51,6 +53,8 @@ class Steadiness:
     back."""
     set_backs: list[SetBack] = field(default_factory=list)
     """The places so far at which the clock goes back, bounded."""
+    impossible: list[str] = field(default_factory=list)
+    """The events so far whose stamps are impossible, in words, bounded."""
 
     def note(self, set_back: SetBack) -> None:
         """Note that the clock went back; times go on from the one before."""
@@ -59,10 +63,15 @@ class Steadiness:
         self.ahead -= set_back.us
 
 
-def going_on(events: Iterable[LogEvent], found: list[SetBack]) -> Iterator[tuple[int, LogEvent]]:
+def going_on(
+    events: Iterable[LogEvent], found: list[SetBack], impossible: list[str] | None = None
+) -> Iterator[tuple[int, LogEvent]]:
     """Yield the same events, each with its time by a clock that goes on where the log's was set back, as ``steady``
-    has it, but with all pauses and impossible stamps. ``found`` gets those places, bounded."""
-    return _timed(events, Steadiness(set_backs=found), mends=False)
+    has it, but with all pauses and impossible stamps. ``found`` gets those places, and ``impossible`` the events with
+    such stamps, in words; both are bounded."""
+    return _timed(
+        events, Steadiness(set_backs=found, impossible=[] if impossible is None else impossible), mends=False
+    )
 
 
 def steady(events: Iterable[LogEvent], known: Steadiness | None = None) -> Iterator[LogEvent]:
@@ -101,11 +110,13 @@ def _timed(events: Iterable[LogEvent], known: Steadiness, *, mends: bool) -> Ite
             known.ahead += utime - before
             utime = before
         elif _is_set_back(before, utime, following, later, known.ahead):
-            known.note(set_back := SetBack(event.number, before - utime))
+            known.note(set_back := SetBack(event.number, before - utime, before))
             why = f"{set_back}; its times go on from there"
             utime = before
         else:
             why = ""
+        if instead is not None and len(known.impossible) < _MAX_SET_BACKS:
+            known.impossible.append(why)
         if mends and why:
             _log.warning("%s", why)
         known.last = max(before, utime) if instead is None else instead

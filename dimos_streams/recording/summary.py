@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.common.rate import rate_hz
+from dimos_streams.errors import MessageError
 from dimos_streams.messages import registry
 from dimos_streams.messages.codec import split_channel, type_named
 from dimos_streams.recording.metadata import CHANNEL, Metadata
@@ -108,7 +109,7 @@ class OlderEvents:
 
     def __str__(self) -> str:
         events = "one event" if self.count == 1 else f"{self.count} events"
-        return f"the clock goes back for {events}, by {self.most / 1e6:.6g} s at most, first at event {self.first}"
+        return f"the clock goes back for {events}, by {self.most / 1e6:.15g} s at most, first at event {self.first}"
 
 
 @dataclass(slots=True)
@@ -125,9 +126,13 @@ class LogSummary:
     last: int = 0
     set_backs: list[SetBack] = field(default_factory=list)
     """The places at which the clock goes back, bounded."""
+    impossible: list[str] = field(default_factory=list)
+    """The events whose stamps are far ahead of their neighbours', in words, bounded."""
     older: OlderEvents = field(default_factory=OlderEvents)
     metadata: Metadata | None = None
-    """The first metadata in the log, or None for logs of other programs."""
+    """The first metadata in the log that can be read, or None for logs of other programs."""
+    metadata_fault: str = ""
+    """The reason why the first metadata can't be read; empty if they can, or if there are none."""
     gaps: list[tuple[int, int]] = field(default_factory=list)
     """The times in which nothing at all was recorded for over a second: beginning and length, µs; bounded."""
 
@@ -135,6 +140,14 @@ class LogSummary:
     def span_s(self) -> float:
         """Seconds from the earliest event to the latest."""
         return (self.last - self.first) / 1e6
+
+    def describe(self, data: bytes) -> None:
+        """Take what a log says of itself, unless that is known."""
+        if self.metadata is None:
+            try:
+                self.metadata = Metadata.decoded(data)
+            except MessageError as error:
+                self.metadata_fault = self.metadata_fault or error.why
 
     def channel_of(self, name: str, utime: int, data: bytes) -> ChannelSummary:
         """Return where the events of a channel are counted that is not among ``channels``, of which this is one."""
@@ -149,12 +162,12 @@ def summarize(logs: Iterable[LogReader], on_progress: OnProgress | None = None) 
     """Read logs, which are open, as one. ``on_progress`` is called now and then with the log that is being read."""
     summary = LogSummary()
     channels, newest, gap_us = summary.channels, 0, round(GAP_S * 1e6)
-    for utime, event in going_on(events_of_logs(logs, on_progress), summary.set_backs):
+    for utime, event in going_on(events_of_logs(logs, on_progress), summary.set_backs, summary.impossible):
         name, data = event.channel, event.data
         channel = channels.get(name)
         if channel is None:
             if name == CHANNEL:
-                summary.metadata = summary.metadata or Metadata.readable(event.data)
+                summary.describe(data)
                 continue
             if not channels:
                 summary.first = newest = utime
@@ -174,10 +187,9 @@ def summarize(logs: Iterable[LogReader], on_progress: OnProgress | None = None) 
 
 
 def first_metadata(log: LogReader) -> Metadata | None:
-    """The metadata at the beginning of a log, or None if it has none there."""
-    for event in log.events():
-        return Metadata.readable(event.data) if event.channel == CHANNEL else None
-    return None
+    """The first metadata in a log that can be read, or None if it has none."""
+    readable = (Metadata.readable(event.data) for event in log.events() if event.channel == CHANNEL)
+    return next((metadata for metadata in readable if metadata is not None), None)
 
 
 def _type_of(fingerprint: bytes) -> str:

@@ -43,8 +43,25 @@ def message_differences(channel: str, recorded: bytes, replayed: bytes, allow: T
         kind = type_named(split_channel(channel)[1], channel)
         first, second = decode(kind, recorded, channel), decode(kind, replayed, channel)
     except MessageError:
-        return [FieldDifference("bytes", _shown(recorded), _shown(replayed))]
+        return [_of_bytes(channel, recorded, replayed)]
     return list(_of_messages(channel, "", first, second, allow))
+
+
+def _of_bytes(channel: str, recorded: bytes, replayed: bytes) -> FieldDifference:
+    """The difference of two messages that can't be compared by fields; it says why if that is due to the recorded one
+    alone, as after a change of the type's definition."""
+    why = _fault(channel, recorded)
+    shown = f"{_shown(recorded)} ({why})" if why and not _fault(channel, replayed) else _shown(recorded)
+    return FieldDifference("bytes", shown, _shown(replayed))
+
+
+def _fault(channel: str, data: bytes) -> str:
+    """Return why bytes are no message of a channel; empty if they are one."""
+    try:
+        decode(type_named(split_channel(channel)[1], channel), data, channel)
+    except MessageError as error:
+        return error.why
+    return ""
 
 
 def value_differences(

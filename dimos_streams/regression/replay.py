@@ -18,7 +18,7 @@ from dimos_streams.errors import UserError
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.steady_times import steady
-from dimos_streams.recording.summary import first_metadata
+from dimos_streams.recording.summary import first_metadata, summarize
 from dimos_streams.regression.earlier_calls import earlier_calls
 from dimos_streams.regression.feed import run_with_feed
 from dimos_streams.regression.named_fields import check_fields
@@ -64,12 +64,12 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
     """
     with LogReader(path) as log:
         metadata = first_metadata(log)
-        blueprint = options.blueprint or _own_blueprint(path, metadata)
+        blueprint = options.blueprint or _own_blueprint(log, metadata)
         blueprint = blueprint.configured(dict(options.settings), source=REPLAY)
         virtual = _is_virtual(metadata)
         first = next((event.utime for event in steady(log.events()) if event.channel != CHANNEL), None)
         if first is None:
-            raise UserError(f"log {str(path)!r} has no events")
+            raise UserError(_no_events(log))
         # Sums of floats depend on where they begin, so virtual recordings are replayed from their own beginning.
         lead = first - clock.VIRTUAL_EPOCH_US
         start = clock.VIRTUAL_EPOCH_US if virtual and 0 <= lead <= _LONGEST_LEAD_US else first
@@ -126,16 +126,30 @@ def _check_inputs(log: LogReader, scope: Scope) -> None:
 def recorded_blueprint(path: Path) -> Blueprint:
     """The blueprint of the run that a log is from. Raises ``UserError`` if the log does not say."""
     with LogReader(path) as log:
-        return _own_blueprint(path, first_metadata(log))
+        return _own_blueprint(log, first_metadata(log))
 
 
-def _own_blueprint(path: Path, metadata: Metadata | None) -> Blueprint:
+def _own_blueprint(log: LogReader, metadata: Metadata | None) -> Blueprint:
     if metadata is None or metadata.blueprint is None:
-        raise UserError(f"log {str(path)!r} does not say which blueprint ran; name it with --blueprint")
+        raise UserError(_why_no_blueprint(log))
     try:
         return Blueprint.model_validate(metadata.blueprint)
     except ValidationError as error:
         why = first_problem(error, "the blueprint")
         raise UserError(
-            f"log {str(path)!r} says of itself what is no blueprint: {why}; name one with --blueprint"
+            f"log {str(log.path)!r} says of itself what is no blueprint: {why}; name one with --blueprint"
         ) from error
+
+
+def _why_no_blueprint(log: LogReader) -> str:
+    summary = summarize([log])
+    if not summary.events:
+        return _no_events(log)
+    what = "does not say which blueprint ran"
+    if summary.metadata is None and summary.metadata_fault:
+        what = f"says of itself what can't be read: {summary.metadata_fault}"
+    return f"log {str(log.path)!r} {what}; name the blueprint with --blueprint"
+
+
+def _no_events(log: LogReader) -> str:
+    return f"log {str(log.path)!r} has no events"

@@ -29,6 +29,7 @@ from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of
 from dimos_streams.regression.settings.begun_settings import Assignments
 from dimos_streams.regression.tolerances import Tolerances
+from dimos_streams.regression.unreadable_inputs import UnreadableInputs
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, ToolEvent
 from dimos_streams.tool_stream.liveness.heartbeat import STOPS
@@ -72,6 +73,7 @@ class ReplayRun:
         self._made_up: dict[int, bytes] = {}
         self._counts: dict[str, int] = {}
         self._untyped: dict[str, int] = {}
+        self._unreadable = UnreadableInputs(scope.inputs)
         self._inputs = self._outputs = 0
         self._first_utime = self._last_utime = 0
         self._times = Steadiness()
@@ -139,6 +141,7 @@ class ReplayRun:
         if role != "input":
             self._keep(event)
             return False
+        self._unreadable.add(event)
         if channel == CALLS:
             self._scope.calls.add(decode(SkillCall, data, CALLS).call_id)
         return True
@@ -211,9 +214,10 @@ class ReplayRun:
         if not problem and not compared:
             but = " but for calls that began before it: begin earlier" if self._earlier.names else ""
             problem = f"the log has nothing that {' or '.join(sorted(self._scope.names))} sent or said{but}"
+        damage = ""
         if self._log.damaged_bytes:
             damage = f"{self._log.damaged_bytes} bytes of the log are damaged, first {self._log.damages[0]}"
-            problem = f"{problem}; {damage}" if problem else damage
+        problem = "; ".join(filter(None, (problem, damage, self._unreadable.problem())))
         report = Report(
             log=str(self._log.path),
             modules=tuple(plan.spec.name for plan in self._scope.plans),
@@ -244,9 +248,11 @@ class ReplayRun:
         if self._earlier.names:
             remarks.append(self._earlier.remark())
         remarks += [
-            f"{set_back}; from there on its times were taken as later by so much"
+            f"{set_back}; from there on, {(set_back.utime - self._first_utime) / 1e6:.1f} s after the beginning, its"
+            " times were taken as later by so much"
             for set_back in self._times.set_backs[:_SHOWN_SET_BACKS]
         ]
+        remarks += self._unreadable.remarks()
         if self._untyped:
             shown = ", ".join(f"{name} ({count})" for name, count in list(self._untyped.items())[:_SHOWN_CHANNELS])
             remarks.append(f"channels of types that are not known here: {shown}")

@@ -35,9 +35,10 @@ def _notes(index: Index) -> Iterator[str]:
     metadata = index.metadata
     yield from index.damages
     for set_back in index.set_backs[:_SHOWN]:
-        yield f"In the log {set_back}; its times go on from there"
+        after_s = (set_back.utime - index.begin) / 1e6
+        yield f"In the log {set_back}; its times go on from there, {after_s:.1f} s after the beginning"
     if metadata is None:
-        yield "The log does not describe itself: another program wrote it, or its beginning is missing"
+        yield "The log does not describe itself: another program wrote it, or its beginning is missing or damaged"
     elif metadata.version != __version__:
         yield f"It was recorded by version {metadata.version or '?'}, this is {__version__}"
     types = {split_channel(channel)[1] for channel in index.channels}

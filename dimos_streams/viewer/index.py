@@ -18,6 +18,7 @@ from dimos_streams.operator.known_names import MONITOR
 from dimos_streams.recording.call_events import InOrder
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import Metadata
+from dimos_streams.recording.steady_times import SetBack
 from dimos_streams.recording.tape import Place, Tape
 from dimos_streams.tool_stream.event import EVENTS, ToolEvent
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
@@ -54,7 +55,7 @@ class Index:
         self.metadata = metadata
         self.damages: list[str] = []
         """The logs that are damaged, and where."""
-        self.set_backs: list[str] = []
+        self.set_backs: list[SetBack] = []
         """The places at which the clock goes back."""
         self.begin = 0
         self.end = 0
@@ -95,7 +96,7 @@ class Index:
             self._hear(world, self.end, due_events)
         self._flush()
         self.damages = self.tape.damages()
-        self.set_backs = list(map(str, self.tape.set_backs))
+        self.set_backs = list(self.tape.set_backs)
         self.channels = dict.fromkeys(world.newest)
         self.namespaces = {namespace_of(module.name) for module in world.modules()}
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import html
 import json
 import shutil
 from pathlib import Path
@@ -15,7 +16,7 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.recording import summary
-from dimos_streams.recording.metadata import CHANNEL
+from dimos_streams.recording.metadata import CHANNEL, describe
 from dimos_streams.recording.reader import LogReader
 from tests.recording.logs import START, raw, read_log, write_log
 
@@ -111,8 +112,40 @@ def test_info_says_where_the_clock_goes_back(tmp_path: Path, command: Any) -> No
     assert code == 0
     assert "the clock goes back by 3600.0 s at event 3" in out
     assert "0.300 s from 2020-09-13" in out
+    assert "; times are counted on from there, 0.2 s after the beginning" in out
     reported = json.loads(command("recording", "info", path, "--json")[1])
     assert reported["clock_set_back"] == [{"event": 3, "seconds": 3600.0}]
+
+
+def test_info_and_report_say_where_logs_that_were_put_together_meet(tmp_path: Path, command: Any) -> None:
+    part = write_log(tmp_path / "a.lcmlog", [(START + 1_000_000 * number, "/x", b"") for number in range(8)])
+    both = tmp_path / "both.lcmlog"
+    both.write_bytes(part.read_bytes() * 2)
+    assert (
+        "at event 0; times are counted on from there, 7.0 s after the beginning"
+        in command("recording", "info", both)[1]
+    )
+    assert command("recording", "report", both, "-o", tmp_path / "a.html")[0] == 0
+    assert "at event 0; its times go on from there, at 0:07." in (tmp_path / "a.html").read_text()
+
+
+def test_parts_that_are_not_in_order_are_noted(tmp_path: Path, command: Any) -> None:
+    first, tenth, second, other = (
+        write_log(tmp_path / f"a{name}.lcmlog", [(START, "/x", b"")]) for name in ("", ".10", ".2", ".b")
+    )
+    assert "in order" not in command("recording", "info", first, second, tenth, other)[2]
+    for files in ((tenth, second), (second, first), (other, tenth, first)):
+        noted = command("recording", "info", *files)[2]
+        assert f"{files[-1]} was recorded before {files[-2]}, by their names: name parts in order" in noted
+
+
+def test_info_and_report_say_that_stamps_are_impossible(tmp_path: Path, command: Any) -> None:
+    times = [0, 100_000, 100_000_000, 300_000, 400_000]
+    path = write_log(tmp_path / "a.lcmlog", [(START + time, "/x", b"") for time in times])
+    said = "event 2 is 99.9 s ahead of its neighbours"
+    assert f"{said}; it keeps its time" in command("recording", "info", path)[1]
+    assert command("recording", "report", path, "-o", tmp_path / "a.html")[0] == 0
+    assert f"In the log {said}." in (tmp_path / "a.html").read_text()
 
 
 def test_info_and_report_say_for_how_many_single_events_the_clock_goes_back(tmp_path: Path, command: Any) -> None:
@@ -123,6 +156,16 @@ def test_info_and_report_say_for_how_many_single_events_the_clock_goes_back(tmp_
     assert command("recording", "report", path, "-o", tmp_path / "a.html")[0] == 0
     assert said in (tmp_path / "a.html").read_text()
     assert json.loads(command("recording", "info", path, "--json")[1])["channels"][0]["backwards"] == 2
+
+
+def test_info_and_report_say_that_what_a_log_says_of_itself_is_damaged(tmp_path: Path, command: Any) -> None:
+    path = write_log(tmp_path / "a.lcmlog", [(START, CHANNEL, describe().encoded()[:-9]), (START, "/x", b"")])
+    said = "hat the log says of itself can't be read: it ends after"
+    code, out, _ = command("recording", "info", str(path))
+    assert code == 0
+    assert f"\nw{said}" in out
+    assert command("recording", "report", str(path), "-o", str(tmp_path / "a.html"))[0] == 0
+    assert f"W{said}" in html.unescape((tmp_path / "a.html").read_text())
 
 
 def test_info_of_what_has_no_event_is_an_error(tmp_path: Path, command: Any) -> None:

@@ -14,6 +14,7 @@ from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.regression.replay import ReplayOptions
 from dimos_streams.regression.replay import replay as replay_log
 from dimos_streams.regression.report import Report
+from dimos_streams.regression.tolerances import Tolerances, load_tolerances
 from dimos_streams.testing import MissionRun, event
 from tests.recording.modules import Breaks
 
@@ -100,6 +101,36 @@ def test_the_plugin(pytester: pytest.Pytester) -> None:
     assert "there is no recording" in text
     report = replay_log(kept, ReplayOptions(modules=("lookout",)))
     assert report.passed, "the printed command works"
+
+
+Replay = Callable[..., Report]
+
+
+@pytest.mark.parametrize("blueprint", ["two-walls.yaml", Path("two-walls.yaml")])
+def test_a_blueprint_of_a_replay_is_found_beside_the_test_and_named_in_the_command(
+    replay: Replay, mission_log: Path, tmp_path: Path, request: pytest.FixtureRequest, blueprint: str | Path
+) -> None:
+    request.node.path = tmp_path / "test_robot.py"
+    (tmp_path / "two-walls.yaml").write_text("include: [robot-only]")
+    assert replay(mission_log, ["follow"], blueprint=blueprint).passed
+    with pytest.raises(
+        pytest.fail.Exception, match=f"--blueprint {tmp_path}/two-walls.yaml --set follow.max_speed=0.2"
+    ):
+        replay(mission_log, ["follow"], blueprint=blueprint, settings={"follow.max_speed": 0.2})
+
+
+def test_the_command_of_a_replay_has_the_tests_tolerances(replay: Replay, mission_log: Path, tmp_path: Path) -> None:
+    tolerances = Tolerances(time_s=0.05, absolute=1e-6, fields={"/skill_vel:angular.z": 0.1})
+    with pytest.raises(pytest.fail.Exception, match=r"--tolerances tolerances\.yaml") as failed:
+        replay(mission_log, ["follow"], tolerances=tolerances, settings={"follow.max_speed": 0.2})
+    path = tmp_path / "tolerances.yaml"
+    path.write_text(str(failed.value.msg).rpartition("tolerances.yaml: ")[2])
+    assert load_tolerances(path) == tolerances
+
+
+def test_one_module_alone_is_told_to_be_a_list(replay: Replay, mission_log: Path) -> None:
+    with pytest.raises(pytest.fail.Exception, match=r"modules are a list of names: replay\(.*, \['follow'\]\)"):
+        replay(mission_log, "follow")
 
 
 MISMARKED = """

@@ -13,9 +13,10 @@ from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.settings import defaults_of
 from dimos_streams.errors import UserError
-from dimos_streams.messages.codec import encode
+from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.time import header
+from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.recording.metadata import CHANNEL, Metadata, describe
 from dimos_streams.recording.selection import Selection
 from dimos_streams.regression.replay import ReplayOptions, recorded_blueprint, replay
@@ -257,6 +258,27 @@ def test_calls_are_made_up_from_their_first_events(mission_log: Path, tmp_path: 
     assert report.passed, text_of(report)
 
 
+def test_metadata_behind_other_events_count(mission_log: Path, tmp_path: Path) -> None:
+    """As where another program has put logs together, or what is before them can't be read."""
+    first, second, *others = raw(read_log(mission_log))
+    damaged = (first[0], CHANNEL, first[2][:-9])
+    report = replayed(write_log(tmp_path / "b.lcmlog", [damaged, second, first, *others]), "follow")
+    assert report.passed, text_of(report)
+
+
+def test_a_log_that_names_no_blueprint_says_why(mission_log: Path, tmp_path: Path) -> None:
+    events = raw(read_log(mission_log))
+    damaged = [(at, name, data[:-9] if name == CHANNEL else data) for at, name, data in events]
+    others = [event for event in events if event[1] != CHANNEL]
+    for logged, why in (
+        (damaged, r"says of itself what can't be read: .* too early; name the blueprint with --blueprint"),
+        (others, "does not say which blueprint ran; name the blueprint with --blueprint"),
+        ([], "has no events"),
+    ):
+        with pytest.raises(UserError, match=why):
+            replayed(write_log(tmp_path / "b.lcmlog", logged), "follow")
+
+
 @pytest.mark.slow
 def test_a_log_without_metadata_needs_a_blueprint(mission_log: Path, tmp_path: Path, lcm_library: Any) -> None:
     events = [event for event in raw(read_log(mission_log)) if event[1] != CHANNEL]
@@ -344,6 +366,26 @@ def test_half_a_recording_has_not_passed(mission_log: Path, tmp_path: Path) -> N
     before = half.read_bytes()
     assert not replayed(half, "drive", update=True).updated
     assert half.read_bytes() == before
+
+
+@pytest.mark.parametrize("readable", [0, 1])
+def test_inputs_that_can_not_be_read_are_named_and_without_any_nothing_is_tested(
+    mission_log: Path, tmp_path: Path, readable: int
+) -> None:
+    """As after a change of the type's definition, or damage inside of messages."""
+    channel = channel_name("/detections", Detection2DArray)
+    events = raw(read_log(mission_log))
+    inputs = [event for event in events if event[1] == channel]
+    changed = [(*event[:2], b"otherwise") if event in inputs[readable:] else event for event in events]
+    path = write_log(tmp_path / "other.lcmlog", changed)
+    before = path.read_bytes()
+    report = replayed(path, "follow", update=True)
+    why = "its fingerprint is 6f74686572776973, not"
+    if readable:
+        assert f"messages of {channel} that can't be read: {len(inputs) - 1}, first: {why}" in text_of(report)
+    else:
+        assert f"no message of {channel} can be read: {why}" in report.problem
+        assert path.read_bytes() == before, "what modules do without their inputs is no golden recording"
 
 
 def test_a_log_that_says_of_itself_what_is_no_blueprint_is_named(mission_log: Path, tmp_path: Path) -> None:

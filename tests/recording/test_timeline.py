@@ -16,6 +16,7 @@ from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.player import Player
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.steady_times import LONGEST_PAUSE_S, SetBack, Steadiness, going_on, steady
+from dimos_streams.recording.summary import summarize
 from dimos_streams.regression.replay import ReplayOptions, replay
 from dimos_streams.regression.tolerances import Tolerances
 from tests.recording.logs import START, raw, read_log, write_log
@@ -63,10 +64,18 @@ def test_where_the_clock_was_set_back_it_goes_on(back_s: float) -> None:
     events = log_of([utime - back * (number >= 4) for number, utime in enumerate(true)])
     found = [event.utime for event in steady(events, known)]
     assert found == [*true[:4], *(utime - STEP for utime in true[4:])], "nobody knows how long it took to set it"
-    assert known.set_backs == [SetBack(4, back - STEP)]
+    assert known.set_backs == [SetBack(4, back - STEP, true[3])]
     summary: list[SetBack] = []
     assert [utime for utime, _ in going_on(events, summary)] == found
     assert summary == known.set_backs
+
+
+def test_a_summary_names_the_event_whose_stamp_is_impossible(tmp_path: Path) -> None:
+    times = [START, START + STEP, START + STEP + 100_000_000, START + 3 * STEP, START + 4 * STEP]
+    with LogReader(write_log(tmp_path / "a.lcmlog", [(utime, "/x", b"") for utime in times])) as log:
+        summary = summarize([log])
+    assert summary.impossible == ["event 2 is 100.0 s ahead of its neighbours"]
+    assert summary.set_backs == []
 
 
 def test_what_overtook_others_sets_no_clock_back() -> None:
@@ -84,7 +93,7 @@ def test_messages_that_are_far_apart_show_a_clock_that_was_set_back_too() -> Non
     found = [event.utime - START for event in steady(log_of(times), known)]
     assert found == [1_000_000, 2_000_000, 3_000_000, 3_000_000, 4_000_000, 5_000_000]
     assert [utime - START for utime, _ in going_on(log_of(times), summary)] == found
-    assert known.set_backs == summary == [SetBack(3, 2_000_000)]
+    assert known.set_backs == summary == [SetBack(3, 2_000_000, START + 3_000_000)]
 
 
 def test_two_messages_that_came_late_set_no_clock_back() -> None:

@@ -221,6 +221,13 @@ def test_what_is_no_known_message_is_compared_as_bytes() -> None:
         assert str(found) == "bytes: recorded <3 bytes>, replayed <5 bytes>"
 
 
+def test_of_a_message_whose_type_was_defined_otherwise_the_reason_is_said() -> None:
+    given = encode(Twist())
+    (found,) = message_differences(VEL, b"otherwise", given, EXACT)
+    why = f"its fingerprint is {b'otherwis'.hex()}, not {given[:8].hex()}: another type or definition"
+    assert str(found) == f"bytes: recorded <9 bytes> ({why}), replayed <{len(given)} bytes>"
+
+
 def test_texts_agree_if_only_their_numbers_differ_a_little() -> None:
     allow = Tolerances(relative=0.1, fields={"exact": 0.0})
     for recorded, replayed in (("10 m, 20 m", "11 m, 18 m"), ("1e3", "1.05E+3"), ("-1.0", "-1.05")):

@@ -16,6 +16,14 @@ def part_path(path: Path, part: int) -> Path:
     return path if part == 0 else path.with_name(f"{path.stem}.{part}{path.suffix}")
 
 
+def part_number(path: Path) -> tuple[Path, int]:
+    """The log of which a file is a part by its name, and the part's number; 0 if it is the first or no part."""
+    stem, dot, number = path.stem.rpartition(".")
+    if not (stem and dot and number.isascii() and number.isdigit()):
+        return path, 0
+    return path.with_name(f"{stem}{path.suffix}"), int(number)
+
+
 def part_numbers(path: Path) -> list[int]:
     """The numbers of a log's parts that are there, as far as they follow one another."""
     numbers = [0] if path.exists() else []

@@ -56,7 +56,9 @@ def _went(ways: dict[str, Way], call: ReportedCall, end: int) -> str:
 def notes(recorded: Recorded) -> Node:
     """Return a list of what is damaged or not in the recording, or None if there is nothing to say."""
     found = []
-    if recorded.metadata is None:
+    if recorded.metadata is None and recorded.summary.metadata_fault:
+        found.append(f"What the log says of itself can't be read: {recorded.summary.metadata_fault}.")
+    elif recorded.metadata is None:
         found.append("The log does not describe itself: another program wrote it, or its beginning is missing.")
     elif recorded.metadata.channels:
         found.append(_chosen(recorded))
@@ -69,7 +71,9 @@ def notes(recorded: Recorded) -> Node:
     if more := len(recorded.summary.gaps) - _MOST_GAPS:
         found += [f"{more} more such gaps."] * (more > 0)
     for set_back in recorded.summary.set_backs[:_MOST_GAPS]:
-        found.append(f"In the log {set_back}; its times go on from there.")
+        at = clock_text((set_back.utime - recorded.summary.first) / 1e6)
+        found.append(f"In the log {set_back}; its times go on from there, at {at}.")
+    found += [f"In the log {impossible}." for impossible in recorded.summary.impossible[:_MOST_GAPS]]
     if recorded.summary.older.count:
         found.append(f"In the log {recorded.summary.older}.")
     if beyond := recorded.summary.beyond:

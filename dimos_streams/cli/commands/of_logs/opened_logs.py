@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -28,7 +29,19 @@ def opened(files: Sequence[Path]) -> Iterator[list[LogReader]]:
         for log in logs:
             if log.size and next(log.events(), None) is None:
                 raise UserError(f"{str(log.path)!r} is no LCM log: no event begins anywhere in its {log.size} bytes")
+        _note_order(files)
         yield logs
+
+
+def _note_order(files: Sequence[Path]) -> None:
+    """One line if a part of a recording is named before one that was recorded earlier, as a shell sorts names."""
+    from dimos_streams.recording.files.claim import part_number
+
+    for file, following in pairwise(files):
+        (log, number), (its_log, its_number) = part_number(file), part_number(following)
+        if log == its_log and number > its_number:
+            note(f"{following} was recorded before {file}, by their names: name parts in order")
+            return
 
 
 def part_of(

@@ -27,6 +27,7 @@ def summary_dict(summary: LogSummary, logs: Sequence[LogReader]) -> dict[str, An
         "channels": [summary.channels[name].to_dict(summary.first) for name in sorted(summary.channels)],
         "beyond": None if beyond is None else {"messages": beyond.count, "bytes": beyond.size},
         "clock_set_back": [{"event": one.event, "seconds": one.us / 1e6} for one in summary.set_backs],
+        "impossible_stamps": summary.impossible,
         "silences": [{"at_s": (at - summary.first) / 1e6, "seconds": us / 1e6} for at, us in summary.gaps],
         "damaged_bytes": sum(log.damaged_bytes for log in logs),
         "damage": [
@@ -35,6 +36,7 @@ def summary_dict(summary: LogSummary, logs: Sequence[LogReader]) -> dict[str, An
             for one in log.damages
         ],
         "metadata": None if metadata is None else metadata.model_dump(mode="json", exclude={"messages"}),
+        "metadata_fault": summary.metadata_fault if metadata is None else "",
     }
 
 
@@ -48,6 +50,8 @@ def write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
     if metadata is not None:
         name = (metadata.blueprint or {}).get("name", "?")
         write(f"blueprint {name}, {metadata.mode or '?'} run, seed {metadata.seed}, version {metadata.version}")
+    elif summary.metadata_fault:
+        write(f"what the log says of itself can't be read: {summary.metadata_fault}")
     rows = []
     for channel in (summary.channels[name] for name in sorted(summary.channels)):
         rate = "" if channel.rate_hz is None else f"{channel.rate_hz:.1f} Hz"
@@ -67,7 +71,10 @@ def write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
     for at, length in summary.gaps[:SHOWN]:
         write(f"nothing at all was recorded for {length / 1e6:.1f} s after {(at - summary.first) / 1e6:.1f} s")
     for set_back in summary.set_backs[:SHOWN]:
-        write(f"{set_back}; times are counted on from there")
+        after_s = (set_back.utime - summary.first) / 1e6
+        write(f"{set_back}; times are counted on from there, {after_s:.1f} s after the beginning")
+    for impossible in summary.impossible[:SHOWN]:
+        write(f"{impossible}; it keeps its time")
     if summary.older.count:
         write(f"{summary.older}; these keep their times")
     note_damage(logs)
