@@ -18,6 +18,9 @@ from dimos_streams.journal.tables import Identity
 
 _LONGEST_WAIT_S = 5.0
 """Maximum time, in seconds, between attempts to reach a hub that does not answer."""
+_ASK_EVERY_S = 60.0
+"""Time, in seconds, after which a hub that has said nothing of a journal is asked again: one that was put back from a
+copy lacks events of robots that have nothing new."""
 _MAX_REFUSED = 20
 """Maximum number of events of one batch that become gaps because the hub refuses them. If more are refused the events
 are not to blame, and they are tried again."""
@@ -105,6 +108,8 @@ class Shipper:
                 if after >= self._source.last_offset:
                     self._attempts.succeeded()
                 await asyncio.sleep(self._age_s)
+                if self._heard_at is None or clock.monotonic() - self._heard_at >= _ASK_EVERY_S:
+                    after = await self._position()
                 continue
             taken = await self._send(batch, after)
             if taken is None:

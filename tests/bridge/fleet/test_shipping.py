@@ -136,6 +136,21 @@ async def test_the_hub_decides_where_it_goes_on(opened: OpenJournal) -> None:
     assert hub.stored(robot.name) == whole(1, 301)
 
 
+async def test_a_hub_that_was_put_back_gets_what_it_lost_of_a_robot_with_nothing_new(opened: OpenJournal) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+    robot.happen(*range(1, 301))
+    async with robot.shipping():
+        await robot.shipped()
+        for offset in range(101, 301):
+            del hub.journals[robot.name][offset]
+        hub.attempts = 0
+        await asyncio.sleep(62)
+        assert hub.stored(robot.name) == whole(1, 300)
+        await asyncio.sleep(600)
+        assert hub.attempts <= 14, "a robot with nothing new is no load"
+
+
 async def test_a_journal_that_lost_its_end_goes_on_under_a_name_of_its_own(
     tmp_path: Path, opened: OpenJournal
 ) -> None:
