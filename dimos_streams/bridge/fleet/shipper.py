@@ -22,8 +22,9 @@ _ASK_EVERY_S = 60.0
 """Time, in seconds, after which a hub that has said nothing of a journal is asked again: one that was put back from a
 copy lacks events of robots that have nothing new."""
 _BELIEVED_S = 5.0
-"""Maximum time, in seconds and besides the pause between batches, since a hub's last word on a journal at which a batch
-goes by that: one that was put back meanwhile, and does not know the journal, would take the batch for its beginning."""
+"""Maximum time, in seconds and besides the pause between batches, since a hub's last word on a journal at which a
+batch goes by that: a hub that was put back meanwhile, and does not know the journal, would take the batch for its
+beginning."""
 _MAX_REFUSED = 20
 """Maximum number of events of one batch that become gaps because the hub refuses them. If more are refused the events
 are not to blame, and they are tried again."""
