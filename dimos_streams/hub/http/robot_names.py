@@ -17,8 +17,8 @@ RobotPath = Annotated[str, Path(pattern=ROBOT_NAME)]
 
 
 async def check_robot(parts: HubParts, robot: str | None) -> None:
-    """Raise ``ProblemError`` for a robot of which there is nothing to read, as there is of one that was removed; None is
-    none in particular."""
+    """Raise ``ProblemError`` for a robot of which there is nothing to read, as there is of one that was removed.
+    None is none in particular."""
     if robot is not None:
         async with bounded_read():
             try:
