@@ -13,6 +13,7 @@ from dimos_streams.errors import UserError
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.fleet.protocol import MAX_BATCH_BYTES
 from dimos_streams.hub.storage.rows import StorageUnavailableError
+from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from tests.helpers import fill, wait_for
 from tests.hub.serving import Robot, added, event, gap, served_hub
 
@@ -62,6 +63,23 @@ def test_events_of_robots_come_once_and_in_order_of_each_to_whoever_reads_at_the
         reading.join(20)
         assert [id for id, _ in live] == [8]
         assert [call["call_id"] for call in hub.get("/calls?robot=r2").json()] == ["x"]
+
+
+@pytest.mark.feature("H2")
+def test_what_a_removed_robot_has_shipped_is_read_by_its_name(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+        robot.ship_events(hub, 1, 3)
+        storage = HubStorage(open_engine(database))
+        storage.robots.remove("r1")
+        storage.close()
+        wait_for(lambda: hub.get("/robots").json() == [], 5.0, lambda: "the robot is listed still")
+        assert [id for id, _ in hub.events(3, "?from=1&robot=r1")] == [1, 2, 3]
+        assert [entry["offset"] for entry in hub.get("/events?robot=r1").json()] == [1, 2, 3]
+        assert hub.get("/calls?robot=r1").json() != []
+        problem(hub.get("/calls?robot=r3"), 404, "unknown-robot")
+        problem(hub.post("/calls", {"skill": "move", "robot": "r1"}), 404, "unknown-robot")
 
 
 @pytest.mark.slow

@@ -175,6 +175,17 @@ def test_of_each_robot_the_journals_that_shipped_last_are_known(
 
 
 @pytest.mark.slow
+def test_the_journal_that_a_robot_writes_is_known_however_long_it_had_nothing_new(storage: HubStorage) -> None:
+    storage.store([batch(*numbered(1, 3), journal="journal-1"), batch(*numbered(1, 3), journal="journal-2")])
+    storage.robots.add("r1")
+    storage.robots.report("r1", version="1", journal="journal-2", report="{}", skills=None)
+    with storage.engine.transaction() as db:
+        db.run("UPDATE journals SET stored = ?", clock.KNOWN_FROM_US)
+    storage.trim(Retention())
+    assert [storage.position("r1", f"journal-{number}") for number in (1, 2)] == [0, 3]
+
+
+@pytest.mark.slow
 def test_hubs_that_write_at_once_leave_no_number_out_and_show_none_before_those_below(database_url: str) -> None:
     with opened(database_url) as storage, ThreadPoolExecutor(4) as pool:
 

@@ -54,7 +54,12 @@ class HubLink:
         self._shipper = Shipper(CurrentJournal(broadcast), *link, rng=rng, age_s=settings.age_s)
         self._reporter = HubReporter(broker, broadcast.journal, *link, rng=rng, notes=notes)
         self._older = OlderJournals(
-            broadcast.journal.path, settings.robot, *link, rng=rng, up_to_date=lambda: self._shipper.state().is_whole
+            broadcast.journal.path,
+            settings.robot,
+            *link,
+            rng=rng,
+            up_to_date=lambda: self._shipper.state().is_whole,
+            losses=lambda: self._shipper.losses,
         )
         self._journal = broadcast.journal
         self._answers = AnswerBox(self._connection, self._command_notes, self._troubles, rng=rng)

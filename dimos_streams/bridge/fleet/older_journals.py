@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from dimos_streams import clock
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.ended_calls import close_open_calls
 from dimos_streams.bridge.fleet.hub_requests import HubRequests
@@ -33,6 +34,9 @@ _SHIPPED_NOTE = "fleet/shipped"
 """The name of a journal's note of the offset up to which the hub had it when it was last looked at."""
 _LOOK_S = 60.0
 _MAX_FILES = 100
+_RECENT_US = 30 * 86_400 * 1_000_000
+"""Maximum age, in µs, of a note that a journal is shipped at which a hub surely knows the journal: one that it has
+forgotten would be stored there twice."""
 
 _logger = logging.getLogger(__name__)
 
@@ -123,9 +127,10 @@ class OlderJournals:
         *,
         rng: random.Random,
         up_to_date: Callable[[], bool],
+        losses: Callable[[], int],
     ) -> None:
         """``current`` is the file of the journal that is being written; those of earlier runs are in the directories
-        beside its own."""
+        beside its own. ``losses`` is a count that grows when the hub has lost what it had."""
         self._current = current
         self._robot = robot
         self._hub = hub
@@ -133,20 +138,25 @@ class OlderJournals:
         self._random = rng
         self._attempts = Attempts("older journals", troubles, rng=rng, initial_s=1.0, longest_s=30.0)
         self._up_to_date = up_to_date
+        self._losses = losses
         self._bad: dict[Path, None] = {}
 
     async def run(self) -> None:
         """Look, and ship what there is, until cancelled."""
+        seen = self._losses()
         while self._current is not None:
             while not self._up_to_date():  # noqa: ASYNC110
                 await asyncio.sleep(1.0)
+            losses = self._losses()
             for path in await asyncio.get_running_loop().run_in_executor(None, self._files, self._current):
-                await self._ship_file(path)
+                await self._ship_file(path, again=losses != seen)
                 self._attempts.succeeded()
+            seen = losses
             await asyncio.sleep(_LOOK_S)
 
-    async def _ship_file(self, path: Path) -> None:
-        """Ship one file to its end, however many attempts that takes. A file that can't be read is left alone."""
+    async def _ship_file(self, path: Path, *, again: bool) -> None:
+        """Ship one file to its end, however many attempts that takes; ``again``: also one that the hub had. A file
+        that can't be read is left alone."""
         while path not in self._bad:
             try:
                 journal = OlderJournal(path)
@@ -156,7 +166,7 @@ class OlderJournals:
                 # What a failing disk has left says less of its calls than the journal that came after it.
                 if self._current is not None and path.name == self._current.name:
                     await journal.close_calls()
-                if journal.is_shipped:
+                if journal.is_shipped and not (again and _is_recent(path)):
                     return
                 shipper = Shipper(journal, self._hub, self._troubles, rng=self._random, age_s=0.0)
                 await shipper.ship_all()
@@ -189,6 +199,10 @@ def _of_earlier_runs(current: Path) -> Iterator[Path]:
             yield from left_files(path)
             if path.exists():
                 yield path
+
+
+def _is_recent(path: Path) -> bool:
+    return clock.utime() - path.stat().st_mtime_ns // 1000 < _RECENT_US
 
 
 def _take_alone(db: sqlite3.Connection) -> None:

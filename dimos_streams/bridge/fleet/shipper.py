@@ -18,6 +18,13 @@ from dimos_streams.journal.tables import Identity
 
 _LONGEST_WAIT_S = 5.0
 """Maximum time, in seconds, between attempts to reach a hub that does not answer."""
+_ASK_EVERY_S = 60.0
+"""Time, in seconds, after which a hub that has said nothing of a journal is asked again: one that was put back from a
+copy lacks events of robots that have nothing new."""
+_BELIEVED_S = 5.0
+"""Maximum time, in seconds and besides the pause between batches, since a hub's last word on a journal at which a
+batch goes by that: a hub that was put back meanwhile, and does not know the journal, would take the batch for its
+beginning."""
 _MAX_REFUSED = 20
 """Maximum number of events of one batch that become gaps because the hub refuses them. If more are refused the events
 are not to blame, and they are tried again."""
@@ -64,12 +71,15 @@ class Shipper:
         self._refused: dict[int, None] = {}
         self.events = 0
         """Events that were shipped and acknowledged, since the start."""
+        self.losses = 0
+        """The number of times, since the start, that the hub had less of the journal than it had acknowledged, as one
+        that was put back from a copy."""
 
     def state(self) -> ShippingState:
         """The progress of the hub now."""
         is_known = self._journal == self._source.identity and self._after is not None
         after = self._after if is_known and self._after is not None else self._source.identity.begin - 1
-        age_s = None if self._heard_at is None else clock.monotonic() - self._heard_at
+        age_s = None if self._heard_at is None else self._silent_s()
         return ShippingState(after if is_known else None, max(0, self._source.last_offset - after), age_s)
 
     async def run(self) -> None:
@@ -101,6 +111,9 @@ class Shipper:
         after = await self._position()
         while self._source.identity == self._journal:
             batch = await next_batch(self._source, after, self._refused)
+            if self._silent_s() >= (_ASK_EVERY_S if batch is None else _BELIEVED_S + self._age_s):
+                after = await self._position()
+                continue
             if batch is None:
                 if after >= self._source.last_offset:
                     self._attempts.succeeded()
@@ -128,6 +141,8 @@ class Shipper:
                 ours + 1, f"the hub has offset {position.acknowledged} of a journal that had {ours} at its start"
             )
             return await self._position()
+        if journal == self._journal and self._after is not None and position.acknowledged < self._after:
+            self.losses += 1
         self._known.add(journal.journal_id)
         self._journal = journal
         return self._heard(position)
@@ -160,6 +175,10 @@ class Shipper:
         self.events += batch.events if position.acknowledged >= batch.upto else 0
         self._attempts.succeeded()
         return self._heard(position), position.wait_s
+
+    def _silent_s(self) -> float:
+        """The time since the hub has last said what it has, infinite if it has not since the start."""
+        return float("inf") if self._heard_at is None else clock.monotonic() - self._heard_at
 
     def _heard(self, position: Position) -> int:
         """Note what the hub has said; return the offset behind which the journal goes on."""

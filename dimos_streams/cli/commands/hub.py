@@ -112,7 +112,7 @@ def add(
     name: RobotArgument,
     database: Database = _DEFAULTS.database,
     new_token: Annotated[
-        bool, typer.Option("--new-token", help="The robot is known: its old token ends, and it gets another one.")
+        bool, typer.Option("--new-token", help="Also if the robot is known: its old token ends, and it gets another.")
     ] = False,
     token_file: Annotated[
         Path | None,

@@ -77,6 +77,11 @@ class RobotTable:
             expire_commands(db, name)
             lose_calls(db, name, f"its robot {name!r} was removed from the fleet; nobody knows how it ended")
 
+    def has_shipped(self, name: str) -> bool:
+        """True if events of a robot of this name are known, also of one that was removed."""
+        with self._engine.reading() as db:
+            return db.rows("SELECT 1 FROM journals WHERE robot = ? LIMIT 1", name) != []
+
     def of_token(self, token: str) -> str:
         """The robot that has a token; empty for nobody's."""
         with self._engine.reading() as db:

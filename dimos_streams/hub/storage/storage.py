@@ -41,7 +41,8 @@ JOURNALS = 1000
 """Maximum number of journals of each robot: those that shipped last. A robot that is sound ships those of the runs
 that it keeps, a few dozen at most."""
 _GONE_DAYS = 60.0
-"""Minimum number of days without shipping after which a journal is forgotten; never less than twice the retention."""
+"""Minimum number of days without shipping after which a journal is forgotten, unless its robot writes it now; never
+less than twice the retention."""
 
 
 class HubStorage:
@@ -169,7 +170,8 @@ class HubStorage:
             db.run("UPDATE fleet SET first_seq = ? WHERE first_seq < ?", first, first)
             db.run("DELETE FROM calls WHERE last_seq < ?", first)
             db.run(
-                "DELETE FROM journals WHERE stored >= ? AND stored < ?",
+                "DELETE FROM journals WHERE stored >= ? AND stored < ? AND NOT EXISTS"
+                " (SELECT 1 FROM robots WHERE robots.name = journals.robot AND robots.journal = journals.journal)",
                 clock.KNOWN_FROM_US,
                 db.date() - int(max(_GONE_DAYS, 2 * retention.days) * 86_400 * _US),
             )

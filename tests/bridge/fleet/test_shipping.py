@@ -136,6 +136,54 @@ async def test_the_hub_decides_where_it_goes_on(opened: OpenJournal) -> None:
     assert hub.stored(robot.name) == whole(1, 301)
 
 
+async def test_a_hub_that_was_put_back_gets_what_it_lost_of_a_robot_with_nothing_new(opened: OpenJournal) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+    robot.happen(*range(1, 301))
+    async with robot.shipping():
+        await robot.shipped()
+        for offset in range(101, 301):
+            del hub.journals[robot.name][offset]
+        hub.attempts = 0
+        await asyncio.sleep(62)
+        assert hub.stored(robot.name) == whole(1, 300)
+        await asyncio.sleep(600)
+        assert hub.attempts <= 14, "a robot with nothing new is no load"
+
+
+async def test_a_hub_that_was_put_back_from_before_a_run_gets_all_of_it(opened: OpenJournal) -> None:
+    """A hub takes the first batch of a journal wherever that begins, and nothing before it later."""
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+    robot.happen(*range(1, 301))
+    async with robot.shipping():
+        await robot.shipped()
+        await asyncio.sleep(10)
+        hub.journals.clear()
+        robot.happen(301)
+        await asyncio.sleep(2)
+        await robot.shipped()
+    assert hub.stored(robot.name) == whole(1, 301)
+
+
+async def test_a_hub_that_was_put_back_gets_what_it_lost_of_earlier_runs(tmp_path: Path, opened: OpenJournal) -> None:
+    hub = FakeHub()
+    _run_dir(tmp_path / "1-old")
+    old = Robot(opened(tmp_path / "1-old" / "journal.sqlite"), hub)
+    old.journal.note(ROBOT_NOTE, "r1")
+    old.happen(*range(1, 11))
+    old.journal.close()
+    _run_dir(tmp_path / "2-now")
+    robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
+    robot.happen(1)
+    async with robot.shipping(), _older(robot, hub):
+        await asyncio.sleep(5)
+        assert hub.stored(old.name) == whole(1, 10)
+        hub.journals.clear()
+        await asyncio.sleep(190)
+    assert (hub.stored(robot.name), hub.stored(old.name)) == (whole(1, 1), whole(1, 10))
+
+
 async def test_a_journal_that_lost_its_end_goes_on_under_a_name_of_its_own(
     tmp_path: Path, opened: OpenJournal
 ) -> None:
@@ -495,6 +543,7 @@ async def _older(robot: Robot, hub: FakeHub) -> AsyncIterator[None]:
         robot.troubles,
         rng=random.Random(1),
         up_to_date=lambda: robot.shipper.state().is_whole,
+        losses=lambda: robot.shipper.losses,
     )
     task = asyncio.get_running_loop().create_task(older.run())
     try:
