@@ -51,7 +51,7 @@ async def _peers(url: ZenohUrl) -> list[Finding]:
     """Check whether those who are found take links, one of each host."""
     if url.scouting is None or url.mode == "client":
         return []
-    addresses = await asyncio.to_thread(peers_found, url)
+    addresses = await peers_found(url)
     open_to_us = await asyncio.gather(*(_lets_in(url, address.partition("/")[2]) for address in addresses))
     shut = [address for address, is_open in zip(addresses, open_to_us, strict=True) if not is_open]
     return [
