@@ -8,6 +8,7 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +38,7 @@ from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.helpers import until
 
 SKILL_VEL = "/skill_vel#geometry_msgs.Twist"
+DETECTIONS = "/detections#vision_msgs.Detection2DArray"
 WANTED = ("robot", "detector", "follow")
 _ATTEMPTS = 4
 
@@ -100,6 +102,14 @@ def apart(ours: Path, theirs: Path) -> float:
     return max(min(abs(utime - each) for each in times) for utime, times in found if times) / 1e6
 
 
+def longest_blindness(path: Path) -> float:
+    """Return the longest time, in seconds, between two detections in a log. On a starved machine it is as long as it
+    takes the skill to call its camera frozen, and what it does then depends on milliseconds."""
+    with LogReader(path) as log:
+        came = [event.utime for event in log.events() if event.channel == DETECTIONS]
+    return max(later - before for before, later in pairwise(came)) / 1e6
+
+
 def call(bus: Bus, call_id: str, skill: str, arguments: str) -> None:
     message = SkillCall(
         utime=clock.utime(), call_id=call_id, module="follow", skill=skill, caller="test", arguments_json=arguments
@@ -116,7 +126,7 @@ def test_a_log_of_lcm_logger_replays(tmp_path: Path, bus_url: str, lcm_library: 
         ours, theirs = run_dir / "ours.lcmlog", run_dir / "theirs.lcmlog"
         with running(Path(lcm_library.LCM_BIN_DIR) / "lcm-logger", "-q", f"--lcm-url={bus_url}", theirs):
             lag = asyncio.run(live_mission(bus_url, run_dir, ours))
-        if max(lag, apart(ours, theirs)) < LIVE.time_s / 2:
+        if max(lag, apart(ours, theirs)) < LIVE.time_s / 2 and longest_blindness(ours) < 0.5:
             break
     for path in (ours, theirs):
         report = replay(path, ReplayOptions(modules=("follow",), blueprint=resolve("robot-only")))
