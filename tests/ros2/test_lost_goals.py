@@ -15,8 +15,8 @@ from dimos_streams.ros2.wire import Wire
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
 from tests.helpers import until
+from tests.ros2.action_world import world
 from tests.ros2.fast_dds import FastDdsRobot
-from tests.ros2.test_actions import world
 
 pytestmark = pytest.mark.feature("G4")
 

@@ -36,10 +36,10 @@ _MEANINGS = {
     CALL_CANCELLED: "its last call was cancelled",
     "script_ended": "the scripted model has nothing more to say",
 }
-_OF_MODELS = frozenset(
-    {"completed", CALL_FAILED, NOT_UNDERSTOOD, "content_filter", "error", "length", "script_ended"}
-)
-"""The reasons above that a model may give itself; the others are the agent's to give."""
+_AGENTS_OWN = (_COMPLETED | _MEANINGS.keys()) - {
+    *("completed", CALL_FAILED, NOT_UNDERSTOOD, "content_filter", "error", "length", "script_ended")
+}
+"""The reasons above that no model may give."""
 
 
 def completed(reason: str) -> bool:
@@ -50,8 +50,7 @@ def completed(reason: str) -> bool:
 def of_model(finish: str) -> str:
     """The reason that a model gives for the end of its answer, told apart from those that the agent gives: a server
     may name it as it likes, and does not say what an operator has done, or that a mission has reached its goal."""
-    agents_own = (_COMPLETED | _MEANINGS.keys()) - _OF_MODELS
-    return f"model:{finish}" if finish in agents_own else finish
+    return f"model:{finish}" if finish in _AGENTS_OWN else finish
 
 
 def of_last_answer(finish: str, *, ignored: bool = False) -> tuple[str, str]:

@@ -11,6 +11,13 @@ from tests.agent.loop.rig import Rig, asks, says
 from tests.agent.loop.skills import LineWorld
 
 
+def slow_world() -> LineWorld:
+    """A world in which a call is on its way to the bridge for a second."""
+    world = LineWorld()
+    world.bridge.latency_s = lambda: 1.0
+    return world
+
+
 async def cut_while_a_call_begins(rig: Rig) -> None:
     """Have the agent asked for a call, and its turn cut by urgent input while the call is on its way."""
     await rig.say("follow")
@@ -24,8 +31,7 @@ async def cut_while_a_call_begins(rig: Rig) -> None:
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_nothing_of_a_mission_comes_after_its_end() -> None:
-    world = LineWorld()
-    world.bridge.latency_s = lambda: 1.0
+    world = slow_world()
     async with world.rig(asks(("follow", {})), says("left"), says("it was ended")) as rig:
         await cut_while_a_call_begins(rig)
         await asyncio.sleep(10)
@@ -38,8 +44,7 @@ async def test_nothing_of_a_mission_comes_after_its_end() -> None:
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_a_call_that_never_begins_does_not_keep_its_mission_going() -> None:
-    world = LineWorld()
-    world.bridge.latency_s = lambda: 1.0
+    world = slow_world()
     world.bridge.refuse = lambda skill: True
     async with world.rig(asks(("follow", {})), says("left")) as rig:
         await cut_while_a_call_begins(rig)
@@ -51,8 +56,7 @@ async def test_a_call_that_never_begins_does_not_keep_its_mission_going() -> Non
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_an_agent_that_stops_waits_for_no_call_in_doubt() -> None:
-    world = LineWorld()
-    world.bridge.latency_s = lambda: 1.0
+    world = slow_world()
     world.bridge.refuse = lambda skill: True
     async with world.rig(asks(("follow", {})), says("left")) as rig:
         await cut_while_a_call_begins(rig)
@@ -65,8 +69,7 @@ async def test_an_agent_that_stops_waits_for_no_call_in_doubt() -> None:
 @pytest.mark.parametrize("how", ["now", "abort"])
 @pytest.mark.virtual_time
 async def test_a_call_that_begins_too_late_is_recorded_and_can_be_taken_back(how: str) -> None:
-    world = LineWorld()
-    world.bridge.latency_s = lambda: 1.0
+    world = slow_world()
     async with world.rig(asks(("move", {"by": 1})), says("left"), says("it was ended")) as rig:
         if how == "now":
             await cut_while_a_call_begins(rig)
