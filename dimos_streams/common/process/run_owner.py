@@ -105,9 +105,20 @@ def pid_space() -> str:
 def process_start(pid: int) -> int | None:
     """Return the time at which a process began, in clock ticks since boot, or None if there is none of that number,
     or it has ended and its parent has not looked yet."""
+    stat = _stat(pid)
+    return None if stat is None or stat[0] in ("Z", "X") else int(stat[19])
+
+
+def process_parent(pid: int) -> int | None:
+    """Return the number of a process's parent, also if the process has ended and the parent has not looked yet; None
+    if there is none of that number."""
+    stat = _stat(pid)
+    return None if stat is None else int(stat[1])
+
+
+def _stat(pid: int) -> list[str] | None:
+    """The fields of a process's ``stat`` from its state on, see ``proc_pid_stat(5)``."""
     try:
-        stat = Path(f"/proc/{pid}/stat").read_text()
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
     except OSError:
         return None
-    state, *fields = stat.rpartition(")")[2].split()
-    return None if state in ("Z", "X") else int(fields[18])

@@ -29,6 +29,7 @@ from typing import Any, NoReturn
 import dimos_streams
 from dimos_streams import clock
 from dimos_streams.common.importing import LIBRARY, SKILLS, is_within
+from dimos_streams.common.process.run_owner import process_parent
 from dimos_streams.common.process.threads import one_thread_for_matrices
 from dimos_streams.errors import UserError
 from dimos_streams.messages import registry
@@ -136,10 +137,10 @@ def renew_stale_server() -> None:
 
 def end_stalled_server(worker: int) -> None:
     """Kill the server that does not say that a worker of it has ended. Its other workers end with it."""
-    with suppress(OSError):
-        parent = int(Path(f"/proc/{worker}/stat").read_text().rpartition(")")[2].split()[1])
-        if parent == _server._forkserver_pid:
-            _logger.error("the forkserver does not say that process %d has ended: all processes are killed", worker)
+    parent = process_parent(worker)
+    if parent is not None and parent == _server._forkserver_pid:
+        _logger.error("the forkserver does not say that process %d has ended: all processes are killed", worker)
+        with suppress(ProcessLookupError):
             os.kill(parent, signal.SIGKILL)
 
 
