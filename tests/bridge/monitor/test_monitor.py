@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import json
 import random
@@ -15,7 +16,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.bridge.monitor.monitor import LINGER_S, STATE_EVERY_S
 from dimos_streams.bridge.monitor.robots import Robots
-from dimos_streams.bridge.monitor.view import numbered
+from dimos_streams.bridge.monitor.view import StateView, numbered
 from dimos_streams.bridge.monitor.watcher import MAX_BYTES, MAX_MESSAGES
 from dimos_streams.bridge.monitor.watchers import Watchers
 from dimos_streams.bus import Subscription
@@ -505,3 +506,19 @@ async def test_a_namespace_that_is_too_long_for_a_channel_blinds_no_console() ->
         console = Console(world.bridge.monitor.watch(None))
         await until(lambda: console.state)
         await console.close()
+
+
+@pytest.mark.feature("C1")
+@pytest.mark.virtual_time
+async def test_states_that_a_console_has_been_shown_are_not_kept() -> None:
+    async with agents("agent") as (scene, made):
+        console = Console(scene.bridge.monitor.watch(None))
+        await until(lambda: made["agent"].reports)
+        for number in range(20):
+            made["agent"].state = f"step {number}"
+            made["agent"].show()
+            await until(lambda: console.agent("agent").get("state") == made["agent"].state)
+        gc.collect()
+        states = [each for each in gc.get_objects() if isinstance(each, StateView)]
+        await console.close()
+    assert len(states) <= 3, "the one that was shown last, the newest one, and one on its way"
