@@ -26,6 +26,7 @@ from dimos_streams.messages.dimos_streams import (
     ToolStreamRequest,
 )
 from dimos_streams.skill import OnLoss
+from dimos_streams.tool_stream.depth import MAX_ARGUMENTS_DEPTH, MAX_DEPTH, is_deeper
 
 EVENTS = channel_name("/tool_streams", ToolStreamEvent)
 REQUESTS = channel_name("/tool_stream_requests", ToolStreamRequest)
@@ -255,10 +256,16 @@ def json_without_secrets(value: Any) -> bytes:
 
 def arguments_object(text: str, channel: str, type_name: str) -> dict[str, Any]:
     """Return the arguments in a message's field, as ``json_object`` does; each of them is there once."""
-    return json_object(text, channel, type_name, parse_command)
+    return json_object(text, channel, type_name, parse_command, MAX_ARGUMENTS_DEPTH)
 
 
-def json_object(text: str, channel: str, type_name: str, parse: Callable[[str], Any] = parse_json) -> dict[str, Any]:
+def json_object(
+    text: str,
+    channel: str,
+    type_name: str,
+    parse: Callable[[str], Any] = parse_json,
+    most_depth: int = MAX_DEPTH,
+) -> dict[str, Any]:
     """Return the JSON object in a message's field; empty text is an empty object. Raises ``MessageError``."""
     if not text:
         return {}
@@ -268,4 +275,6 @@ def json_object(text: str, channel: str, type_name: str, parse: Callable[[str], 
         raise MessageError(channel, type_name, f"bad JSON: {error}") from error
     if not isinstance(value, dict):
         raise MessageError(channel, type_name, f"JSON of type {type(value).__name__}, not an object")
+    if is_deeper(text, most_depth):
+        raise MessageError(channel, type_name, f"JSON nested more than {most_depth} deep")
     return value
