@@ -17,11 +17,7 @@ review."""
 def is_deeper(text: str | bytes, most: int) -> bool:
     """Return whether JSON is nested deeper than ``most`` levels. A text with no more brackets than that is not
     parsed."""
-    if isinstance(text, str):
-        brackets = text.count("[") + text.count("{")
-    else:
-        brackets = text.count(b"[") + text.count(b"{")
-    if brackets <= most:
+    if _brackets(text) <= most:
         return False
     try:
         level = [from_json(text)]
@@ -33,3 +29,7 @@ def is_deeper(text: str | bytes, most: int) -> bool:
             return False
         level = [part for each in level for part in (each.values() if isinstance(each, dict) else each)]
     return True
+
+
+def _brackets(text: str | bytes) -> int:
+    return text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")

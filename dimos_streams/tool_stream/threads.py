@@ -19,9 +19,9 @@ _logger = logging.getLogger(__name__)
 class ToolStream:
     """A tool stream that sends a call's updates from any thread.
 
-    ``start`` and ``stop`` twice are no-ops that are logged; ``send`` before ``start``, after ``stop``, after the call's
-    close or after the end of its loop raises ``StreamClosedError``. Stopping does not close the call: the skill's
-    return does.
+    ``start`` and ``stop`` twice are no-ops that are logged; ``send`` before ``start``, after ``stop``, after the
+    call's close or after the end of its loop raises ``StreamClosedError``. Stopping does not close the call: the
+    skill's return does.
     """
 
     def __init__(self, call: Call) -> None:

@@ -240,8 +240,8 @@ def _size(text: str, data: Mapping[str, Any]) -> int:
 
 
 def _result(result: Any) -> tuple[str, dict[str, Any]]:
-    """Return text and data of a completed close. Raises ``SkillError`` if it has no JSON form, is nested too deep or is
-    too large."""
+    """Return text and data of a completed close. Raises ``SkillError`` if it has no JSON form, is nested too deep or
+    is too large."""
     if result is None:
         return "done", {"result": None}
     try:
