@@ -8,10 +8,10 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.nested import is_deeper
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot, ApprovalView, WaitingCall
-from dimos_streams.tool_stream.depth import MAX_DEPTH, is_deeper
-from dimos_streams.tool_stream.event import MAX_PAYLOAD, json_text
+from dimos_streams.tool_stream.event import MAX_DEPTH, MAX_PAYLOAD, json_text
 
 MAX_REPORT = MAX_PAYLOAD - 4_000
 """Maximum bytes of an event's or a snapshot's JSON; the rest is for the update's text."""

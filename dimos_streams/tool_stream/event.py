@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from dimos_streams.common.names import MAX_NAME, fault_of_names
+from dimos_streams.common.nested import is_deeper
 from dimos_streams.common.secrets import has_secret, redacted_data
 from dimos_streams.common.text import parse_command, parse_json, repaired
 from dimos_streams.errors import MessageError, SkillError
@@ -26,7 +27,6 @@ from dimos_streams.messages.dimos_streams import (
     ToolStreamRequest,
 )
 from dimos_streams.skill import OnLoss
-from dimos_streams.tool_stream.depth import MAX_ARGUMENTS_DEPTH, MAX_DEPTH, is_deeper
 
 EVENTS = channel_name("/tool_streams", ToolStreamEvent)
 REQUESTS = channel_name("/tool_stream_requests", ToolStreamRequest)
@@ -63,6 +63,12 @@ REQUEST_BYTES = 512 * 1024
 """Maximum size, in bytes, of the requests that wait for a handler; likewise of the calls, and of the cancels."""
 MAX_ARGUMENTS = 40_000
 """Maximum size of a call's arguments as JSON, in bytes: call and ``open`` event must each fit into one datagram."""
+MAX_DEPTH = 100
+"""Maximum depth of an event's data; an object or a list is a level. Whoever hands an event on puts a few levels around
+its data, and readers of JSON refuse what has more than 200."""
+MAX_ARGUMENTS_DEPTH = 64
+"""Maximum depth of a call's arguments, which are within the data of its ``open``, and within the arguments of its
+review."""
 MAX_SEQ = 2**30
 """The largest valid seq; there is room in its field for whatever follows."""
 MIN_UTIME, MAX_UTIME = -(2**63), 2**63 - 1

@@ -6,13 +6,13 @@ import json
 
 import pytest
 
+from dimos_streams.common.nested import is_deeper
 from dimos_streams.errors import UnknownAgentError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot, ConversationEntry, QueueView
 from dimos_streams.operator.messages.run import SkillLine
 from dimos_streams.operator.reporting import MAX_REPORT, event_data, report_of, snapshot_data
-from dimos_streams.tool_stream.depth import MAX_DEPTH, is_deeper
-from dimos_streams.tool_stream.event import json_text
+from dimos_streams.tool_stream.event import MAX_DEPTH, json_text
 
 
 def event(**data: object) -> AgentEvent:

@@ -9,14 +9,14 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
+from dimos_streams.common.nested import is_deeper
 from dimos_streams.common.schemas.references import MAX_PARTS, resolved
 from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.faults import fault, fault_of_options
 from dimos_streams.tool_stream.arguments.steps import MAX_STEPS, TooManySteps
-from dimos_streams.tool_stream.depth import MAX_ARGUMENTS_DEPTH, is_deeper
-from dimos_streams.tool_stream.event import MAX_ARGUMENTS, json_bytes
+from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_ARGUMENTS_DEPTH, json_bytes
 
 _MAX_DEPTH = 64
 _FOREIGN_REFS = ("$dynamicRef", "$recursiveRef")

@@ -9,14 +9,14 @@ from collections.abc import Awaitable, Generator, Mapping
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.common.nested import is_deeper
 from dimos_streams.common.process.threads import check_thread
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import is_stray, stray_cancellation
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
-from dimos_streams.tool_stream.depth import MAX_DEPTH, is_deeper
-from dimos_streams.tool_stream.event import MAX_PAYLOAD, MISFIT, UNAWAITED, Outcome, json_text
+from dimos_streams.tool_stream.event import MAX_DEPTH, MAX_PAYLOAD, MISFIT, UNAWAITED, Outcome, json_text
 from dimos_streams.tool_stream.hosting.failures import ExitedError, logged_bug, skill_errors
 from dimos_streams.tool_stream.hosting.unawaited import Unawaited, note_unawaited
 from dimos_streams.tool_stream.sending.call_writer import CallWriter

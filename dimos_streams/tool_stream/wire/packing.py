@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dimos_streams.common.nested import is_deeper
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.text import well_formed
 from dimos_streams.errors import SkillError
-from dimos_streams.tool_stream.depth import MAX_DEPTH, is_deeper
-from dimos_streams.tool_stream.event import EVENT_TYPES, MAX_PAYLOAD, EventType, ToolEvent, json_without_secrets
+from dimos_streams.tool_stream.event import (
+    EVENT_TYPES,
+    MAX_DEPTH,
+    MAX_PAYLOAD,
+    EventType,
+    ToolEvent,
+    json_without_secrets,
+)
 from dimos_streams.tool_stream.wire.layout import FINGERPRINT, INSTANCE, LENGTH, SEQ, UTIME, instance_ending
 
 

@@ -9,13 +9,13 @@ from typing import Any
 import pytest
 
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.common.nested import is_deeper
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import MessageError, SkillArgumentError, SkillError
 from dimos_streams.fleet.batches import Batch, encoded_batch, encoded_event
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
-from dimos_streams.tool_stream.depth import MAX_ARGUMENTS_DEPTH, MAX_DEPTH, is_deeper
-from dimos_streams.tool_stream.event import CALLS, arguments_object, json_object
+from dimos_streams.tool_stream.event import CALLS, MAX_ARGUMENTS_DEPTH, MAX_DEPTH, arguments_object, json_object
 from tests.bridge.parts import Scene, closed, scene
 
 
