@@ -64,8 +64,8 @@ REQUEST_BYTES = 512 * 1024
 MAX_ARGUMENTS = 40_000
 """Maximum size of a call's arguments as JSON, in bytes: call and ``open`` event must each fit into one datagram."""
 MAX_DEPTH = 100
-"""Maximum depth of an event's data; an object or a list is a level. Whoever hands an event on puts a few levels around
-its data, and readers of JSON refuse what has more than 200."""
+"""Maximum depth of an event's data; an object or a list is a level. Whoever hands an event on puts a few levels
+around its data, and readers of JSON refuse what has more than 200."""
 MAX_ARGUMENTS_DEPTH = 64
 """Maximum depth of a call's arguments, which are within the data of its ``open``, and within the arguments of its
 review."""

@@ -8,13 +8,14 @@ import itertools
 import json
 import random
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.monitor.monitor import LINGER_S, STATE_EVERY_S
+from dimos_streams.bridge.monitor.monitor import _MAX_REPORTED, LINGER_S, STATE_EVERY_S
 from dimos_streams.bridge.monitor.robots import Robots
 from dimos_streams.bridge.monitor.view import StateView, numbered
 from dimos_streams.bridge.monitor.watcher import MAX_BYTES, MAX_MESSAGES
@@ -23,6 +24,7 @@ from dimos_streams.bus import Subscription
 from dimos_streams.errors import BusError, SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.operator.reporting import event_data
+from dimos_streams.tool_stream.event import ToolEvent
 from tests.bridge.monitor.parts import Client, Console, ToyAgent, agents
 from tests.bridge.parts import Scene, Worker, closed, event, scene
 from tests.helpers import run_virtual, until
@@ -312,6 +314,28 @@ async def test_what_an_agent_reports_is_shown_behind_what_happened_before() -> N
         ledger.enter([event(1, "open"), event(report.last_seq + 1, "update", call_id=report.call_id, data=heard)])
         await until(lambda: console.of("event"))
         assert [each["type"] for each in console.messages if each["type"] in ("call", "event")] == ["call", "event"]
+        await console.close()
+
+
+@pytest.mark.virtual_time
+async def test_an_agent_whose_end_of_a_report_was_lost_in_a_flood_is_asked_again() -> None:
+    async with agents("agent") as (scene, made):
+        monitor = scene.bridge.monitor
+        console = Console(monitor.watch())
+        await until(lambda: made["agent"].reports)
+        (first,) = made["agent"].reports
+
+        def flood(offset: int, event: ToolEvent) -> None:
+            if event.call_id == first and event.type == "close":
+                for _ in range(_MAX_REPORTED):
+                    monitor._on_report(offset, replace(event, type="progress", data={}))
+
+        scene.broker.ledger.listen_unjournalled(flood)
+        await scene.broker.cancel(first, "for the test")
+        await until(lambda: made["agent"].reports and first not in made["agent"].reports)
+        made["agent"].state = "seen again"
+        made["agent"].show()
+        await until(lambda: console.agent("agent").get("state") == "seen again")
         await console.close()
 
 
