@@ -93,11 +93,17 @@ class IdempotencyKeys:
         self._count += (call.key or "") not in keys
         keys[call.key or ""] = _Keyed(_what(call), call.call_id, future)
         if len(keys) > _KEYS:
-            self._forget(call.caller, next(iter(keys)))
+            self._forget_oldest(call.caller)
         if self._count > _ALL_KEYS:
-            most = max(self._callers, key=lambda caller: len(self._callers[caller]))
-            self._forget(most, next(iter(self._callers[most])))
+            self._forget_oldest(max(self._callers, key=lambda caller: len(self._callers[caller])))
         return future
+
+    def _forget_oldest(self, caller: str) -> None:
+        """Forget the oldest key of a caller whose call is not waiting to begin: whoever asks again for one that is has
+        to wait, too, and begins no second one."""
+        decided = (key for key, keyed in self._callers[caller].items() if keyed.call_id.done())
+        if (oldest := next(decided, None)) is not None:
+            self._forget(caller, oldest)
 
     def _forget(self, caller: str, key: str) -> None:
         keys = self._callers.get(caller)
