@@ -99,8 +99,8 @@ class IdempotencyKeys:
         return future
 
     def _forget_oldest(self, caller: str) -> None:
-        """Forget the oldest key of a caller whose call is not waiting to begin: whoever asks again for one that is has
-        to wait, too, and begins no second one."""
+        """Forget the oldest key of a caller whose call does not wait to begin. Whoever asks again for one that does
+        waits, too, and begins no second one."""
         decided = (key for key, keyed in self._callers[caller].items() if keyed.call_id.done())
         if (oldest := next(decided, None)) is not None:
             self._forget(caller, oldest)
