@@ -1,11 +1,13 @@
-"""Nested data, as JSON has it: with one value replaced, with sets in order, and as a text that is one for equal
-data."""
+"""Nested data, as JSON has it: with one value replaced, with sets in order, as a text that is one for equal data, and
+how deep it is nested."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
+
+from pydantic_core import from_json
 
 from dimos_streams.errors import UserError
 
@@ -69,3 +71,24 @@ def _plain(value: Any, text: Callable[[str], str]) -> Any:
     if isinstance(value, str):
         return text(value)
     return value
+
+
+def is_deeper(text: str | bytes, most: int) -> bool:
+    """Return whether JSON is nested deeper than ``most`` levels. A text with no more brackets than that is not
+    parsed."""
+    if _brackets(text) <= most:
+        return False
+    try:
+        level = [from_json(text)]
+    except ValueError:  # deeper than anybody reads
+        return True
+    for _ in range(most + 1):
+        level = [each for each in level if isinstance(each, dict | list)]
+        if not level:
+            return False
+        level = [part for each in level for part in (each.values() if isinstance(each, dict) else each)]
+    return True
+
+
+def _brackets(text: str | bytes) -> int:
+    return text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")

@@ -276,11 +276,8 @@ class Journal:
         storage = self.storage
         step = storage.first + _TRIM_STEP - 1
         by_count = storage.last - self.limits.events
-        most = (
-            self.limits.bytes
-            if storage.home is None or storage.path is not None
-            else min(self.limits.bytes, _MEMORY_BYTES)
-        )
+        is_instead = storage.path is None and storage.state != "ok"
+        most = min(self.limits.bytes, _MEMORY_BYTES) if is_instead else self.limits.bytes
         by_size = step if tables.size(db) > most else 0
         return min(max(by_count, by_size, self._aged(db, step)), step, storage.last - 1)
 

@@ -8,28 +8,31 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.nested import is_deeper
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot, ApprovalView, WaitingCall
-from dimos_streams.tool_stream.event import MAX_PAYLOAD, json_text
+from dimos_streams.tool_stream.event import MAX_DEPTH, MAX_PAYLOAD, json_text
 
 MAX_REPORT = MAX_PAYLOAD - 4_000
 """Maximum bytes of an event's or a snapshot's JSON; the rest is for the update's text."""
 _ARGUMENTS = (8_000, 1_000, 100)
 """Limits to the bytes of a waiting call's arguments, tried in turn: they are shortened as little as will do."""
+_SHORTENED_DEPTH = MAX_DEPTH // 2
+"""Maximum depth of what is shortened; a model may nest what it asks for as deep as it likes."""
 _Asked = TypeVar("_Asked", ApprovalView, WaitingCall)
 
 
 def event_data(event: AgentEvent) -> dict[str, Any]:
     """The data of the update that carries an event: ``await call.update(text, **event_data(event))``.
 
-    What is too long for one update is shortened, and says so.
+    What is too long for one update, or nested too deep, is shortened, and says so.
     """
     fields = event.model_dump(mode="json")
     for limit in (8_000, 1_000, 100):
-        if _size(fields) <= MAX_REPORT:
+        if _fits(fields):
             break
         fields = {**fields, "data": {**shortened(event.data, limit), "shortened": True}}
-    if _size(fields) > MAX_REPORT:
+    if not _fits(fields):
         fields = {**fields, "missions": fields["missions"][:10], "data": {"shortened": True}}
     return {"event": fields}
 
@@ -39,7 +42,7 @@ def snapshot_data(snapshot: AgentSnapshot) -> dict[str, Any]:
 
     Of a conversation that is too long the oldest entries are left out, then other long parts.
     """
-    while _size(snapshot.model_dump(mode="json")) > MAX_REPORT:
+    while not _fits(snapshot.model_dump(mode="json")):
         smaller = _smaller(snapshot)
         if smaller is None:
             break
@@ -104,15 +107,24 @@ def approvals_within(views: Sequence[ApprovalView]) -> list[ApprovalView]:
     return kept
 
 
-def shortened(value: Any, limit: int) -> Any:
-    """JSON with no text, object or list longer than ``limit``."""
+def shortened(value: Any, limit: int, depth: int = _SHORTENED_DEPTH) -> Any:
+    """JSON with no text, object or list longer than ``limit``, and nested no more than ``depth`` deep."""
     if isinstance(value, str):
         return beginning(value, limit)
+    if not isinstance(value, Mapping | list | tuple):
+        return value
+    if depth == 0:
+        return "…"
     if isinstance(value, Mapping):
-        return {shortened(key, limit): shortened(part, limit) for key, part in list(value.items())[:limit]}
-    if isinstance(value, list | tuple):
-        return [shortened(part, limit) for part in value[:limit]]
-    return value
+        parts = list(value.items())[:limit]
+        return {shortened(key, limit): shortened(part, limit, depth - 1) for key, part in parts}
+    return [shortened(part, limit, depth - 1) for part in value[:limit]]
+
+
+def _fits(value: Any) -> bool:
+    """Return whether an event or a snapshot fits into one update, as one of its data."""
+    text = json_text(value)
+    return len(text.encode()) <= MAX_REPORT and not is_deeper(text, MAX_DEPTH - 1)
 
 
 def _with_arguments(asked: _Asked, most_bytes: int) -> _Asked:

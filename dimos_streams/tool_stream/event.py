@@ -14,6 +14,7 @@ from typing import Any, Final, Literal
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
 from dimos_streams.common.names import MAX_NAME, fault_of_names
+from dimos_streams.common.nested import is_deeper
 from dimos_streams.common.secrets import has_secret, redacted_data
 from dimos_streams.common.text import parse_command, parse_json, repaired
 from dimos_streams.errors import MessageError, SkillError
@@ -62,6 +63,12 @@ REQUEST_BYTES = 512 * 1024
 """Maximum size, in bytes, of the requests that wait for a handler; likewise of the calls, and of the cancels."""
 MAX_ARGUMENTS = 40_000
 """Maximum size of a call's arguments as JSON, in bytes: call and ``open`` event must each fit into one datagram."""
+MAX_DEPTH = 100
+"""Maximum depth of an event's data; an object or a list is a level. Whoever hands an event on puts a few levels
+around its data, and readers of JSON refuse what has more than 200."""
+MAX_ARGUMENTS_DEPTH = 64
+"""Maximum depth of a call's arguments, which are within the data of its ``open``, and within the arguments of its
+review."""
 MAX_SEQ = 2**30
 """The largest valid seq; there is room in its field for whatever follows."""
 MIN_UTIME, MAX_UTIME = -(2**63), 2**63 - 1
@@ -255,10 +262,16 @@ def json_without_secrets(value: Any) -> bytes:
 
 def arguments_object(text: str, channel: str, type_name: str) -> dict[str, Any]:
     """Return the arguments in a message's field, as ``json_object`` does; each of them is there once."""
-    return json_object(text, channel, type_name, parse_command)
+    return json_object(text, channel, type_name, parse_command, MAX_ARGUMENTS_DEPTH)
 
 
-def json_object(text: str, channel: str, type_name: str, parse: Callable[[str], Any] = parse_json) -> dict[str, Any]:
+def json_object(
+    text: str,
+    channel: str,
+    type_name: str,
+    parse: Callable[[str], Any] = parse_json,
+    most_depth: int = MAX_DEPTH,
+) -> dict[str, Any]:
     """Return the JSON object in a message's field; empty text is an empty object. Raises ``MessageError``."""
     if not text:
         return {}
@@ -268,4 +281,6 @@ def json_object(text: str, channel: str, type_name: str, parse: Callable[[str], 
         raise MessageError(channel, type_name, f"bad JSON: {error}") from error
     if not isinstance(value, dict):
         raise MessageError(channel, type_name, f"JSON of type {type(value).__name__}, not an object")
+    if is_deeper(text, most_depth):
+        raise MessageError(channel, type_name, f"JSON nested more than {most_depth} deep")
     return value

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import concurrent.futures
 import logging
 import threading
+from collections.abc import Coroutine
 from typing import Any, Literal
 
 from dimos_streams.errors import SkillError, StreamClosedError
@@ -17,8 +19,9 @@ _logger = logging.getLogger(__name__)
 class ToolStream:
     """A tool stream that sends a call's updates from any thread.
 
-    ``start`` and ``stop`` twice are no-ops that are logged; ``send`` before ``start``, after ``stop`` or after the
-    call's close raises ``StreamClosedError``. Stopping does not close the call: the skill's return does.
+    ``start`` and ``stop`` twice are no-ops that are logged; ``send`` before ``start``, after ``stop``, after the
+    call's close or after the end of its loop raises ``StreamClosedError``. Stopping does not close the call: the
+    skill's return does.
     """
 
     def __init__(self, call: Call) -> None:
@@ -52,7 +55,7 @@ class ToolStream:
             self._call.unsent[task] = None
             task.add_done_callback(lambda done: self._call.unsent.pop(done, None))
         else:
-            asyncio.run_coroutine_threadsafe(update, self._loop).result()
+            self._send_from_thread(update)
 
     def progress(self, text: str, **data: Any) -> None:
         """Send progress without waiting: the loop takes the newest. Raises ``StreamClosedError``, and ``SkillError``
@@ -62,7 +65,11 @@ class ToolStream:
         with self._lock:
             is_next, self._newest = self._newest is None, (text, data)
         if is_next:
-            self._loop.call_soon_threadsafe(self._take_newest)
+            try:
+                self._loop.call_soon_threadsafe(self._take_newest)
+            except RuntimeError as error:
+                self._newest = None  # else those to come would seem to be taken
+                raise self._loop_has_ended() from error
 
     def stop(self) -> None:
         """Allow no more sending."""
@@ -77,6 +84,20 @@ class ToolStream:
 
     def __exit__(self, *exc_info: object) -> None:
         self.stop()
+
+    def _send_from_thread(self, update: Coroutine[Any, Any, None]) -> None:
+        try:
+            sending = asyncio.run_coroutine_threadsafe(update, self._loop)
+        except RuntimeError as error:
+            update.close()
+            raise self._loop_has_ended() from error
+        try:
+            sending.result()
+        except concurrent.futures.CancelledError as error:  # nobody else cancels it
+            raise self._loop_has_ended() from error
+
+    def _loop_has_ended(self) -> StreamClosedError:
+        return StreamClosedError(f"the tool stream of call {self._call.id} has ended with its loop")
 
     def _on_the_loop(self) -> bool:
         try:

@@ -107,9 +107,9 @@ class Broker:
 
     async def start(self) -> None:
         """Take up the journal's calls, then listen to the bus, which must be open."""
-        self.ledger.restore()
+        found = self.ledger.restore()
         self._authority.restore()
-        for call in self.ledger.calls:
+        for call in found:
             if call.key is not None:
                 self._keys.restore(call)
         self.receiver.start()

@@ -93,11 +93,22 @@ class IdempotencyKeys:
         self._count += (call.key or "") not in keys
         keys[call.key or ""] = _Keyed(_what(call), call.call_id, future)
         if len(keys) > _KEYS:
-            self._forget(call.caller, next(iter(keys)))
-        if self._count > _ALL_KEYS:
-            most = max(self._callers, key=lambda caller: len(self._callers[caller]))
-            self._forget(most, next(iter(self._callers[most])))
+            self._forget_oldest(call.caller)
+        if self._count > _ALL_KEYS and not self._forget_oldest(max(self._callers, key=self._size)):
+            any(map(self._forget_oldest, sorted(self._callers, key=self._size, reverse=True)))
         return future
+
+    def _size(self, caller: str) -> int:
+        return len(self._callers[caller])
+
+    def _forget_oldest(self, caller: str) -> bool:
+        """Forget the oldest key of a caller whose call does not wait to begin; return whether there was one. Whoever
+        asks again for one that does waits, too, and begins no second one."""
+        decided = (key for key, keyed in self._callers[caller].items() if keyed.call_id.done())
+        oldest = next(decided, None)
+        if oldest is not None:
+            self._forget(caller, oldest)
+        return oldest is not None
 
     def _forget(self, caller: str, key: str) -> None:
         keys = self._callers.get(caller)

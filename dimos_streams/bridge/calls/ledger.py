@@ -77,8 +77,10 @@ class Ledger:
         self.closed: dict[str, int] = dict.fromkeys(map(str, Outcome), 0)
         """Numbers of calls that were closed since the ledger was made, by outcome."""
 
-    def restore(self) -> None:
-        """Take up the calls of a journal that was written before a restart, and their leases."""
+    def restore(self) -> list[CallState]:
+        """Take up the calls of a journal that was written before a restart, and their leases; return all of them,
+        also those that there is no room to remember."""
+        found: list[CallState] = []
         for row in self.journal.calls(_KEPT_CLOSED):
             try:
                 call = CallState.from_row(row)
@@ -91,9 +93,11 @@ class Ledger:
             if call.last_seq == 0:
                 call.request = Repeat(at=call.since)
             self.calls.add(call)
+            found.append(call)
         emptied = self.journal.first_offset > self.journal.last_offset > 0
         if emptied or self.journal.state != "ok":  # calls may run that are not in it
             self._known_from = clock.monotonic() + ALIVE_S
+        return found
 
     async def until_all_are_known(self) -> None:
         """Wait until every module has had the time to say which calls it runs, if the journal was lost: they may hold

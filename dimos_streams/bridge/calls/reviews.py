@@ -13,7 +13,7 @@ from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.tool_stream.arguments.schemas import arguments_size, check_size
+from dimos_streams.tool_stream.arguments.schemas import arguments_size, check_depth, check_size
 from dimos_streams.tool_stream.audience import bridge_caller
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.review import BEGUN, Permission, permission_in
@@ -88,6 +88,7 @@ class CallReviews:
             requested_utime=clock.utime(),
         )
         check_size(call.skill, arguments_size(review.arguments))
+        check_depth(call.skill, review.arguments)
         self._open.add(review.call_id)
         self._ledger.begin(review)
         self._sender.request(review)

@@ -21,7 +21,7 @@ from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.common.process.run_owner import OWNER_FILE, is_ended_run
 from dimos_streams.journal import tables
 from dimos_streams.journal.catch_up import PAGE, PAGE_BYTES
-from dimos_streams.journal.moved_files import left_files
+from dimos_streams.journal.moved_files import left_files, stat_of
 from dimos_streams.journal.query import Query, Read
 from dimos_streams.journal.tables import Identity
 from dimos_streams.journal.tail import left_in_tail
@@ -148,11 +148,19 @@ class OlderJournals:
             while not self._up_to_date():  # noqa: ASYNC110
                 await asyncio.sleep(1.0)
             losses = self._losses()
-            for path in await asyncio.get_running_loop().run_in_executor(None, self._files, self._current):
+            for path in await self._found(self._current):
                 await self._ship_file(path, again=losses != seen)
                 self._attempts.succeeded()
             seen = losses
             await asyncio.sleep(_LOOK_S)
+
+    async def _found(self, current: Path) -> list[Path]:
+        """See ``_files``; none where a failing disk does not say."""
+        try:
+            return await asyncio.get_running_loop().run_in_executor(None, self._files, current)
+        except OSError as error:
+            _logger.warning("journals of earlier runs can't be looked for: %s", error)
+            return []
 
     async def _ship_file(self, path: Path, *, again: bool) -> None:
         """Ship one file to its end, however many attempts that takes; ``again``: also one that the hub had. A file
@@ -202,7 +210,8 @@ def _of_earlier_runs(current: Path) -> Iterator[Path]:
 
 
 def _is_recent(path: Path) -> bool:
-    return clock.utime() - path.stat().st_mtime_ns // 1000 < _RECENT_US
+    found = stat_of(path)  # its run may have been removed just now
+    return found is not None and clock.utime() - found.st_mtime_ns // 1000 < _RECENT_US
 
 
 def _take_alone(db: sqlite3.Connection) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.bridge.calls.state.call_state import CLOSED
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.errors import DimosStreamsError, UnknownCallError
@@ -49,8 +50,10 @@ class Reports:
         now = clock.monotonic()
         self._retry_at = {name: at for name, at in self._retry_at.items() if now < at}
         for call_id, name in list(self._agents.items()):
-            if name not in wanted:
+            has_ended = self._has_ended(call_id)
+            if has_ended or name not in wanted:
                 self.snapshots.pop(self._agents.pop(call_id), None)
+            if not has_ended and name not in wanted:
                 self._tasks.spawn(self._cancel(call_id), name="report")
         for name, agent in wanted.items():
             known = name in self._opening or name in self._agents.values()
@@ -107,6 +110,11 @@ class Reports:
             self.end_left(agent.name)
         finally:
             self._opening.discard(agent.name)
+
+    def _has_ended(self, call_id: str) -> bool:
+        """Return whether a report has ended, though its close may have been lost in a flood of others' events."""
+        call = self._broker.ledger.calls.get(call_id)
+        return call is None or call.state == CLOSED
 
     async def _cancel(self, call_id: str) -> None:
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from pydantic_core import to_json
 
@@ -19,7 +20,8 @@ class StateView:
         self.utime = utime
         self.snapshot = snapshot
         self._whole: bytes | None = None
-        self._changes: dict[StateView, bytes] = {}
+        self._changes: WeakKeyDictionary[StateView, bytes] = WeakKeyDictionary()
+        """The changes since earlier views that somebody was shown last: each view would keep all those before it."""
 
     def whole(self) -> bytes:
         """A ``snapshot`` message."""

@@ -9,13 +9,14 @@ from decimal import Decimal
 from itertools import islice
 from typing import Any
 
+from dimos_streams.common.nested import is_deeper
 from dimos_streams.common.schemas.references import MAX_PARTS, resolved
 from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.faults import fault, fault_of_options
 from dimos_streams.tool_stream.arguments.steps import MAX_STEPS, TooManySteps
-from dimos_streams.tool_stream.event import MAX_ARGUMENTS, json_bytes
+from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_ARGUMENTS_DEPTH, json_bytes
 
 _MAX_DEPTH = 64
 _FOREIGN_REFS = ("$dynamicRef", "$recursiveRef")
@@ -41,6 +42,7 @@ def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
     """
     from dimos_streams.tool_stream.arguments.bounded_validator import errors_of
 
+    check_depth(skill.name, arguments)
     if too_large := dict(_too_large(arguments)):
         raise SkillArgumentError(skill.name, too_large)
     try:
@@ -77,6 +79,13 @@ def check_size(skill: str, size: int) -> None:
     """Raises ``SkillArgumentError`` for arguments of more bytes than a request on the bus can carry."""
     if size > MAX_ARGUMENTS:
         raise SkillArgumentError(skill, {"arguments": f"they have {size} bytes, {MAX_ARGUMENTS} are possible"})
+
+
+def check_depth(skill: str, arguments: Mapping[str, Any]) -> None:
+    """Raise ``SkillArgumentError`` for arguments that are nested deeper than a call's may be."""
+    if is_deeper(json_bytes(arguments), MAX_ARGUMENTS_DEPTH):
+        problem = f"they are nested more than {MAX_ARGUMENTS_DEPTH} deep"
+        raise SkillArgumentError(skill, {"arguments": problem})
 
 
 def _too_large(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:

@@ -5,10 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from dimos_streams.common.nested import is_deeper
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.text import well_formed
 from dimos_streams.errors import SkillError
-from dimos_streams.tool_stream.event import EVENT_TYPES, MAX_PAYLOAD, EventType, ToolEvent, json_without_secrets
+from dimos_streams.tool_stream.event import (
+    EVENT_TYPES,
+    MAX_DEPTH,
+    MAX_PAYLOAD,
+    EventType,
+    ToolEvent,
+    json_without_secrets,
+)
 from dimos_streams.tool_stream.wire.layout import FINGERPRINT, INSTANCE, LENGTH, SEQ, UTIME, instance_ending
 
 
@@ -24,7 +32,7 @@ class EventPacker:
 
     def pack(self, utime: int, seq: int, type: EventType, text: str, data: Mapping[str, Any]) -> bytes:
         """Return an event's bytes, without secrets that this process knows. Raises ``SkillError`` if the data is not
-        JSON, or data and text are too large."""
+        JSON or nested too deep, or data and text are too large."""
         if not isinstance(text, str):
             raise SkillError(f"the text of an {type} is {text!r}, which is no str")
         encoded, data_json = _utf8(redacted(text)), _json_of(data, type)
@@ -58,9 +66,12 @@ def pack_event(event: ToolEvent) -> bytes:
 
 def _json_of(data: Mapping[str, Any], type: EventType) -> bytes:
     try:
-        return json_without_secrets(data)
+        encoded = json_without_secrets(data)
     except SkillError as error:
         raise SkillError(f"the data of an {type}: {error}") from error
+    if is_deeper(encoded, MAX_DEPTH):
+        raise SkillError(f"the data of an {type} is nested more than {MAX_DEPTH} deep")
+    return encoded
 
 
 def _utf8(text: str) -> bytes:

@@ -189,6 +189,33 @@ async def test_requests_that_no_open_call_makes(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.virtual_time
+async def test_a_key_whose_call_waits_to_begin_is_not_forgotten_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dimos_streams.bridge.calls.idempotency._KEYS", 2)
+    monkeypatch.setattr("dimos_streams.bridge.calls.idempotency._ALL_KEYS", 8)
+    async with scene() as world:
+        broker = world.broker
+        holder = await broker.call("follow", {"description": "ann"}, caller="other")
+
+        async def wait() -> str:
+            return await broker.call("at_once", {"value": 1}, caller="me", idempotency_key="k", lease_wait_s=60)
+
+        waiting = [asyncio.create_task(wait())]
+        await until(lambda: broker.ledger.waiting)
+        for number in range(4):
+            await broker.call(
+                "count", {"label": f"{number}", "to": 1}, caller="me", idempotency_key=f"other {number}"
+            )
+        for number in range(20):  # of callers with fewer keys than the one whose call waits
+            await broker.call("count", {"label": "a", "to": number}, caller=f"c{number}", idempotency_key="k")
+        assert broker._keys._count == 8
+        waiting.append(asyncio.create_task(wait()))
+        await asyncio.sleep(1.0)
+        assert len(broker.ledger.waiting) == 1, "who asks again waits for the same call"
+        await broker.cancel(holder, "enough")
+        assert len(set(await asyncio.gather(*waiting))) == 1
+
+
+@pytest.mark.virtual_time
 async def test_idempotency_keys(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("dimos_streams.bridge.calls.idempotency._KEYS", 2)
 

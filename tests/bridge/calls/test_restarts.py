@@ -25,6 +25,27 @@ from tests.bridge.parts import Worker, answered, closed, collect, event, free_ba
 from tests.helpers import until
 
 
+@pytest.mark.virtual_time
+async def test_keys_are_known_after_a_restart_however_large_the_results_of_their_calls_are(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dimos_streams.bridge.calls.state.remembered_calls.KEEP_CLOSED_BYTES", 1)
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+
+        async def ask(value: int) -> str:
+            return await world.broker.call("at_once", {"value": value}, caller="me", idempotency_key=f"k{value}")
+
+        ids = []
+        for value in range(3):
+            ids.append(await ask(value))
+            await closed(world.broker, ids[-1])
+        await world.kill_bridge()
+        await world.start_bridge()
+        await world.offered("at_once")
+        assert list(world.broker.ledger.calls) == [], "there is no room for any"
+        assert [await ask(value) for value in range(3)] == ids
+
+
 @pytest.mark.feature("A11")
 @pytest.mark.virtual_time
 async def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:

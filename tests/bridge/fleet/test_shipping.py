@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import logging
 import random
 import shutil
 import sqlite3
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.fleet import older_journals
 from dimos_streams.bridge.fleet.attempts import REFUSED_WAIT_S
 from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
-from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals
+from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournal, OlderJournals
 from dimos_streams.bridge.fleet.outflow import CurrentJournal, next_batch
 from dimos_streams.bridge.fleet.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
@@ -488,6 +490,37 @@ async def test_calls_that_a_killed_run_has_left_open_are_closed_as_lost_once(
     assert again.call("goes on") is not None
 
 
+async def test_neither_a_failing_disk_nor_a_run_that_is_removed_ends_the_search_for_earlier_runs(
+    tmp_path: Path, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    hub = FakeHub()
+    _run_dir(tmp_path / "1-old")
+    old = Robot(opened(tmp_path / "1-old" / "journal.sqlite"), hub)
+    old.journal.note(ROBOT_NOTE, "r1")
+    old.happen(*range(1, 11))
+    old.journal.close()
+    _run_dir(tmp_path / "2-now")
+    robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
+    find, errors = older_journals._of_earlier_runs, [OSError(errno.EIO, "Input/output error")]
+
+    def fails_once(current: Path) -> Iterator[Path]:
+        if errors:
+            raise errors.pop()
+        return find(current)
+
+    async def lose(journal: OlderJournal) -> None:
+        shutil.rmtree(journal.path.parent)
+
+    monkeypatch.setattr(older_journals, "_of_earlier_runs", fails_once)
+    async with robot.shipping(), _older(robot, hub) as task:
+        await asyncio.sleep(130)
+        assert len(hub.stored(old.name)) == 10
+        robot.shipper.losses += 1  # as if the hub was put back: it is asked of what was shipped, too
+        monkeypatch.setattr(OlderJournal, "close_calls", lose)
+        await asyncio.sleep(130)
+        assert not task.done()
+
+
 async def test_the_journal_of_a_run_that_lives_is_its_own(tmp_path: Path, opened: OpenJournal) -> None:
     hub = FakeHub()
     _run_dir(tmp_path / "1-other", lives=True)
@@ -535,7 +568,7 @@ def _written_name(path: Path) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _older(robot: Robot, hub: FakeHub) -> AsyncIterator[None]:
+async def _older(robot: Robot, hub: FakeHub) -> AsyncIterator[asyncio.Task[None]]:
     older = OlderJournals(
         robot.journal.path,
         "r1",
@@ -547,7 +580,7 @@ async def _older(robot: Robot, hub: FakeHub) -> AsyncIterator[None]:
     )
     task = asyncio.get_running_loop().create_task(older.run())
     try:
-        yield
+        yield task
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)

@@ -337,6 +337,23 @@ def test_a_file_that_is_held_from_the_beginning_is_left_where_it_is(tmp_path: Pa
         assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
 
 
+def test_memory_in_the_place_of_a_file_is_bounded_whether_or_not_it_can_come_back(
+    tmp_path: Path, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dimos_streams.journal.journal._MEMORY_BYTES", 1024 * 1024)
+    kept = {}
+    for error in (sqlite3.OperationalError("full"), sqlite3.DatabaseError("malformed")):
+        error.sqlite_errorcode = sqlite3.SQLITE_FULL if "full" in str(error) else sqlite3.SQLITE_CORRUPT
+        journal = opened(tmp_path / f"{error}.sqlite")
+        journal.append([event(1)])
+        journal.storage.fall_back(error)
+        for number in range(100):
+            journal.append([event(number + 2, text="x" * 40_000)])
+            journal.trim()
+        kept[str(error)] = journal.size()
+    assert all(size < 2 * 1024 * 1024 for size in kept.values()), kept
+
+
 def test_notes_outlive_a_full_disk(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "journal.sqlite"
     journal = opened(path)

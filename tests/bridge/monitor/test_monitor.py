@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import itertools
 import json
 import random
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bridge.monitor.monitor import LINGER_S, STATE_EVERY_S
+from dimos_streams.bridge.monitor.monitor import _MAX_REPORTED, LINGER_S, STATE_EVERY_S
 from dimos_streams.bridge.monitor.robots import Robots
-from dimos_streams.bridge.monitor.view import numbered
+from dimos_streams.bridge.monitor.view import StateView, numbered
 from dimos_streams.bridge.monitor.watcher import MAX_BYTES, MAX_MESSAGES
 from dimos_streams.bridge.monitor.watchers import Watchers
 from dimos_streams.bus import Subscription
 from dimos_streams.errors import BusError, SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.operator.reporting import event_data
+from dimos_streams.tool_stream.event import ToolEvent
 from tests.bridge.monitor.parts import Client, Console, ToyAgent, agents
 from tests.bridge.parts import Scene, Worker, closed, event, scene
 from tests.helpers import run_virtual, until
@@ -315,6 +318,28 @@ async def test_what_an_agent_reports_is_shown_behind_what_happened_before() -> N
 
 
 @pytest.mark.virtual_time
+async def test_an_agent_whose_end_of_a_report_was_lost_in_a_flood_is_asked_again() -> None:
+    async with agents("agent") as (scene, made):
+        monitor = scene.bridge.monitor
+        console = Console(monitor.watch())
+        await until(lambda: made["agent"].reports)
+        (first,) = made["agent"].reports
+
+        def flood(offset: int, event: ToolEvent) -> None:
+            if event.call_id == first and event.type == "close":
+                for _ in range(_MAX_REPORTED):
+                    monitor._on_report(offset, replace(event, type="progress", data={}))
+
+        scene.broker.ledger.listen_unjournalled(flood)
+        await scene.broker.cancel(first, "for the test")
+        await until(lambda: made["agent"].reports and first not in made["agent"].reports)
+        made["agent"].state = "seen again"
+        made["agent"].show()
+        await until(lambda: console.agent("agent").get("state") == "seen again")
+        await console.close()
+
+
+@pytest.mark.virtual_time
 async def test_an_agent_that_takes_its_time_to_report_is_asked_once(monkeypatch: pytest.MonkeyPatch) -> None:
     async with agents("agent") as (scene, _):
         asked: list[float] = []
@@ -505,3 +530,19 @@ async def test_a_namespace_that_is_too_long_for_a_channel_blinds_no_console() ->
         console = Console(world.bridge.monitor.watch(None))
         await until(lambda: console.state)
         await console.close()
+
+
+@pytest.mark.feature("C1")
+@pytest.mark.virtual_time
+async def test_states_that_a_console_has_been_shown_are_not_kept() -> None:
+    async with agents("agent") as (scene, made):
+        console = Console(scene.bridge.monitor.watch(None))
+        await until(lambda: made["agent"].reports)
+        for number in range(20):
+            made["agent"].state = f"step {number}"
+            made["agent"].show()
+            await until(lambda: console.agent("agent").get("state") == made["agent"].state)
+        gc.collect()
+        states = [each for each in gc.get_objects() if isinstance(each, StateView)]
+        await console.close()
+    assert len(states) <= 3, "the one that was shown last, the newest one, and one on its way"

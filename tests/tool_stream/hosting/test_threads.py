@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
@@ -72,6 +72,68 @@ def test_what_belongs_to_the_loop_is_refused_in_a_thread(
 def test_no_update_is_sent_by_the_loop_of_another_thread(caplog: pytest.LogCaptureFixture) -> None:
     asyncio.run(drive_astray("update"))
     assert ASTRAY["progress"] in caplog.text
+
+
+class Outlived(Module):
+    """Leaves a stream to a thread that goes on."""
+
+    stream: ToolStream | None = None
+
+    @skill
+    async def leave(self, call: Call) -> None:
+        """Leave it."""
+        Outlived.stream = ToolStream(call)
+        Outlived.stream.start()
+
+
+def test_a_thread_that_outlives_the_loop_hears_that_its_stream_has_ended() -> None:
+    async def leave() -> None:
+        async with ModuleHarness(Outlived) as harness:
+            await (await harness.call("leave")).result()
+
+    asyncio.run(leave())
+    assert Outlived.stream is not None
+    for _ in range(2):
+        with pytest.raises(StreamClosedError, match="has ended with its loop"):
+            Outlived.stream.progress("half way")
+        with pytest.raises(StreamClosedError, match="has ended with its loop"):
+            Outlived.stream.send("there")
+
+
+class Stuck(Call):
+    """A call whose update waits for ever."""
+
+    id = "c1"
+
+    async def update(self, text: str, **data: Any) -> None:
+        await asyncio.sleep(1000)
+
+    def progress(self, text: str, **data: Any) -> None:
+        raise NotImplementedError
+
+
+def test_a_thread_that_waits_while_the_loop_ends_hears_that_its_stream_has_ended() -> None:
+    heard: list[Exception] = []
+
+    def work(stream: ToolStream) -> None:
+        try:
+            stream.send("here")
+        except StreamClosedError as error:
+            heard.append(error)
+
+    async def end_in_the_middle() -> None:
+        call = Stuck()
+        call.loop = asyncio.get_running_loop()
+        stream = ToolStream(call)
+        stream.start()
+        threads.append(threading.Thread(target=work, args=(stream,), daemon=True))
+        threads[0].start()
+        await until(lambda: len(asyncio.all_tasks()) > 1)
+
+    threads: list[threading.Thread] = []
+    asyncio.run(end_in_the_middle())
+    threads[0].join(5.0)
+    assert len(heard) == 1
 
 
 class Eager(Module):
