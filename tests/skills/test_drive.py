@@ -98,7 +98,7 @@ async def test_what_was_driven_is_taken_back_to_where_it_began(skill: str, argum
 async def test_a_move_is_taken_back_to_where_it_began_whoever_has_turned_the_robot_since() -> None:
     async with room_with(Drive, **EMPTY) as room:
         before = _at(room)
-        arguments = {"distance_m": 1.2}
+        arguments: dict[str, Any] = {"distance_m": 1.2}
         call = await room.harness.call("move", **arguments)
         await call.result()
         await (await room.harness.call("turn", angle_deg=50.0)).result()
