@@ -107,9 +107,12 @@ class Motion:
         return await self._turn(angle, min(self._tolerance, abs(angle) * SMALL))
 
     async def back_to(self, start: Pose) -> Covered:
-        """Go straight back, or ahead, to the height of a pose."""
-        here = await self.here()
-        return await self._straight(here.to_base(start.position).real, self._config.tolerance_m)
+        """Go straight back, or ahead, to the height of a pose; where the robot was turned or taken aside since, as to
+        any point."""
+        way = (await self.here()).to_base(start.position)
+        if abs(way.imag) > self._config.arrived_m:
+            return await self.go_to(start.position)
+        return await self._straight(way.real, self._config.tolerance_m)
 
     async def face(self, yaw: float) -> Covered:
         """Turn the short way to a heading."""

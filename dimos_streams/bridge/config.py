@@ -8,7 +8,7 @@ from pydantic import Field, SecretStr, field_validator
 
 from dimos_streams.bridge.calls.authority import McpApproval
 from dimos_streams.bridge.fleet.settings import HubAddress
-from dimos_streams.common.process.loopback import BRIDGE_PORT
+from dimos_streams.common.process.loopback import BRIDGE_HOST, BRIDGE_PORT
 from dimos_streams.common.secrets import checked
 from dimos_streams.errors import UserError
 from dimos_streams.journal.journal import JournalLimits
@@ -21,7 +21,7 @@ _LIMITS = JournalLimits()
 class BridgeConfig(ModuleConfig):
     """Settings of the bridge."""
 
-    host: str = "127.0.0.1"
+    host: str = BRIDGE_HOST
     """Address to serve on. Anything but loopback needs a token."""
     port: int = Field(default=BRIDGE_PORT, ge=0, le=65535)
     """Port to serve on; 0 takes any free one."""

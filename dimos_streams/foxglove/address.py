@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from urllib.parse import urlsplit
 
+from dimos_streams.common.process.loopback import authority_here
 from dimos_streams.errors import UserError
 
 DEFAULT_HOST = "127.0.0.1"
@@ -29,5 +30,4 @@ def parsed_address(text: str) -> tuple[str, int]:
 
 def url_of(host: str, port: int) -> str:
     """Return the URL that a viewer on this machine is told to open."""
-    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
-    return f"ws://[{shown}]:{port}" if ":" in shown else f"ws://{shown}:{port}"
+    return f"ws://{authority_here(host, port)}"

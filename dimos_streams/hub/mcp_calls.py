@@ -126,13 +126,13 @@ class FleetCalls:
     async def may_move(self) -> Callable[[CallFacts], bool]:
         """See ``McpCalls``."""
         robots = await self._robots()
-        still = {
-            (name, skill.name)
-            for name, robot in robots.items()
-            for skill in robot.skills.values()
-            if not skill.may_move
-        }
-        return lambda call: (call.robot or "", call.skill) not in still
+        skills = {(name, skill.name): skill for name, robot in robots.items() for skill in robot.skills.values()}
+
+        def may_move(call: CallFacts) -> bool:
+            skill = skills.get((call.robot or "", call.skill))
+            return call.caller.startswith(MCP) if skill is None else skill.may_move
+
+        return may_move
 
     async def _robots(self) -> dict[str, FleetRobot]:
         with _as_skill_errors():

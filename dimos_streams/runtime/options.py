@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from dimos_streams.bus import Bus, bus_url
-from dimos_streams.common.process.loopback import BRIDGE_PORT
+from dimos_streams.common.process.loopback import BRIDGE_HOST, BRIDGE_PORT, authority_here
 from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.errors import UserError
@@ -19,8 +19,10 @@ class RunOptions:
     """Options that hold for all modules of a run."""
 
     bus_url: str = field(default_factory=bus_url)
+    host: str = BRIDGE_HOST
+    """The address on which the bridge serves."""
     port: int = BRIDGE_PORT
-    """The TCP port of the bridge, on 127.0.0.1."""
+    """The TCP port of the bridge."""
     seed: int = 0
     token: str | None = None
     run_dir: Path | None = None
@@ -53,7 +55,7 @@ class RunOptions:
     @property
     def bridge_url(self) -> str:
         """The URL at which the bridge answers."""
-        return self.bridge or f"http://127.0.0.1:{self.port}"
+        return self.bridge or f"http://{authority_here(self.host, self.port)}"
 
     @property
     def log_selector(self) -> str | None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from pydantic import Field, ValidationError
 
 from dimos_streams.common.process.disk import read_small, replace_text
+from dimos_streams.common.process.loopback import BRIDGE_HOST, authority_here
 from dimos_streams.common.process.run_owner import pid_space, process_start
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import know
@@ -45,6 +46,8 @@ class RunRecord(FrozenModel):
     bridge: str | None = None
     """The URL at which the bridge of another machine answers, if this run was told it."""
     bus_url: str
+    host: str = BRIDGE_HOST
+    """The address on which its bridge serves HTTP."""
     port: int | None
     """The port at which its bridge serves HTTP, or None if none does."""
     token: str | None = None
@@ -55,7 +58,7 @@ class RunRecord(FrozenModel):
     @property
     def bridge_url(self) -> str | None:
         """The URL at which the run's bridge answers, or None if it has none that could be asked."""
-        return self.bridge if self.port is None else f"http://127.0.0.1:{self.port}"
+        return self.bridge if self.port is None else f"http://{authority_here(self.host, self.port)}"
 
 
 def write(record: RunRecord) -> None:

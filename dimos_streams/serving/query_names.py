@@ -1,8 +1,9 @@
-"""Query parameters that nobody reads are refused: a misspelt filter would otherwise be ignored without a word."""
+"""Query parameters that nobody reads are refused: a misspelt filter would otherwise be ignored without a word. So are
+those, and headers that routes read, that are given more than once: which one counts would be anybody's guess."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
@@ -16,18 +17,21 @@ def query_names(route: APIRoute) -> frozenset[str]:
     return frozenset(field.alias for field in route.dependant.query_params)
 
 
+def header_names(route: APIRoute) -> frozenset[str]:
+    """The headers that a route reads, in small letters."""
+    return frozenset(field.alias for field in route.dependant.header_params)
+
+
+def check_headers(request: HTTPConnection, names: Collection[str]) -> None:
+    """Raise ``RequestValidationError`` if a request has one of these headers more than once."""
+    _check_once("header", request.headers.getlist, names)
+
+
 def check_query(request: HTTPConnection, names: Collection[str]) -> None:
     """Raise ``RequestValidationError`` if a request has other query parameters than ``names`` and ``token``, or one
-    of those more than once: which one counts would be anybody's guess."""
+    of those more than once."""
     given = request.query_params
-    twice = {name: values for name in sorted(names) if len(values := given.getlist(name)) > 1}
-    if twice:
-        raise RequestValidationError(
-            [
-                {"type": "repeated", "loc": ("query", name), "msg": "it can be given once only", "input": values}
-                for name, values in twice.items()
-            ]
-        )
+    _check_once("query", given.getlist, names)
     unknown = sorted(given.keys() - {*names, "token"})[:_MAX_NAMED]
     if unknown:
         text = f"there is no such parameter; valid: {', '.join(sorted(names))}"
@@ -35,5 +39,16 @@ def check_query(request: HTTPConnection, names: Collection[str]) -> None:
             [
                 {"type": "extra_forbidden", "loc": ("query", name[:_MAX_NAME]), "msg": text, "input": given[name]}
                 for name in unknown
+            ]
+        )
+
+
+def _check_once(where: str, values_of: Callable[[str], list[str]], names: Collection[str]) -> None:
+    twice = {name: values for name in sorted(names) if len(values := values_of(name)) > 1}
+    if twice:
+        raise RequestValidationError(
+            [
+                {"type": "repeated", "loc": (where, name), "msg": "it can be given once only", "input": values}
+                for name, values in twice.items()
             ]
         )

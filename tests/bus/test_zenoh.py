@@ -352,6 +352,23 @@ def test_a_client_whose_router_is_not_there_says_so(zenoh_url: str, free_port: i
     assert time.monotonic() - began < 10
 
 
+def test_a_client_whose_router_has_gone_names_it_until_it_is_back(zenoh_url: str, free_port: int) -> None:
+    domain = zenoh_url.rpartition("/")[2]
+
+    async def scenario(router: Bus, client: Bus) -> None:
+        assert (router.notice, client.notice) == ("", "")
+        await router.close()
+        await until(lambda: client.notice.startswith(f"no link to the Zenoh router at 127.0.0.1:{free_port}: "))
+        await router.open()
+        await until(lambda: not client.notice)
+
+    with_buses(
+        f"zenoh:///{domain}?mode=router&listen=127.0.0.1:{free_port}&scout=off",
+        f"zenoh://127.0.0.1:{free_port}/{domain}?mode=client",
+        scenario=scenario,
+    )
+
+
 def test_doctor_tells_who_takes_connections_and_lets_nobody_in(zenoh_url: str, free_port: int) -> None:
     domain = zenoh_url.rpartition("/")[2]
 

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
+import typer
 
 from dimos_streams.cli.bridge_client.agents import addressed, begin_at_agent, find_say
 from dimos_streams.cli.bridge_client.operator_commands import CommandGateway, decide, pending
+from dimos_streams.cli.commands.of_runs import operator
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
+from dimos_streams.clock import run_virtual
 from dimos_streams.errors import (
     RobotNeededError,
     SkillArgumentError,
@@ -223,6 +229,19 @@ async def test_a_robot_that_does_not_say_what_waits_keeps_nobody_from_deciding_o
     assert hub.begun[-1] == "robot2_decide"
     with pytest.raises(SkillError, match=r"^agent 'robot1/agent'"):
         await pending(hub, "robot1")
+
+
+@pytest.mark.parametrize(("said", "code"), [([], 0), (5, 1)], ids=["nothing waits", "no approvals"])
+def test_a_list_of_approvals_that_lacks_an_agent_s_is_no_success(
+    said: Any, code: int, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hub = Fleet(["robot1", "robot2"], hub=True)
+    hub.answers, hub.says = {"robot2_approvals": [approval("b2")]}, {"robot1_approvals": said}
+    monkeypatch.setattr(operator, "_at_agent", lambda work, bridge: run_virtual(work(hub)))
+    with pytest.raises(typer.Exit) if code else nullcontext() as caught:
+        operator.approvals(bridge=BridgeChoice(), as_json=True)
+    assert getattr(caught, "value", typer.Exit(0)).exit_code == code
+    assert [view["id"] for view in json.loads(capsys.readouterr().out)] == ["b2"]
 
 
 async def test_a_robot_of_many_agents_is_asked_about_its_second_one_after_all_others() -> None:

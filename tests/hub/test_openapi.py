@@ -162,6 +162,7 @@ def mcp(session: dict[str, str]) -> list[Request]:
         ("GET", {"headers": session}),
         ("GET", {"headers": unknown}),
         ("GET", {}),
+        ("GET", {"headers": {**session, "Accept": "application/json"}}),
         ("DELETE", {"headers": unknown}),
         ("DELETE", {}),
         ("DELETE", {"headers": session}),

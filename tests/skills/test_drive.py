@@ -92,6 +92,23 @@ async def test_what_was_driven_is_taken_back_to_where_it_began(skill: str, argum
             await unknown.result()
 
 
+@pytest.mark.slow
+@pytest.mark.virtual_time
+@pytest.mark.feature("B6")
+async def test_a_move_is_taken_back_to_where_it_began_whoever_has_turned_the_robot_since() -> None:
+    async with room_with(Drive, **EMPTY) as room:
+        before = _at(room)
+        arguments: dict[str, Any] = {"distance_m": 1.2}
+        call = await room.harness.call("move", **arguments)
+        await call.result()
+        await (await room.harness.call("turn", angle_deg=50.0)).result()
+        await (await room.harness.call("go_back", arguments=arguments, call_id=call.id)).result()
+        await room.until(room.is_still, timeout_s=1.0)
+        x, y, yaw = _at(room)
+        assert (x, y) == pytest.approx(before[:2], abs=0.15)
+        assert math.remainder(yaw - before[2], 360.0) == pytest.approx(0.0, abs=4.0)
+
+
 @pytest.mark.virtual_time
 @pytest.mark.parametrize(("radius", "goes_straight"), [(0.22, True), (0.4, False)])
 async def test_a_wide_robot_does_not_steer_into_a_narrow_gap(radius: float, goes_straight: bool) -> None:

@@ -1,4 +1,4 @@
-"""Takes back what the agent has done: newest first, past failures."""
+"""Takes back what the agent has done: newest first, past failures, until somebody stops it."""
 
 from __future__ import annotations
 
@@ -73,6 +73,8 @@ class _End(NamedTuple):
     text: str
     left: bool = False
     """True if nothing was begun, so that the call is still there to be taken back."""
+    stopped: bool = False
+    """True if somebody has ended what took it back: who stops a robot on its way back does not mean one call's."""
 
 
 class Undoing:
@@ -111,8 +113,13 @@ class Undoing:
         self._cut_off = frozenset(call.call_id for call in ending) - self._running
 
     async def undo(self, entries: Iterable[UndoEntry], skills: Mapping[str, OfferedSkill]) -> None:
-        """Take calls back in the order given, after ``end``. ``skills`` are those that are offered now."""
+        """Take calls back in the order given, after ``end``; if one is stopped, the others are left. ``skills`` are
+        those that are offered now."""
+        stopped = ""
         for entry in entries:
+            if stopped:
+                self._note_end(entry, _End("failed", f"{stopped}; `undo` takes it back still", left=True))
+                continue
             await self._pause.over()
             doubt = entry.doubt
             self._emit(EventKind.UNDO, entry.missions, phase="start", call_id=entry.call_id, skill=entry.skill)
@@ -133,6 +140,8 @@ class Undoing:
                 self._note_end(entry, _End("failed", internal_error(error_id, error)))
             else:
                 self._note_end(entry, end)
+                if end.stopped:
+                    stopped = f"nothing was begun, as taking back call {entry.call_id} was stopped"
 
     def _note_end(self, entry: UndoEntry, end: _End) -> None:
         fields = self._report(entry, end).model_dump()
@@ -205,4 +214,5 @@ def _end_of(call: OpenCall) -> _End:
         return _End("failed", f"{close.text}; nothing was begun, so `undo` takes it back still", left=True)
     if close.outcome is Outcome.LOST:
         return _End("failed", f"{close.text}; {UNKNOWN}")
-    return _End("undone" if close.outcome is Outcome.COMPLETED else "failed", close.text)
+    how: _How = "undone" if close.outcome is Outcome.COMPLETED else "failed"
+    return _End(how, close.text, stopped=close.outcome is Outcome.CANCELLED)

@@ -1,4 +1,5 @@
-"""Decides which calls may be known to models that are no agents of the run: MCP clients, and those of a fleet hub."""
+"""Decides which calls may be known to models that are no agents of the run, MCP clients and those of a fleet hub, and
+which they may stop."""
 
 from __future__ import annotations
 
@@ -19,3 +20,15 @@ def shown_to_models(broker: Broker) -> Callable[[CallFacts], bool]:
         return audiences.get(call.skill, unknown) == "everyone"
 
     return is_shown
+
+
+def may_move(broker: Broker) -> Callable[[CallFacts], bool]:
+    """A function that returns whether a call may move a robot, for all that is known, so that anybody may stop it:
+    also one of which models may not know, as that of an undo. One whose skill is gone may, if a model began it."""
+    skills = {called.info.name: called.info for called in broker.directory.called()}
+
+    def may_move_robot(call: CallFacts) -> bool:
+        skill = skills.get(call.skill)
+        return call.caller.startswith(MCP) if skill is None else skill.may_move
+
+    return may_move_robot

@@ -71,6 +71,8 @@ class CommandDesk:
         """Streams in a row that began too slowly."""
         self.connected = False
         """True if the hub's stream of commands is there."""
+        self.hub = ""
+        """The name of the hub's process that has greeted last; empty before any has."""
 
     async def run(self) -> None:
         """Take commands until cancelled; calls that have begun then go on."""
@@ -109,6 +111,7 @@ class CommandDesk:
                 f"it speaks protocol {message.protocol} (version {message.version}), this robot {PROTOCOL} (version"
                 f" {__version__})"
             )
+        self.hub = message.hub
         if message.doubled:
             # Kept for stops. No attempt has succeeded: each robot waits longer until it asks again.
             self._troubles.begin(_PART, two_robots(message.robot))

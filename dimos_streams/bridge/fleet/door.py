@@ -11,7 +11,7 @@ from starlette.types import ASGIApp, Message, Scope
 
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.calls.visibility import shown_to_models
+from dimos_streams.bridge.calls.visibility import may_move, shown_to_models
 from dimos_streams.bridge.http.call_routes import BEGIN_BY, check_caller
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import CallRejectedError, UnknownCallError
@@ -94,9 +94,10 @@ class Door:
                 return f"a call of a model has a caller that begins with {MCP!r}, not {caller!r}"
         elif path.startswith("/calls/"):
             call_id = path.split("/")[2]
-            is_shown = shown_to_models(self._broker)
+            is_shown, moves = shown_to_models(self._broker), may_move(self._broker)
             with contextlib.suppress(UnknownCallError):  # which the app says
-                if not is_shown(await self._broker.view(call_id)):
+                call = await self._broker.view(call_id)
+                if not is_shown(call) and not (path.endswith("/cancel") and moves(call)):
                     return f"call {call_id!r} is an operator's"
         return ""
 

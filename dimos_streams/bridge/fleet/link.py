@@ -53,6 +53,10 @@ class HubLink:
         link = self._connection, self._troubles
         self._shipper = Shipper(CurrentJournal(broadcast), *link, rng=rng, age_s=settings.age_s)
         self._reporter = HubReporter(broker, broadcast.journal, *link, rng=rng, notes=notes)
+        self._journal = broadcast.journal
+        self._answers = AnswerBox(self._connection, self._command_notes, self._troubles, rng=rng)
+        door = Door(app, broker, self._command_notes.last_order)
+        self._desk = CommandDesk(self._connection, door, self._command_notes, self._answers, self._troubles, rng=rng)
         self._older = OlderJournals(
             broadcast.journal.path,
             settings.robot,
@@ -60,11 +64,8 @@ class HubLink:
             rng=rng,
             up_to_date=lambda: self._shipper.state().is_whole,
             losses=lambda: self._shipper.losses,
+            process=lambda: self._desk.hub,
         )
-        self._journal = broadcast.journal
-        self._answers = AnswerBox(self._connection, self._command_notes, self._troubles, rng=rng)
-        door = Door(app, broker, self._command_notes.last_order)
-        self._desk = CommandDesk(self._connection, door, self._command_notes, self._answers, self._troubles, rng=rng)
         self._tasks = OwnedTasks()
 
     def start(self) -> None:

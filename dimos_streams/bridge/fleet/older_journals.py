@@ -31,7 +31,7 @@ T = TypeVar("T")
 ROBOT_NOTE = "fleet/robot"
 """The name of a journal's note that says as which robot it is shipped."""
 _SHIPPED_NOTE = "fleet/shipped"
-"""The name of a journal's note of the offset up to which the hub had it when it was last looked at."""
+"""The name of a journal's note of the offset up to which a hub has it, and of the hub's process that has said so."""
 _LOOK_S = 60.0
 _MAX_FILES = 100
 _RECENT_US = 30 * 86_400 * 1_000_000
@@ -50,6 +50,8 @@ class OlderJournal:
         self.last_offset = 0
         self.robot = ""
         self.is_shipped = True
+        self.hub = ""
+        """The name of the hub's process that has said that it has all of it; empty if none has, or had no name."""
 
     @property
     def resumed_at(self) -> int:
@@ -67,7 +69,9 @@ class OlderJournal:
             ends = tables.offsets(db)
         if found is not None and ends is not None:
             self.identity, self.last_offset, self.robot = found, ends[1], notes.get(ROBOT_NOTE, "")
-            self.is_shipped = notes.get(_SHIPPED_NOTE) == f"{ends[1]}"
+            shipped, _, hub = notes.get(_SHIPPED_NOTE, "").partition(" ")
+            self.is_shipped = shipped == f"{ends[1]}"
+            self.hub = hub if self.is_shipped else ""
 
     async def close_calls(self) -> None:
         """Close what was open when its run ended, unless another process has the file open, which may be the one that
@@ -103,9 +107,9 @@ class OlderJournal:
             tables.set_identity(db, identity)
         self.identity = identity
 
-    async def note_shipped(self) -> None:
-        """Note that the hub has it, so that no hub is asked for it again. Raises ``sqlite3.Error``."""
-        await self._in_file(lambda db: tables.set_note(db, _SHIPPED_NOTE, f"{self.last_offset}"))
+    async def note_shipped(self, hub: str) -> None:
+        """Note that the hub has it, so that this process of it is not asked again. Raises ``sqlite3.Error``."""
+        await self._in_file(lambda db: tables.set_note(db, _SHIPPED_NOTE, f"{self.last_offset} {hub}".strip()))
 
     async def _in_file(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def run() -> T:
@@ -128,9 +132,11 @@ class OlderJournals:
         rng: random.Random,
         up_to_date: Callable[[], bool],
         losses: Callable[[], int],
+        process: Callable[[], str],
     ) -> None:
         """``current`` is the file of the journal that is being written; those of earlier runs are in the directories
-        beside its own. ``losses`` is a count that grows when the hub has lost what it had."""
+        beside its own. ``losses`` is a count that grows when the hub has lost what it had; ``process`` is the name
+        of the hub's process: a new one may have begun with a copy that lacks what the one before it had."""
         self._current = current
         self._robot = robot
         self._hub = hub
@@ -139,6 +145,9 @@ class OlderJournals:
         self._attempts = Attempts("older journals", troubles, rng=rng, initial_s=1.0, longest_s=30.0)
         self._up_to_date = up_to_date
         self._losses = losses
+        self._process = process
+        self._asked: dict[Path, str] = {}
+        """The hub's processes that have said last that they have a journal's events."""
         self._bad: dict[Path, None] = {}
 
     async def run(self) -> None:
@@ -174,12 +183,17 @@ class OlderJournals:
                 # What a failing disk has left says less of its calls than the journal that came after it.
                 if self._current is not None and path.name == self._current.name:
                     await journal.close_calls()
-                if journal.is_shipped and not (again and _is_recent(path)):
+                hub = self._process()
+                is_unasked = hub not in ("", journal.hub, self._asked.get(path))
+                if journal.is_shipped and not ((again or is_unasked) and _is_recent(path)):
                     return
                 shipper = Shipper(journal, self._hub, self._troubles, rng=self._random, age_s=0.0)
                 await shipper.ship_all()
-                await journal.note_shipped()
-                _logger.info("%s is shipped: %d events", path, shipper.events)
+                self._asked[path] = hub
+                # The age of the note is that of the last shipping, after which a hub forgets a journal.
+                if shipper.events or not journal.is_shipped:
+                    await journal.note_shipped(hub)
+                    _logger.info("%s is shipped: %d events", path, shipper.events)
                 return
             except FAILURES as error:
                 await self._attempts.failed(error)

@@ -7,7 +7,7 @@ from itertools import dropwhile, islice
 from typing import Any, Protocol, TypeVar
 
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.calls.visibility import shown_to_models
+from dimos_streams.bridge.calls.visibility import may_move, shown_to_models
 from dimos_streams.operator.messages.stop import CancelReport
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.gateway import CallFacts, CallView
@@ -48,7 +48,8 @@ class McpCalls(Protocol):
         """A function that returns whether clients may know of a call."""
 
     async def may_move(self) -> Callable[[CallFacts], bool]:
-        """A function that returns whether a call may move a robot, for all that is known."""
+        """A function that returns whether a call may move a robot, for all that is known, so that clients may stop it
+        whether they may know of it or not."""
 
 
 class _HasId(Protocol):
@@ -116,5 +117,4 @@ class BrokerCalls:
 
     async def may_move(self) -> Callable[[CallFacts], bool]:
         """See ``McpCalls``."""
-        skills = {skill.name: skill for skill in await self._broker.skills()}
-        return lambda call: call.skill not in skills or skills[call.skill].may_move
+        return may_move(self._broker)

@@ -36,6 +36,8 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
 
     @app.get("/mcp", response_class=Response, response_model=None, **rpc_openapi.GET)
     async def get(request: Request) -> Response:
+        if not _takes_streams(request):
+            return _refusal(406, INVALID_REQUEST, "GET gives text/event-stream, which `Accept` does not allow")
         found = _session(server, request, None)
         if isinstance(found, Response):
             return found

@@ -166,12 +166,10 @@ class McpTools:
         return content(f"call {view.call_id} is asked to end; get_call says whether it has", outcome=None)
 
     async def _cancel_all(self, session: Session, reason: str) -> dict[str, Any]:
-        """End a client's own calls, and whoever's may move a robot, as far as clients may know of them: anybody may
-        stop motion. Clients speak for models, and hold no robot against its operators."""
-        is_shown, may_move = await self._calls.shown(), await self._calls.may_move()
-        calls = await self._calls.calls(
-            lambda call: is_shown(call) and (call.caller == session.caller or may_move(call)), open_only=True
-        )
+        """End a client's own calls, and whoever's may move a robot: anybody may stop motion. Clients speak for
+        models, and hold no robot against its operators."""
+        may_move = await self._calls.may_move()
+        calls = await self._calls.calls(lambda call: call.caller == session.caller or may_move(call), open_only=True)
         oldest_first = [*calls][::-1]
         report = await self._calls.cancel_all(oldest_first, named_reason(reason, session.caller), session.caller)
         ends_some = report.ended or report.going_on

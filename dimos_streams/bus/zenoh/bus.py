@@ -87,6 +87,13 @@ class ZenohBus(TransportBus):
             await asyncio.wait(self._undeclaring, timeout=_UNDECLARED_WITHIN_S)
         await close_session(session, publishers.clear)
 
+    @property
+    def notice(self) -> str:
+        if self._session is None or self._url.mode != "client" or self._session.info.routers_zid():
+            return ""
+        at = ", ".join(self._url.endpoints)
+        return f"no link to the Zenoh router at {at}: nothing gets to other processes, or comes from them"
+
     def publish(self, channel: str, data: bytes) -> None:
         loop = self._opened_loop()
         if not self._check_size(channel, data):

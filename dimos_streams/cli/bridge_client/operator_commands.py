@@ -81,22 +81,37 @@ async def order(gateway: CommandGateway, name: str, arguments: Mapping[str, Any]
     return CommandResult(view.text, view.result, has_come_true(name, view.result))
 
 
-async def pending(gateway: CommandGateway, agent: str = "", reference: str = "") -> list[ApprovalView]:
+@dataclass(frozen=True, slots=True)
+class PendingApprovals:
+    """The calls that wait for a decision."""
+
+    views: list[ApprovalView]
+    is_complete: bool
+    """False if an agent that was asked has not said what waits at it."""
+
+
+async def pending_approvals(gateway: CommandGateway, agent: str = "", reference: str = "") -> PendingApprovals:
     """Return the calls that wait for a decision, of one agent or of all; with ``reference`` the one that is called
     so, with all its arguments, even if it is decided.
 
     Raises ``UserError`` if there is no such approval, or more than one.
     """
     wanted = ApprovalReference.of(reference) if reference else None
-    listed = await _of_each(gateway, await _asked(gateway, agent))
+    asked = await _asked(gateway, agent)
+    listed = await _of_each(gateway, asked)
     found = [view for views in listed.values() for view in views]
     if wanted is None:
-        return found
+        return PendingApprovals(found, is_complete=len(listed) == len(asked))
     if all(view.id != wanted.id for view in found):
         remembered = await _of_each(gateway, list(listed), wanted.id)
         decided = [view for views in remembered.values() for view in views if view.id == wanted.id]
         found = decided or found
-    return [await _whole(gateway, _one_of(found, wanted))]
+    return PendingApprovals([await _whole(gateway, _one_of(found, wanted))], is_complete=True)
+
+
+async def pending(gateway: CommandGateway, agent: str = "", reference: str = "") -> list[ApprovalView]:
+    """Return what ``pending_approvals`` has, as far as it is known. Raises as that does."""
+    return (await pending_approvals(gateway, agent, reference)).views
 
 
 async def _of_each(gateway: CommandGateway, agents: Sequence[str], id: str = "") -> dict[str, list[ApprovalView]]:

@@ -129,6 +129,7 @@ class RunEntry:
             bridge_on=self._plan.part.bridge_on if self._plan.part else "",
             bridge=options.bridge or None,
             bus_url=options.bus_url,
+            host=options.host,
             port=options.port if self._plan.serves else None,
             token=options.token,
             started_utime=self.record.started_utime if self.record else clock.utime(),

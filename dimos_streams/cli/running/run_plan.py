@@ -20,7 +20,7 @@ from dimos_streams.cli.option_groups.run_request import Mode, RunRequest
 from dimos_streams.cli.running.configured_blueprint import configured, refuse_draft
 from dimos_streams.cli.running.foxglove_plan import with_foxglove
 from dimos_streams.cli.running.record_plan import NAME, RecordPlan
-from dimos_streams.common.process.loopback import BRIDGE_PORT
+from dimos_streams.common.process.loopback import BRIDGE_HOST, BRIDGE_PORT
 from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError
 from dimos_streams.module import LOSS_BOUND_S
@@ -59,6 +59,7 @@ class RunPlan:
         runs are alike."""
         of_any_mode = RunOptions(
             bus_url="memq://" if self.mode == "virtual" else self._bus_url(),
+            host=self.host,
             port=self.port,
             seed=self.request.seed,
             token=self.request.token,
@@ -118,6 +119,11 @@ class RunPlan:
         raise UserError(f"--say {text!r} does not begin with the name of an agent and a colon (agents: {known})")
 
     @property
+    def host(self) -> str:
+        """The address on which the bridge will serve."""
+        return _host_in(self.blueprint, self.bridge) if self.bridge else BRIDGE_HOST
+
+    @property
     def port(self) -> int:
         """The port on which the bridge will serve."""
         configured = self.blueprint.modules[self.bridge].config.get("port") if self.bridge else None
@@ -160,9 +166,13 @@ def _with_port(blueprint: Blueprint, port: int | None, *, virtual: bool) -> Blue
         if virtual:
             blueprint = blueprint.configured({f"{bridge}.http": True}, source=COMMAND_LINE)
     if bridge is not None and blueprint.modules[bridge].config.get("port") == 0:
-        chosen = _free_port(str(blueprint.modules[bridge].config.get("host", "127.0.0.1")))
+        chosen = _free_port(_host_in(blueprint, bridge))
         blueprint = blueprint.configured({f"{bridge}.port": chosen}, source="port 0")
     return blueprint
+
+
+def _host_in(blueprint: Blueprint, bridge: str) -> str:
+    return str(blueprint.modules[bridge].config.get("host", BRIDGE_HOST))
 
 
 def _free_port(host: str) -> int:

@@ -1,4 +1,4 @@
-"""Addresses that are this machine's own only, and the port of a bridge."""
+"""This machine's own addresses, the port of a bridge, and how this machine reaches what it serves itself."""
 
 from __future__ import annotations
 
@@ -7,6 +7,9 @@ from typing import Final
 
 BRIDGE_PORT: Final = 7780
 """The TCP port on which a bridge serves, unless another one is chosen."""
+BRIDGE_HOST: Final = "127.0.0.1"
+"""The address on which a bridge serves, unless another one is chosen."""
+_WILDCARDS = {"0.0.0.0": "127.0.0.1", "::": "::1"}
 
 
 def is_loopback(host: str) -> bool:
@@ -15,3 +18,9 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def authority_here(host: str, port: int) -> str:
+    """Return the host and port of URLs by which this machine reaches what it serves on an address."""
+    reached = _WILDCARDS.get(host, host)
+    return f"[{reached}]:{port}" if ":" in reached else f"{reached}:{port}"

@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 
 from dimos_streams.common.limited_log import LimitedRecords
 from dimos_streams.common.process.listening import listening_socket
+from dimos_streams.common.process.loopback import authority_here
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import UserError
 from dimos_streams.serving.server.idle_connections import KEEP_ALIVE_S, cut_idle
@@ -74,8 +75,7 @@ class HttpServer:
     @property
     def url(self) -> str:
         """The URL at which this machine reaches the server."""
-        host = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self._host, self._host)
-        return f"http://[{host}]:{self.port}" if ":" in host else f"http://{host}:{self.port}"
+        return f"http://{authority_here(self._host, self.port)}"
 
     def bind(self) -> None:
         """Take the port. Raises ``UserError`` if it can't be had."""

@@ -60,6 +60,22 @@ async def test_what_an_abort_left_half_taken_back_is_not_begun_again(rollback: b
         assert await rig.core.loop.undo(2) == []
 
 
+async def test_who_stops_the_robot_on_its_way_back_stops_the_whole_undo() -> None:
+    world = LineWorld()
+    async with world.rig(MOVES, says("done")) as rig:
+        await moved(rig)
+        undoing = await taking_back(rig, world)
+        (way_back,) = await world.bridge.calls(open_only=True)
+        await world.bridge.cancel(way_back.call_id, "stop was called (by 'mcp/one')")
+        newest, left = await undoing
+        assert (newest.how, newest.text) == ("failed", "stop was called (by 'mcp/one')")
+        assert left.how == "failed"
+        assert left.text.startswith("nothing was begun, as taking back call ")
+        await asyncio.sleep(5)
+        assert world.log == ["move 1", "move 2", "back 2"]
+        assert outcomes(await rig.core.loop.undo(2)) == [(1, "undone", "done")], "it is still there"
+
+
 async def test_nor_by_the_rollback_that_ends_a_rollback() -> None:
     world = LineWorld()
     async with world.rig(MOVES, asks(("hang", {}))) as rig:

@@ -24,6 +24,7 @@ from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import MAX_EXPIRY_S
 from tests.bridge.fleet.fake_hub import FakeHub
 from tests.bridge.journals import OpenJournal
+from tests.bridge.mcp.test_whose_calls import Homing
 from tests.bridge.parts import Scene, closed, scene
 from tests.helpers import until
 
@@ -77,7 +78,7 @@ async def test_a_command_is_a_request_of_the_bridge() -> None:
         answer = await answer_to(hub, 1)
         assert (answer.outcome, answer.status, answer.body["result"]) == ("answered", 201, 3)
         call_id = answer.body["call_id"]
-        assert answer.headers["Location"] == f"/calls/{call_id}"
+        assert answer.headers["Location"] == f"calls/{call_id}"
         hub.command(2, f"/calls/{call_id}", method="GET")
         assert (await answer_to(hub, 2)).body["caller"] == "me"
         hub.command(3, "/calls", body=call("nonsense"))
@@ -437,6 +438,20 @@ async def test_a_model_calls_what_mcp_clients_may() -> None:
         assert (answer.status, answer.body["caller"]) == (201, "mcp/7")
         hub.command(2, "/calls/unknown/cancel", role="model", body={})
         assert (await answer_to(hub, 2)).status == 404
+
+
+async def test_a_model_may_stop_what_moves_and_nothing_else_of_operators() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        await made.add(Homing(name="homing"))
+        await made.offered("talk")
+        home, talk = [await made.broker.call(name, {}, caller="operator") for name in ("go_home", "talk")]
+        hub.command(1, f"/calls/{home}", method="GET", role="model")
+        hub.command(2, f"/calls/{talk}/cancel", role="model", body={})
+        hub.command(3, f"/calls/{home}/cancel", role="model", body={})
+        assert [(await answer_to(hub, id)).status for id in (1, 2, 3)] == [409, 409, 202]
+        assert (await closed(made.broker, home)).outcome == "cancelled"
+        assert [view.call_id for view in await made.broker.calls(open_only=True)] == [talk]
 
 
 @pytest.mark.parametrize(

@@ -455,6 +455,43 @@ async def test_what_earlier_runs_have_left_is_shipped_beside_it(tmp_path: Path, 
         assert hub.attempts == 0, "nobody is asked for them again"
 
 
+@pytest.mark.parametrize("when", ["before the run", "while it runs"])
+async def test_a_hub_that_was_put_back_gets_earlier_journals_again_though_it_lacks_nothing_of_this_run(
+    when: str, tmp_path: Path, opened: OpenJournal
+) -> None:
+    hub, process = FakeHub(), ["h/1"]
+    for run in ("1-old", "2-now"):
+        _run_dir(tmp_path / run)
+        robot = Robot(opened(tmp_path / run / "journal.sqlite"), hub)
+        robot.journal.note(ROBOT_NOTE, "r1")
+        robot.happen(*range(1, 11))
+        if run == "1-old":
+            old = robot.name
+            robot.journal.close()
+    async with robot.shipping():
+        async with _older(robot, hub, lambda: process[0]):
+            await asyncio.sleep(60)
+            assert hub.stored(old) == whole(1, 10)
+            if when == "while it runs":
+                del hub.journals[old]
+                process[0] = "h/2"
+                await asyncio.sleep(130)
+        if when == "before the run":
+            del hub.journals[old]
+            process[0] = "h/2"
+        async with _older(robot, hub, lambda: process[0]):
+            await asyncio.sleep(60)
+            assert hub.stored(old) == whole(1, 10)
+        process[0] = "h/3"
+        shipped = (tmp_path / "1-old" / "journal.sqlite").stat().st_mtime_ns
+        async with _older(robot, hub, lambda: process[0]):
+            await asyncio.sleep(10)
+            hub.attempts = 0
+            await asyncio.sleep(50)
+            assert hub.attempts <= 1, "each process is asked once, and the run's own journal each minute"
+        assert (tmp_path / "1-old" / "journal.sqlite").stat().st_mtime_ns == shipped, "it was not shipped again"
+
+
 async def test_calls_that_a_killed_run_has_left_open_are_closed_as_lost_once(
     tmp_path: Path, opened: OpenJournal
 ) -> None:
@@ -568,7 +605,9 @@ def _written_name(path: Path) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _older(robot: Robot, hub: FakeHub) -> AsyncIterator[asyncio.Task[None]]:
+async def _older(
+    robot: Robot, hub: FakeHub, process: Callable[[], str] = lambda: "h/1"
+) -> AsyncIterator[asyncio.Task[None]]:
     older = OlderJournals(
         robot.journal.path,
         "r1",
@@ -577,6 +616,7 @@ async def _older(robot: Robot, hub: FakeHub) -> AsyncIterator[asyncio.Task[None]
         rng=random.Random(1),
         up_to_date=lambda: robot.shipper.state().is_whole,
         losses=lambda: robot.shipper.losses,
+        process=process,
     )
     task = asyncio.get_running_loop().create_task(older.run())
     try:

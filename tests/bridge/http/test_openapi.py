@@ -15,10 +15,12 @@ import pytest
 import requests
 from jsonschema import Draft202012Validator
 
+from dimos_streams.common.names import KEY_RULE
 from dimos_streams.errors import SkillUnavailableError
 from dimos_streams.serving.problem_kinds import KINDS
 from dimos_streams.serving.server.request_guard import MAX_BODY
 from tests.bridge.serving import Served, served
+from tests.helpers import path_linked
 
 JSON = {"Content-Type": "application/json"}
 HELLO = {
@@ -147,6 +149,7 @@ def test_every_declared_answer_is_sent_as_it_is_declared(tmp_path: Path) -> None
             ("GET", "/mcp", "/mcp", {"headers": session}),
             ("GET", "/mcp", "/mcp", {"headers": {"Mcp-Session-Id": "x"}}),
             ("GET", "/mcp", "/mcp", {}),
+            ("GET", "/mcp", "/mcp", {"headers": {**session, "Accept": "application/json"}}),
             ("DELETE", "/mcp", "/mcp", {"headers": {"Mcp-Session-Id": "x"}}),
             ("DELETE", "/mcp", "/mcp", {}),
             ("POST", "/settings", "/settings", {"json": {"assignments": ["worker.pace=2"]}}),
@@ -242,6 +245,8 @@ def test_clients_can_be_made_of_the_document() -> None:
         assert list(content["paths"]["/tool_streams"]["get"]["responses"]["200"]["content"]) == ["text/event-stream"]
         assert list(content["paths"]["/metrics"]["get"]["responses"]["200"]["content"]) == ["text/plain"]
         assert set(content["paths"]["/calls"]["post"]["responses"]["201"]["headers"]) == {"Location", "Link"}
+        key, _ = content["components"]["schemas"]["CallBody"]["properties"]["idempotency_key"]["anyOf"]
+        assert key["description"] == KEY_RULE
 
 
 @pytest.mark.slow
@@ -259,7 +264,7 @@ def test_a_page_of_calls_says_where_the_next_one_is_in_a_form_that_is_declared()
     with documented() as (bridge, document):
         for label in "abc":
             bridge.call("count", label=label, to=1)
-        link = bridge.get("/calls?limit=1").links["next"]["url"]
+        link = path_linked(bridge.get("/calls?limit=1"), "next")
         older = ask(bridge, "GET", link)
         document.check("/calls", older)
         assert len(older.json()) == 1

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from dataclasses import replace
+from http.client import HTTPConnection
 
 import pytest
 
@@ -35,6 +37,19 @@ def test_a_query_parameter_is_given_once() -> None:
     with served() as bridge:
         refused = problem(bridge.get("/tool_streams?from=1&from=5"), 422, "bad-request")
         assert refused["errors"] == {"query.from": "it can be given once only (given: ['1', '5'])"}
+
+
+def test_the_id_of_the_last_event_is_given_once() -> None:
+    with served() as bridge, closing(HTTPConnection("127.0.0.1", bridge.port, timeout=10)) as connection:
+        connection.putrequest("GET", "/tool_streams")
+        for offset in ("5", "3"):
+            connection.putheader("Last-Event-ID", offset)
+        connection.endheaders()
+        refused = connection.getresponse()
+        assert refused.status == 422
+        assert json.loads(refused.read())["errors"] == {
+            "header.last-event-id": "it can be given once only (given: ['5', '3'])"
+        }
 
 
 def test_a_call_is_not_begun_with_a_misspelt_wait() -> None:

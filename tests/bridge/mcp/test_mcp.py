@@ -318,6 +318,7 @@ def test_the_transport_by_hand() -> None:
         cancelled = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": [1]}}
         assert bridge.post("/mcp", cancelled, headers=session).status_code == 202
         assert requests.get(f"{bridge.url}/mcp", timeout=10).status_code == 400
+        assert bridge.get("/mcp", headers={**session, "Accept": "application/json"}).status_code == 406
         assert requests.delete(f"{bridge.url}/mcp", headers=session, timeout=10).status_code == 204
         assert bridge.post("/mcp", ping, headers=session).status_code == 404
         foreign = bridge.post("/mcp", INITIALIZE, headers={"Origin": "http://evil.example"})

@@ -40,18 +40,23 @@ def approvals(
     bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
-    """List the calls that wait for an operator's decision, with all their arguments, and all steps of plans."""
-    from dimos_streams.cli.bridge_client.operator_commands import pending
+    """List the calls that wait for an operator's decision, with all their arguments, and all steps of plans.
+
+    Exit code 1 if an agent has not said what waits at it.
+    """
+    from dimos_streams.cli.bridge_client.operator_commands import pending_approvals
     from dimos_streams.cli.terminal.approval_text import HEADERS, approval_lines
 
-    found = _at_agent(lambda gateway: pending(gateway, agent, approval), bridge)
+    found = _at_agent(lambda gateway: pending_approvals(gateway, agent, approval), bridge)
     if as_json:
-        write_json([view.model_dump(mode="json") for view in found], indent=2)
-    elif found:
-        for line in approval_lines(found, HEADERS):
+        write_json([view.model_dump(mode="json") for view in found.views], indent=2)
+    elif found.views:
+        for line in approval_lines(found.views, HEADERS):
             write(line)
     else:
-        note("nothing waits for approval")
+        note("nothing waits for approval" if found.is_complete else "nothing else is known to wait for approval")
+    if not found.is_complete:
+        raise typer.Exit(1)
 
 
 def approve(
