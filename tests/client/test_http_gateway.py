@@ -26,7 +26,7 @@ async def test_an_argument_without_a_form_in_json_is_named(value: Any) -> None:
         )
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:7780", "ftp://robot", "http://", ""])
+@pytest.mark.parametrize("url", ["127.0.0.1:7780", "ftp://robot", "http://", "http://a:b", "http://a:0", ""])
 def test_a_url_that_no_server_has_is_named(url: str) -> None:
     with pytest.raises(UserError) as error:
         HttpGateway(url, rng=random.Random(1))
