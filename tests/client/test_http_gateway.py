@@ -34,6 +34,19 @@ def test_a_url_that_no_server_has_is_named(url: str) -> None:
     assert str(error.value) == f"bad bridge URL {url!r}: {said}"
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://robot:7780/?token=in-the-address", "http://robot:7780/?token=[redacted]"),
+        ("http://bob#in-the-address@robot", "http://[redacted]@robot"),
+    ],
+)
+def test_an_address_with_a_token_in_it_is_refused_and_not_shown(url: str, shown: str) -> None:
+    with pytest.raises(UserError, match="a token is given by --token") as error:
+        HttpGateway(url, rng=random.Random(1))
+    assert str(error.value).startswith(f"bad bridge URL {shown!r}: ")
+
+
 def test_a_host_that_can_have_no_address_is_one_where_nobody_answers() -> None:
     with pytest.raises(NoAnswerError, match=r"the bridge at http://a\.\.b can't be reached: .*label empty"):
         BridgeRequests("http://a..b", token=None, timeout_s=1.0, tls=None).send("GET", "/skills")

@@ -41,6 +41,8 @@ def bridge_url(url: str) -> str:
     """The address of a bridge, without a slash at its end. Raises ``UserError`` for what is none."""
     try:
         http_host(url)
+        if "?" in url or "#" in url:
+            raise ValueError("it must end before '?' and '#'; a token is given by --token or DIMOS_STREAMS_TOKEN")
     except ValueError as error:
         raise UserError(f"bad bridge URL {unreadable_url(url)!r}: {error}") from error
     return url.rstrip("/")
