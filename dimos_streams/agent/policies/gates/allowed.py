@@ -62,7 +62,7 @@ class AllowedGate:
 
 
 def _judged_by(skill: OfferedSkill) -> tuple[object, ...]:
-    """What gates judge a skill by, besides its name and arguments."""
+    """The traits of a skill by which gates judge it, besides its name and arguments."""
     return skill.module, skill.asks, skill.may_be_motion, skill.frame
 
 
