@@ -197,6 +197,7 @@ class AgentCore:
                 robot_hold=self.robot_hold,
                 robot=self.robot,
                 open_motions=lambda: self.others.moving(),
+                refresh=self.offers.refresh,
             ),
             stop_rules=StopRules(conditions=config.stop_when.all(), robot=self.robot),
         )

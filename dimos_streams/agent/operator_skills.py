@@ -18,6 +18,7 @@ from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.models import late_imports
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.standing_events import MODE, Setting
+from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import SkillError, UserError, suggest
 from dimos_streams.module import Module
 from dimos_streams.operator.messages.agent import AgentEvent, ApprovalView
@@ -243,6 +244,10 @@ class OperatorSkills(Module):
         await self._load_for(model)
         try:
             core.model_switch.use(model)
+        except BlueprintError as error:
+            # What is in a file is its owner's: who gives orders to a robot may be somebody else.
+            says_why = f"`dimos-streams check BLUEPRINT --set {self.name}.model={model}` says why"
+            raise SkillError(f"{model!r} is no script of a model; {says_why}") from error
         except UserError as error:
             raise SkillError(str(error)) from error
         await core.model_switch.close_replaced()

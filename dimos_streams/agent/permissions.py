@@ -34,8 +34,10 @@ def permissions(
     robot_hold: RobotHold,
     robot: Callable[[], RobotState],
     open_motions: Callable[[], Awaitable[Sequence[CallView]]],
+    refresh: Callable[[], Awaitable[None]],
 ) -> Permissions:
-    """The permissions of an agent's loop. Raises ``UserError`` for a user's gate that can't be made."""
+    """The permissions of an agent's loop; ``refresh`` is ``Offers.refresh``. Raises ``UserError`` for a user's gate
+    that can't be made."""
 
     def pose() -> PlanarPose | None:
         state = robot()
@@ -44,9 +46,12 @@ def permissions(
     def new_guard() -> RunawayGuard:
         return RunawayGuard(config.repetition, model.limits.actions, model.limits.actions_per_hour)
 
+    reviewer = build_chain(
+        config, books, motions=lambda: model.limits.motions, pose=pose, permit=control.permit, refresh=refresh
+    )
     return Permissions(
         control=control,
-        reviewer=build_chain(config, books, motions=lambda: model.limits.motions, pose=pose, permit=control.permit),
+        reviewer=reviewer,
         new_repetition=lambda: RepetitionGuard(config.repetition),
         new_guard=new_guard,
         may_begin=lambda: control.may_begin_turn() and not foreground.busy,

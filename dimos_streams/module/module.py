@@ -14,6 +14,7 @@ from typing import Any, ClassVar, TypeVar
 
 from dimos_streams.common.process.threads import outcome_of
 from dimos_streams.common.readable.shortening import shortened
+from dimos_streams.common.secrets import redacted_data
 from dimos_streams.common.tasks import stray_cancellation
 from dimos_streams.module.class_check import check_class, check_streams
 from dimos_streams.module.config import ConfigFault, ModuleConfig
@@ -209,13 +210,15 @@ class Module:
     def report_state(self, state: Mapping[str, Any]) -> None:
         """Report the module's own state, by topics: at once, and in each heartbeat from now on.
 
-        Operators' tools show it. What was reported already is not reported again. Raises ``ValueError`` for what has
-        no JSON form, or more than ``MAX_STATE`` bytes of it, and ``TypeError`` for what is no mapping.
+        Operators' tools show it, without secrets. What was reported already is not reported again. Raises
+        ``ValueError`` for what has no JSON form, or more than ``MAX_STATE`` bytes of it, and ``TypeError`` for what
+        is no mapping.
         """
         if not isinstance(state, Mapping):
             what = shortened(repr(state), _MAX_SHOWN)
             raise TypeError(f"the state of module {self.name!r} can't be {what}: report values by their topics")
-        text = json.dumps(state, separators=(",", ":"), allow_nan=False, ensure_ascii=False) if state else ""
+        shown = redacted_data(state)
+        text = json.dumps(shown, separators=(",", ":"), allow_nan=False, ensure_ascii=False) if state else ""
         size = len(text.encode())
         if size > MAX_STATE:
             raise ValueError(f"the state of module {self.name!r} has {size} bytes, {MAX_STATE} are possible")

@@ -50,6 +50,17 @@ class OfferedSkill(SkillInfo):
     shadowed: tuple[OfferedSkill, ...] = Field(default=(), exclude_if=lambda shadowed: not shadowed)
     """The skills of that name of other modules, which get no calls as long as this one does."""
 
+    @property
+    def asks(self) -> bool:
+        """True if an operator is asked before a model's call. Which module a call will reach is not certain: one that
+        does not answer now may do so when the call begins."""
+        return any(skill.approval == "ask" for skill in (self, *self.shadowed))
+
+    @property
+    def may_be_motion(self) -> bool:
+        """True if a call is a motion, whichever of the modules it reaches."""
+        return any(skill.motion for skill in (self, *self.shadowed))
+
 
 CallPhase = Literal["requested", "open", "closed"]
 """``requested``: not yet begun by its module."""

@@ -8,6 +8,7 @@ import contextlib
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.common.readable.shortening import at_most
+from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import BusError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCancel
@@ -19,15 +20,16 @@ already is not touched."""
 
 
 def named_reason(reason: str, caller: str) -> str:
-    """Return the reason for the end of a call, with the name of who asked for it."""
+    """Return the reason for the end of a call, without secrets, with the name of who asked for it."""
     by = f" (by {caller!r})"
-    return at_most(reason, MAX_REASON - len(by)) + by
+    return at_most(redacted(reason), MAX_REASON - len(by)) + by
 
 
 def request_end(bus: Bus, call_id: str, reason: str) -> None:
     """Ask for the end of a call, four times within a second, as long as the bus is open. Nobody acknowledges it: the
     call's events say whether it was heard."""
-    message = encode(SkillCancel(utime=clock.utime(), call_id=call_id, reason=at_most(reason, MAX_REASON)))
+    why = at_most(redacted(reason), MAX_REASON)
+    message = encode(SkillCancel(utime=clock.utime(), call_id=call_id, reason=why))
     _send(bus, message)
     for after_s in _AGAIN_S:
         asyncio.get_running_loop().call_later(after_s, _send, bus, message)

@@ -236,6 +236,24 @@ def test_who_approves_sends_the_revision_that_he_sees_or_has_begun_to_change(scr
     assert sent == [["decide", 1], ["decide", 1], ["amend", 1], ["decide", 2]]
 
 
+@pytest.mark.feature("C5")
+def test_arguments_that_are_not_all_here_can_be_approved_as_they_are_only(script_modules: ScriptModules) -> None:
+    # What is shown in place of the others would be taken for what the operator wants.
+    buttons = script_modules(
+        "conversation/approval.js",
+        """async (module, approval) => {
+            const { h, render } = await import("preact");
+            const place = document.body.appendChild(document.createElement("main"));
+            const context = { name: "agent", connected: true, readOnly: false, now: () => 2e6, session: {} };
+            render(h(module.Approval, { approval, ...context }), place);
+            return [...place.querySelectorAll("button")].map(({ textContent }) => textContent);
+        }""",
+        {"id": "a", "skill": "note", "arguments": {"text": "begi…"}, "hidden_characters": 7, "revision": 1,
+         "created_utime": 1, "expires_utime": None},
+    )  # fmt: skip
+    assert buttons == ["Approve", "Reject", "Delete"]
+
+
 _HOURS = """(store, count) => {
     const run = new store.Run();
     const types = ["open", "update", "update", "close"];

@@ -88,6 +88,14 @@ def test_a_skill_in_a_package_joins_the_packages_own_robot(
     assert "the robot of orchard has the skill 'go_and_greet' of module 'greet'" in capsys.readouterr().err
 
 
+def test_a_projects_name_that_is_a_path_leads_nowhere(here: Path) -> None:
+    (here / "pyproject.toml").write_text('[project]\nname = "code/inner"\n')
+    (here / "code/inner").mkdir(parents=True)
+    (here / "code/inner/__init__.py").touch()
+    new("skill", "wave_twice")
+    assert (here / "wave_twice.py").is_file()
+
+
 @pytest.mark.parametrize("kind", ["skill", "robot"])
 @pytest.mark.parametrize("project", ["", '[project]\nname = "elsewhere"\n', "[tool.ruff]\n"])
 def test_elsewhere_its_files_stand_alone(

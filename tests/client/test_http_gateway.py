@@ -26,12 +26,25 @@ async def test_an_argument_without_a_form_in_json_is_named(value: Any) -> None:
         )
 
 
-@pytest.mark.parametrize("url", ["127.0.0.1:7780", "ftp://robot", "http://", ""])
+@pytest.mark.parametrize("url", ["127.0.0.1:7780", "ftp://robot", "http://", "http://a:b", "http://a:0", ""])
 def test_a_url_that_no_server_has_is_named(url: str) -> None:
     with pytest.raises(UserError) as error:
         HttpGateway(url, rng=random.Random(1))
     said = "it must be a server's address, 'http://HOST[:PORT][/PATH]' or 'https://…'"
     assert str(error.value) == f"bad bridge URL {url!r}: {said}"
+
+
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://robot:7780/?token=in-the-address", "http://robot:7780/?token=[redacted]"),
+        ("http://bob#in-the-address@robot", "http://[redacted]@robot"),
+    ],
+)
+def test_an_address_with_a_token_in_it_is_refused_and_not_shown(url: str, shown: str) -> None:
+    with pytest.raises(UserError, match="a token is given by --token") as error:
+        HttpGateway(url, rng=random.Random(1))
+    assert str(error.value).startswith(f"bad bridge URL {shown!r}: ")
 
 
 def test_a_host_that_can_have_no_address_is_one_where_nobody_answers() -> None:

@@ -164,6 +164,23 @@ def test_a_user_that_is_in_the_scheme_of_its_url_is_no_secret_but_a_password_is(
     assert redacted("it is postgres") == f"it is {REDACTED}"
 
 
+@pytest.mark.parametrize("end", "#/?")
+def test_a_password_that_ends_what_is_before_a_host_is_found(end: str) -> None:
+    url = f"http://bob:se{end}cret-cut@127.0.0.1:1/v1"
+    know_settings({"base_url": url})
+    assert redacted(f"at {url}: cannot reach se{end}cret-cut") == (
+        f"at http://{REDACTED}@127.0.0.1:1/v1: cannot reach {REDACTED}"
+    )
+
+
+@pytest.mark.parametrize(
+    "url", ["http://cam:80/at@2x.png", "http://cam/at@2x.png", "http://[::1]/a@b", "http://[::1]:8/a@b"]
+)
+def test_what_is_behind_a_host_is_no_secret(url: str) -> None:
+    know_settings({"picture": url})
+    assert redacted(url) == url
+
+
 def test_settings_are_secret_by_type_and_by_name() -> None:
     class Config(ModuleConfig):
         login: SecretStr = SecretStr("hidden-by-type")

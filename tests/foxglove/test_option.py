@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from pydantic import SecretStr
 
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.cli.entry import run_command
@@ -36,6 +37,15 @@ USUAL = "--foxglove=127.0.0.1:8765"
 )
 def test_without_an_address_it_has_the_usual_one(given: str, taken: str) -> None:
     assert with_default_address(given.split()) == taken.split()
+
+
+def test_the_token_that_the_bridge_is_set_to_want_is_that_of_the_whole_run() -> None:
+    request = RunRequest(reference="follow-person", token="of-the-run", virtual_time=True)
+    assert prepare(request).options().token == "of-the-run"
+    own = prepare(replace(request, settings=["bridge.token=of-the-bridge"]))
+    assert own.options().token == "of-the-bridge"
+    secret = own.blueprint.configured({"bridge.token": SecretStr("in-python")}, source="")
+    assert replace(own, blueprint=secret).options().token == "in-python"
 
 
 @pytest.mark.parametrize(

@@ -62,9 +62,10 @@ class Approval:
     remaining_s: float | None = None
 
     @property
-    def key(self) -> tuple[str, str]:
-        """The key by which the same call is known."""
-        return self.skill, canonical(self.asked)
+    def key(self) -> tuple[str, str, str]:
+        """The key by which the same call is known: of the same module, since a skill of another one may do something
+        else under its name."""
+        return self.module, self.skill, canonical(self.asked)
 
     def allows(self, key: tuple[str, str], missions: Sequence[str]) -> bool:
         """Return whether it has let a call of these missions begin."""

@@ -28,9 +28,10 @@ _TOO_LATE = "nobody decided in time"
 class ApprovalBook:
     """Asks operators, and wakes whoever waits for the answer, exactly once, whatever the answer is.
 
-    A call is known by skill and arguments. Within a mission the same call asks once: while the first is pending it
-    waits with it, and what was decided on that (approved as it was, or rejected) holds for it again. Calls with other
-    arguments ask again; so does a call whose approval was deleted, timed out, or approved with changed arguments.
+    A call is known by module, skill and arguments. Within a mission the same call asks once: while the first is
+    pending it waits with it, and what was decided on that (approved as it was, or rejected) holds for it again. Calls
+    with other arguments ask again; so does a call whose approval was deleted, timed out, or approved with changed
+    arguments.
 
     Whatever happens is an event (``approval_created``, ``approval_changed``, ``approval_decided``) that carries the
     approval's view. A decision counts from the moment of the creating event on, also if it comes while that is still
@@ -75,7 +76,7 @@ class ApprovalBook:
     ) -> Decision:
         """Return the decision on a call, waiting for it. ``check`` judges arguments that an operator puts in their
         place."""
-        known = self._known((skill, canonical(arguments)), missions)
+        known = self._known((module, skill, canonical(arguments)), missions)
         if known is not None and known.state != "pending":
             return known.decision()
         if known is None:
@@ -194,7 +195,7 @@ class ApprovalBook:
             return f"{self._settings.max_pending} approvals are pending already"
         return ""
 
-    def _known(self, key: tuple[str, str], missions: tuple[str, ...]) -> Approval | None:
+    def _known(self, key: tuple[str, str, str], missions: tuple[str, ...]) -> Approval | None:
         """The newest approval of the same call of the same missions, pending or with a decision that still holds, or
         None."""
         for approval in self._pending.values():

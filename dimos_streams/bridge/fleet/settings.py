@@ -13,6 +13,7 @@ from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from dimos_streams.common.http.bearer import token_in
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.http_url import http_host
 from dimos_streams.common.secrets import know_url
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.protocol import RobotName
@@ -44,12 +45,10 @@ class HubLinkSettings(FrozenModel):
     @field_validator("url")
     @classmethod
     def _is_a_hubs(cls, url: str) -> str:
-        parts = urlsplit(url)
-        if parts.scheme not in ("http", "https") or not parts.hostname or parts.query or parts.fragment:
+        if not _is_address(url):
             raise ValueError("this is no address of a hub; one is of the form https://HOST[:PORT][/PATH]")
-        if parts.username is not None:
+        if urlsplit(url).username is not None:
             raise ValueError("a hub takes no password: `token_file` names a file with the robot's token")
-        _ = parts.port  # which is a ValueError if it is none
         know_url(url)
         return url.rstrip("/")
 
@@ -83,6 +82,14 @@ class HubLinkSettings(FrozenModel):
         except UserError as error:
             missing["token_file"] = f"{error}; until it can, nothing is shipped"
         return missing
+
+
+def _is_address(url: str) -> bool:
+    try:
+        http_host(url)
+    except ValueError:
+        return False
+    return not (urlsplit(url).query or urlsplit(url).fragment)
 
 
 HubAddress = Annotated[HubLinkSettings, BeforeValidator(_from_text)]

@@ -6,6 +6,8 @@ import contextlib
 import socket
 from dataclasses import dataclass, replace
 
+from pydantic import SecretStr
+
 from dimos_streams.blueprint.draft import Draft
 from dimos_streams.blueprint.kinds import RECORDER, bridge_in, is_of
 from dimos_streams.blueprint.load import drafted
@@ -62,7 +64,7 @@ class RunPlan:
             host=self.host,
             port=self.port,
             seed=self.request.seed,
-            token=self.request.token,
+            token=self.token,
             loss_bound_s=LOSS_BOUND_S if self.request.loss_bound_s is None else self.request.loss_bound_s,
         )
         if self.mode == "virtual":
@@ -128,6 +130,15 @@ class RunPlan:
         """The port on which the bridge will serve."""
         configured = self.blueprint.modules[self.bridge].config.get("port") if self.bridge else None
         return configured if isinstance(configured, int) else BRIDGE_PORT
+
+    @property
+    def token(self) -> str | None:
+        """The token that its bridge wants, by its own setting or because it was given for the run: all that asks the
+        bridge needs it, and viewers need it too."""
+        configured = self.blueprint.modules[self.bridge].config.get("token") if self.bridge else None
+        if isinstance(configured, SecretStr):
+            return configured.get_secret_value()
+        return configured if isinstance(configured, str) else self.request.token
 
 
 def prepare(request: RunRequest) -> RunPlan:

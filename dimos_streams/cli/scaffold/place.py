@@ -127,12 +127,14 @@ def find_project(folder: Path) -> Project | None:
 
 
 def _package_of(path: Path) -> str:
+    """Return the package that a project's name stands for; empty for none, and for one that would be a path."""
     try:
         project = tomllib.loads(path.read_text("utf-8")).get("project", {})
     except (OSError, ValueError) as error:
         raise UserError(f"{path} can't be read: {error}") from error
     name = project.get("name", "") if isinstance(project, dict) else ""
-    return re.sub(r"[-.]+", "_", str(name)).lower()
+    package = re.sub(r"[-.]+", "_", str(name)).lower()
+    return package if package.isidentifier() else ""
 
 
 def _in_package(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from dimos_streams.common.secrets import without_user
+from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import UserError
 
 _REQUESTED = re.compile(r"(?:\[(?P<address>[^][]*)\]|(?P<name>[^][:@/?#\\\s]*))(?::[0-9]{0,5})?")
@@ -22,7 +22,8 @@ def http_host(url: str) -> str:
     was given: it may have a password."""
     try:
         parts = urlsplit(url)
-        host = parts.hostname if parts.scheme in ("http", "https") else None
+        is_valid = parts.scheme in ("http", "https") and parts.port != 0  # no number is a ValueError
+        host = parts.hostname if is_valid else None
     except ValueError:
         host = None
     if not host:
@@ -40,6 +41,8 @@ def bridge_url(url: str) -> str:
     """The address of a bridge, without a slash at its end. Raises ``UserError`` for what is none."""
     try:
         http_host(url)
+        if "?" in url or "#" in url:
+            raise ValueError("it must end before '?' and '#'; a token is given by --token or DIMOS_STREAMS_TOKEN")
     except ValueError as error:
-        raise UserError(f"bad bridge URL {without_user(url)!r}: {error}") from error
+        raise UserError(f"bad bridge URL {unreadable_url(url)!r}: {error}") from error
     return url.rstrip("/")

@@ -9,7 +9,7 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from dimos_streams.common.secrets.redaction import REDACTED, SHORTEST, Redaction
-from dimos_streams.common.secrets.url_users import has_user, may_have_user, users_redacted
+from dimos_streams.common.secrets.url_users import cut_off, has_user, may_have_user, users_redacted
 
 VARIABLES = ("OPENAI_API_KEY", "DIMOS_STREAMS_TOKEN")
 """The names of environment variables that are secrets, besides URLs with a password."""
@@ -33,7 +33,7 @@ def know_url(url: str) -> None:
         scheme, location, *_ = urlsplit(url)
     except ValueError:  # it is no URL
         return
-    user_info = location.rpartition("@")[0]
+    user_info = location.rpartition("@")[0] or cut_off(url, location)
     for form in (user_info, unquote(user_info)):
         user, colon, password = form.partition(":")
         for secret in (form, password if colon else user):

@@ -6,6 +6,8 @@ import re
 
 from dimos_streams.common.secrets.redaction import REDACTED
 
+_HOST_AND_PORT = re.compile(r"[^@:]*(:[0-9]*)?|\[.*\](:[0-9]*)?")
+_TO_LAST_AT = re.compile(r"://(\S*)@")
 _USER_OF_URL = re.compile(r"(?<=://)[^\s/?#\"'<>]+@")
 
 
@@ -22,6 +24,13 @@ def has_user(text: str) -> bool:
 def users_redacted(text: str) -> str:
     """The text with ``[redacted]`` in place of users and passwords in any URL."""
     return _USER_OF_URL.sub(f"{REDACTED}@", text) if may_have_user(text) else text
+
+
+def cut_off(url: str, location: str) -> str:
+    """The user and password of a URL whose ``location`` is no host: a password with ``#``, ``/`` or ``?`` in it, not
+    escaped, ends what is before a host. Empty if nothing is cut off."""
+    found = None if _HOST_AND_PORT.fullmatch(location) else _TO_LAST_AT.search(url)
+    return found[1] if found else ""
 
 
 def without_user(url: str) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from pydantic import Field, TypeAdapter
 
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.secrets import redacted_data
 from dimos_streams.common.text import well_formed_json
 from dimos_streams.skill import SkillInfo, name_fault
 from dimos_streams.tool_stream.arguments.schemas import check_schema
@@ -30,14 +31,14 @@ class SkillFragment(FrozenModel):
 
 
 def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
-    """Return what a module's heartbeats say of its skills, one text for each. Raises ``TypeError`` for more than
-    fits, and for a name that listeners would not believe."""
+    """Return what a module's heartbeats say of its skills, without secrets, one text for each. Raises ``TypeError``
+    for more than fits, and for a name that listeners would not believe."""
     groups: list[list[str]] = [[]]
     room = FRAGMENT_BYTES + 1
     for info in infos:
         if fault := name_fault(info):
             raise TypeError(f"skill {info.name!r} can't be offered: {fault}")
-        text = json.dumps(info.model_dump(mode="json"), separators=(",", ":"))
+        text = json.dumps(redacted_data(info.model_dump(mode="json")), separators=(",", ":"))
         if len(text) > FRAGMENT_BYTES:
             raise TypeError(f"skill {info.name!r} has a schema of {len(text)} bytes, {FRAGMENT_BYTES} are possible")
         if len(text) + 1 > room:

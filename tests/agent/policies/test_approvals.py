@@ -176,6 +176,19 @@ async def test_a_waiter_that_goes_away_takes_the_question_with_it() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_an_approval_is_for_the_module_that_was_shown() -> None:
+    made = book()
+    task, id = await asked(made, {}, module="arm")
+    made.decide(id, "approve")
+    assert (await task).approved
+    again, id = await asked(made, {}, module="arm")
+    assert (await again).approved
+    other, id = await asked(made, {}, module="crane")
+    made.decide(id, "reject")
+    assert not (await other).approved
+
+
+@pytest.mark.virtual_time
 async def test_more_than_allowed_are_denied_at_once() -> None:
     made = book(max_pending=2)
     tasks = [(await asked(made, {"n": n}))[0] for n in range(3)]

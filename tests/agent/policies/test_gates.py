@@ -582,3 +582,16 @@ def test_schemas_of_skills_that_have_gone_are_forgotten(monkeypatch: pytest.Monk
     for number in range(50):
         assert chain.tool(offered(f"s{number}")) is not None
     assert list(chain._tools) == [f"s{number}" for number in range(40, 50)]
+
+
+@pytest.mark.virtual_time
+async def test_of_a_name_that_several_modules_offer_the_strictest_counts() -> None:
+    # Which of them a call reaches may be another one when it begins.
+    bench = GateBench(plan={"motions": 0})
+    moving = await bench.review(policy={"shadowed": (offered("move", motion=True),)})
+    assert isinstance(moving, Refuse)
+    assert "plans only" in moving.text
+    asking = asyncio.ensure_future(bench.review(policy={"shadowed": (offered("move", approval="ask"),)}))
+    await until(bench.approvals.pending)
+    bench.approvals.decide(bench.approvals.pending()[0].id, "reject")
+    assert isinstance(await asking, Refuse)

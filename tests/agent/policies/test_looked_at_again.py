@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import math
 from typing import Any
+from unittest.mock import AsyncMock
 
 import pytest
 
@@ -140,6 +141,28 @@ async def test_a_skill_that_is_disabled_between_the_gates_and_the_beginning_does
         await said.result()
         assert robot.log_ == []
         assert "has disabled 'drop'" in made.entries("tool")[0].text
+
+
+@pytest.mark.feature("D5")
+@pytest.mark.parametrize("change", [{"approval": "ask"}, {"frame": "map"}, {"module": "another"}])
+@pytest.mark.virtual_time
+async def test_a_skill_that_is_another_one_when_its_call_begins_has_to_be_asked_for_again(
+    change: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with robot_stage(Brain([("walk", {"distance_m": 2})], "no")) as (made, robot):
+        control, gateway = made.agent.core.control, made.agent.core.gateway
+        await operator(made, "step", mode="on")
+        said = await made.say("go")
+        await until(lambda: control.waiting)
+        changed = [
+            skill.model_copy(update=change) if skill.name == "walk" else skill for skill in await gateway.skills()
+        ]
+        monkeypatch.setattr(gateway, "skills", AsyncMock(return_value=changed))  # its module was restarted
+        await asyncio.sleep(1)
+        await operator(made, "step")
+        await said.result()
+        assert robot.log_ == []
+        assert "'walk' has changed since the gates looked at it" in made.entries("tool")[0].text
 
 
 class Creeping(Module):

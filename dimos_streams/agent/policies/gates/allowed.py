@@ -16,6 +16,8 @@ class AllowedGate:
     """Refuses calls of skills that are not in the list; they are not offered to the model either.
 
     A call that a skill runs as a part of its own is its author's choice, and passes, unless its caller has named it.
+    No call begins that would be another skill's than the gates have looked at: its module may be started again in
+    another version, or leave its calls to another module.
     """
 
     def __init__(
@@ -38,13 +40,30 @@ class AllowedGate:
     async def review(self, request: CallRequest) -> Verdict:
         """See ``Gate``."""
         return self._refusal(request) or Allow(
-            request.arguments, request.on_duplicate, again=lambda arguments: self._refusal(request)
+            request.arguments,
+            request.on_duplicate,
+            again=lambda arguments: self._refusal(request) or self._change(request.skill),
         )
 
     def _refusal(self, request: CallRequest) -> Refuse | None:
         if request.authored or self.allowed(request.skill):
             return None
         return Refuse(f"Not run: {request.skill.name!r} is none of your skills.")
+
+    def _change(self, skill: OfferedSkill) -> Refuse | None:
+        now = next(iter(self._offerings(skill.name)), skill)
+        if _judged_by(now) == _judged_by(skill):
+            return None
+        why = "its module was started again in another version, or another module has its calls now"
+        text = (
+            f"Not run: {skill.name!r} has changed since the gates looked at it: {why}. Ask for it again if need be."
+        )
+        return Refuse(text, charged=False)
+
+
+def _judged_by(skill: OfferedSkill) -> tuple[object, ...]:
+    """The traits of a skill by which gates judge it, besides its name and arguments."""
+    return skill.module, skill.asks, skill.may_be_motion, skill.frame
 
 
 def names_skill(arguments: Mapping[str, Any], skill: OfferedSkill) -> bool:

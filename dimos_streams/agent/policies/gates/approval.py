@@ -30,7 +30,7 @@ class ApprovalGate:
         """See ``Gate``."""
         skill = request.skill
         rule = next((each for each in self._rules if matches(each, skill.name, request.arguments, self._agent)), None)
-        action = rule.action if rule is not None else ("ask" if skill.approval == "ask" else "allow")
+        action = rule.action if rule is not None else ("ask" if skill.asks else "allow")
         if action == "allow":
             return Allow(request.arguments, request.on_duplicate)
         if action == "deny":

@@ -17,7 +17,7 @@ A model's call of a skill goes through the one ``Reviewer`` (``gates/chain.py``)
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
@@ -33,6 +33,10 @@ def nothing() -> None:
 def no_objection(arguments: Mapping[str, Any]) -> Refuse | None:
     """Return None: for an ``Allow`` that nothing in the world can change."""
     return None
+
+
+async def nothing_newer() -> None:
+    """Do nothing: for an ``Allow`` that knows all that there is to know."""
 
 
 class Permit(Protocol):
@@ -94,6 +98,8 @@ class Allow:
     often."""
     permit: Permit = GRANTED
     """The operator's permit, which a pause or step mode takes back until the call has begun."""
+    refresh: Callable[[], Awaitable[None]] = nothing_newer
+    """Asks the bridge for what ``again`` judges by, its skills."""
 
     async def last_look(self) -> Refuse | None:
         """Wait until the operator lets the call begin, then judge the world once more; return a refusal, or None.
@@ -101,8 +107,11 @@ class Allow:
         Every call is looked at in this way right before it begins, however it came about, and again after all that
         waits. When this returns it holds until the caller awaits something.
         """
-        await self.permit.wait()
-        return self.again(self.arguments)
+        while True:
+            await self.permit.wait()
+            await self.refresh()
+            if self.permit.holds:
+                return self.again(self.arguments)
 
 
 @dataclass(frozen=True, slots=True)

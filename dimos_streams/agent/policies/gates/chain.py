@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
@@ -22,6 +22,7 @@ from dimos_streams.agent.policies.gates.base import (
     Refuse,
     Verdict,
     nothing,
+    nothing_newer,
 )
 from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
@@ -50,12 +51,20 @@ class GateChain:
     """Gates in order. The first refusal counts; what earlier gates had allowed is then given back to them."""
 
     def __init__(
-        self, gates: Sequence[Gate], *, allowed: AllowedGate, enabled: EnabledGate, duplicates: DuplicatesGate
+        self,
+        gates: Sequence[Gate],
+        *,
+        allowed: AllowedGate,
+        enabled: EnabledGate,
+        duplicates: DuplicatesGate,
+        refresh: Callable[[], Awaitable[None]] = nothing_newer,
     ) -> None:
+        """``refresh`` is that of each ``Allow``."""
         self.gates = tuple(gates)
         self.allowed = allowed
         self.enabled = enabled
         self._duplicates = duplicates
+        self._refresh = refresh
         self._tools = NewestEntries[str, tuple[OfferedSkill, ToolSchema | None]](_MAX_TOOLS)
 
     async def review(self, request: CallRequest) -> Verdict:
@@ -86,7 +95,8 @@ class GateChain:
             if not complete:
                 _all_back(given)
         note = "\n".join(notes)
-        return Allow(request.arguments, request.on_duplicate, lambda: _all_back(given), note, again, permit)
+        give_back = partial(_all_back, given)
+        return Allow(request.arguments, request.on_duplicate, give_back, note, again, permit, self._refresh)
 
     @property
     def agents(self) -> tuple[str, ...]:
@@ -122,15 +132,18 @@ def build_chain(
     motions: Callable[[], int | None] | None = None,
     pose: Callable[[], PlanarPose | None] = lambda: None,
     permit: Callable[[CallRequest], Permit] | None = None,
+    refresh: Callable[[], Awaitable[None]] = nothing_newer,
 ) -> GateChain:
     """Return the chain of an agent. ``motions`` returns how many may begin without a plan, by default as for a
-    language model. ``permit`` is ``Control.permit``. Raises ``UserError`` for a user's gate that can't be made.
+    language model. ``permit`` is ``Control.permit``, ``refresh`` is ``Offers.refresh``. Raises ``UserError`` for a
+    user's gate that can't be made.
 
     The order has reasons. What costs nothing comes first. Nobody is asked about arguments that do not fit. Users'
     gates see them before plans are compared, so a gate that changes arguments can't lead around a plan. The operator
     is asked last, and never again about what was rejected. Pause and step come after all that waits, so that nothing
     that was approved in the meantime begins while the agent is paused. When all that waits is over, gates look again
-    (``Allow.again``): a skill may have been disabled meanwhile, and the robot be elsewhere. Leases are the broker's.
+    (``Allow.again``): a skill may have been disabled or changed meanwhile, and the robot be elsewhere. Leases are the
+    broker's.
     """
     duplicates = DuplicatesGate(settings.duplicates, agent=books.agent)
     gates: list[Gate] = [books.allowed, books.enabled, duplicates, ArgumentsGate()]
@@ -145,7 +158,7 @@ def build_chain(
     ]
     if permit is not None:
         gates.append(PermitGate(permit))
-    return GateChain(gates, allowed=books.allowed, enabled=books.enabled, duplicates=duplicates)
+    return GateChain(gates, allowed=books.allowed, enabled=books.enabled, duplicates=duplicates, refresh=refresh)
 
 
 def load_gate(reference: str) -> Gate:

@@ -47,7 +47,7 @@ class PlanGate:
     async def review(self, request: CallRequest) -> Verdict:
         """See ``Gate``."""
         skill, arguments = request.skill.name, request.arguments
-        if not request.skill.motion:
+        if not request.skill.may_be_motion:
             return Allow(arguments, request.on_duplicate)
         if request.part_of_motion:
             objection = self._zone_objection(request.skill, arguments)

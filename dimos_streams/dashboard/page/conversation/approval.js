@@ -51,14 +51,14 @@ export function Approval({ name, approval, connected, readOnly, ask, now, sessio
         <button type="button" disabled=${!connected} title="Reject this once; the same call asks again"
           onClick=${() => decide("delete")}>Delete</button>
       </div>
-      <details open=${given !== null}><summary>Other arguments</summary>
+      ${!approval.hidden_characters && html`<details open=${given !== null}><summary>Other arguments</summary>
         <textarea name="arguments" rows=${Math.min(12, json.split("\n").length + 1)} spellcheck="false" aria-label="Arguments as JSON"
           value=${given?.json ?? json} onInput=${(event) => write({ json: event.currentTarget.value, revision })}></textarea>
         <div class="controls">
           <button type="button" disabled=${!connected} onClick=${() => withArguments((changed, seen) => decide("approve", seen, changed))}>Approve with these</button>
           <button type="button" disabled=${!connected} onClick=${() => withArguments(amend)}>Only change</button>
         </div>
-      </details>`}
+      </details>`}`}
   </form>`;
 }
 
