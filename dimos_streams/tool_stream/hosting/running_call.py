@@ -15,7 +15,7 @@ from dimos_streams.common.tasks import is_stray, stray_cancellation
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
-from dimos_streams.tool_stream.event import MAX_PAYLOAD, MISFIT, UNAWAITED, Outcome, json_text
+from dimos_streams.tool_stream.event import MAX_PAYLOAD, MISFIT, STOPPED, UNAWAITED, Outcome, json_text
 from dimos_streams.tool_stream.hosting.failures import ExitedError, logged_bug, skill_errors
 from dimos_streams.tool_stream.hosting.unawaited import Unawaited, note_unawaited
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
@@ -60,6 +60,9 @@ class RunningCall(Call):
         self.moves, self.on_loss = moves, on_loss
         self.disowned_at: float | None = None
         """The time on the loop's clock since which nobody answers for it; None while somebody does."""
+        self.stands_since: float | None = None
+        """The time on the loop's clock since which it must not move the robot: nobody answers for it, or an operator
+        has stopped the robot. None while it may."""
         self.unanswered_s = 0.0
         """The time, in seconds, for which its host has heard no acknowledgement of it."""
         self.work: asyncio.Future[Any] | None = None
@@ -83,7 +86,10 @@ class RunningCall(Call):
         check_thread(self._thread, f"call {self.id}", "a ToolStream of it")
 
     def cancel(self, task: asyncio.Task[None], reason: str) -> None:
-        """Cancel the skill, once; a repeated request changes nothing."""
+        """Cancel the skill, once. A repeated request changes nothing, but that a stop of the robot counts also
+        after another one."""
+        if self.stands_since is None and reason.startswith(STOPPED):
+            self.stands_since = clock.monotonic()
         if self.cancel_reason is None:
             self.cancel_reason = reason[:_MAX_TEXT] or "no reason was given"
             task.cancel()
@@ -98,6 +104,7 @@ class RunningCall(Call):
         ``outcome``."""
         if self.disowned_at is None:
             self.disowned_at, self._final = clock.monotonic(), (outcome, text[:_MAX_TEXT])
+            self.stands_since = self.disowned_at if self.stands_since is None else self.stands_since
             self.cancel(task, text)
 
     def answered_for_since(self) -> float | None:
