@@ -1,4 +1,4 @@
-"""How far a motion has come, in words, and how little counts as nothing."""
+"""The measure of how far a motion has come, in words, and of how little counts as nothing."""
 
 from __future__ import annotations
 
