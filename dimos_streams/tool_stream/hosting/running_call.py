@@ -188,7 +188,9 @@ async def _invoke(module: Module, spec: SkillSpec, call: RunningCall, arguments:
         if spec.is_async:
             result = await _awaited(spec.function(module, **given))
         else:
-            call.work = asyncio.ensure_future(_awaited(module.run_blocking(lambda: spec.function(module, **given))))
+            # It may have waited for a thread for so long that nobody wants it any more.
+            work = module.run_blocking(lambda: None if call.is_to_end else spec.function(module, **given))
+            call.work = asyncio.ensure_future(_awaited(work))
             result = await asyncio.shield(call.work)
     except Exception:
         await _all_sent(call)
