@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from dimos_streams import clock
 from dimos_streams.common.readable.listed import listed
 from dimos_streams.errors import SkillError
 from dimos_streams.live_settings import Live
@@ -24,8 +25,9 @@ from dimos_streams.operator.holding import HoldInput
 from dimos_streams.operator.messages.scene import scene_state
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive_run import Motion
+from dimos_streams.skills.moving.continuity import Continuity
 from dimos_streams.skills.moving.hull import HullConfig
-from dimos_streams.skills.moving.planar import STOP, Pose, wrapped
+from dimos_streams.skills.moving.planar import STOP, Pose, pose_of, wrapped
 from dimos_streams.skills.moving.scene import way
 from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.moving.steering import SCAN_AGE_S
@@ -103,6 +105,8 @@ class Drive(Module):
         self._calls = OwnCalls()
         self.holds = HoldInput(self.hold, self.name)
         self._began: dict[str, Pose] = {}
+        self._continuity, self._heard_at = Continuity(), clock.monotonic()
+        self.odom.on_message(self._watch_for_jumps)
 
     def on_settings(self, changed: frozenset[str]) -> None:
         """See ``Module``: refuses more than the velocity gate lets pass."""
@@ -164,15 +168,16 @@ class Drive(Module):
             result: What it gave.
             call_id: Its id.
         """
-        start = self._began.get(call_id)
-        if start is None:
-            raise SkillError(f"where call {call_id!r} began is not known")
         async with self._motion(call, f"going back to where {call_id} began") as motion:
+            await motion.here()
+            start = self._began.get(call_id)
+            if start is None:
+                raise SkillError(f"where call {call_id!r} began is not known")
             self.report_state(scene_state(way(start.position)))
             if "distance_m" in arguments:
                 await motion.back_to(start)
             elif "angle_deg" not in arguments:
-                await motion.go_to(start.position)
+                await motion.go_to(start.position, from_past=True)
             pose = (await motion.face(start.yaw)).pose
             left, aside = abs(pose.position - start.position), abs(math.degrees(wrapped(pose.yaw - start.yaw)))
             did = f"Went back, to {left:.2f} m and {aside:.1f} deg from where the call began"
@@ -199,6 +204,15 @@ class Drive(Module):
             motion.close()
             self.report_state({})
             self.cmd_vel.publish(STOP)
+
+    def _watch_for_jumps(self, odometry: Odometry) -> None:
+        """Forget where calls began, which nobody knows once odometry has jumped."""
+        now, config = clock.monotonic(), self.config
+        elapsed_s, self._heard_at = min(now - self._heard_at, config.odom_timeout_s), now
+        why = self._continuity.break_of(pose_of(odometry), elapsed_s, config.max_speed)
+        if why and self._began:
+            self.log.warning("%s Where calls before that began is not known now", why)
+            self._began.clear()
 
     def _remember(self, call_id: str, pose: Pose) -> None:
         """Remember where a call began, for the newest calls."""

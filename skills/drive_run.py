@@ -12,7 +12,9 @@ from dimos_streams import clock
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.moving.cadence import Cadence
-from dimos_streams.skills.moving.obedience import SOME, DisobedienceError, Obedience
+from dimos_streams.skills.moving.continuity import Continuity
+from dimos_streams.skills.moving.headway import blocked, enough
+from dimos_streams.skills.moving.obedience import DisobedienceError, Obedience
 from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, shortened, turned, twist, wrapped
 from dimos_streams.skills.moving.steering import Detour, surroundings_of, want_of_odometry, want_of_scan
 
@@ -70,15 +72,17 @@ class Motion:
     """The motions of one call, one after another. Whoever runs them stops the robot afterwards.
 
     Each raises ``SkillError`` that says where the robot stands if odometry falls silent, something is in the way, or
-    the robot does the opposite of what it is told, which is a ``DisobedienceError``.
+    the robot does the opposite of what it is told, which is a ``DisobedienceError``. So do all but a
+    ``go_to``, whose point is where odometry has it by then, if odometry jumps, also while the robot is held.
     """
 
     def __init__(self, module: Driver, call: Call) -> None:
         self._module, self._call = module, call
         self._reader = module.odom.reader()
         self._pose = Pose()
-        self.began: Pose | None = None
-        """The robot's first pose, or None before the first odometry."""
+        self._began: Pose | None = None
+        self._continuity = Continuity()
+        self._has_jumped = self._goes_by_past = False
         self._detour = Detour()
         self._side = 1.0
         self._driven_s = 0.0
@@ -93,6 +97,11 @@ class Motion:
     def _config(self) -> DriveConfig:
         """The settings as they are now: most of them are live."""
         return self._module.config
+
+    @property
+    def began(self) -> Pose | None:
+        """The robot's first pose; None before the first odometry, and if that has jumped since."""
+        return None if self._has_jumped else self._began
 
     def close(self) -> None:
         """Read no more odometry. Twice is fine."""
@@ -128,6 +137,7 @@ class Motion:
         return math.radians(self._config.tolerance_deg)
 
     async def _straight(self, distance: float, tolerance: float) -> Covered:
+        self._goes_by_past = True
         start = await self._next_pose()
         while True:
             done = start.to_base(self._pose.position)
@@ -135,7 +145,7 @@ class Motion:
             if abs(remaining) <= tolerance:
                 return Covered(self._pose, done.real)
             if self._is_stuck():
-                raise SkillError(f"{_blocked(done.real, distance, 'm', 2)}; {self._why_here()}")
+                raise SkillError(f"{blocked(done.real, distance, 'm', 2)}; {self._why_here()}")
             speed = clamped(SPEED_GAIN * remaining, self._config.max_speed)
             heading = wrapped(start.yaw - self._pose.yaw)
             # Back to the line as well as along it.
@@ -144,12 +154,13 @@ class Motion:
             await self._next_pose()
 
     async def _turn(self, angle: float, tolerance: float) -> Covered:
+        self._goes_by_past = True
         last, done = await self._next_pose(), 0.0
         while abs(angle - done) > tolerance:
             to_go = abs(math.degrees(angle - done))
             if self._is_stuck():
-                blocked = _blocked(math.degrees(done), math.degrees(angle), "deg", 1)
-                raise SkillError(f"{blocked}; {self.whereabouts()}")
+                where = blocked(math.degrees(done), math.degrees(angle), "deg", 1)
+                raise SkillError(f"{where}; {self.whereabouts()}")
             self._command(0j, TURN_GAIN * (angle - done))
             self._report_progress(f"{to_go:.0f} deg to turn", remaining_deg=round(to_go, 1))
             pose = await self._next_pose()
@@ -157,8 +168,10 @@ class Motion:
             last = pose
         return Covered(last, done)
 
-    async def go_to(self, goal: complex) -> Covered:
-        """Go to a point of the odom frame, around what a lidar sees, and aside when blocked."""
+    async def go_to(self, goal: complex, *, from_past: bool = False) -> Covered:
+        """Go to a point of the odom frame, around what a lidar sees, and aside when blocked. One ``from_past`` is
+        known from where odometry had the robot before."""
+        self._goes_by_past = from_past
         sidesteps = self._config.sidesteps
         nearest, nearest_at = math.inf, self._driven_s
         await self._next_pose()
@@ -166,7 +179,7 @@ class Motion:
             seen = self._pose.to_base(goal)
             if abs(seen) <= self._config.arrived_m:
                 return Covered(self._pose, abs(seen))
-            if abs(seen) < nearest - _enough(NEARER_M, self._config.max_speed, self._config.no_nearer_after_s):
+            if abs(seen) < nearest - enough(NEARER_M, self._config.max_speed, self._config.no_nearer_after_s):
                 nearest, nearest_at = abs(seen), self._driven_s
             self._head_for(seen)
             self._report_progress(f"{abs(seen):.2f} m to go", remaining_m=round(abs(seen), 2))
@@ -224,13 +237,21 @@ class Motion:
             except TimeoutError:
                 raise SkillError(self._silence(timeout)) from None
         self._pose = pose
-        self.began = self.began or pose
+        self._began = self._began or pose
         now = clock.monotonic()
         elapsed_s = min(now - self._looked_at, timeout)
         self._driven_s += elapsed_s
         self._looked_at = now
+        self._check_continuity(elapsed_s)
         self._check_obedience(elapsed_s)
         return pose
+
+    def _check_continuity(self, elapsed_s: float) -> None:
+        """Raise ``SkillError`` if odometry has jumped and the motion goes by what was measured before."""
+        why = self._continuity.break_of(self._pose, elapsed_s, self._config.max_speed)
+        self._has_jumped = self._has_jumped or bool(why)
+        if why and self._goes_by_past:
+            raise SkillError(f"{why} How far the robot has gone is not known; {self.whereabouts()}")
 
     def _check_obedience(self, elapsed_s: float) -> None:
         """Raise ``DisobedienceError`` if the robot has moved against its commands for too long and nobody held it."""
@@ -267,8 +288,8 @@ class Motion:
         """Return whether the robot has moved or turned enough since it last had."""
         config, last = self._config, self._stirred_from
         moved, turned_by = abs(self._pose.position - last.position), abs(wrapped(self._pose.yaw - last.yaw))
-        enough_m = _enough(STIRRED_M, config.max_speed, config.blocked_after_s)
-        enough_rad = _enough(STIRRED_RAD, config.max_turn, config.blocked_after_s)
+        enough_m = enough(STIRRED_M, config.max_speed, config.blocked_after_s)
+        enough_rad = enough(STIRRED_RAD, config.max_turn, config.blocked_after_s)
         return moved > enough_m or turned_by > enough_rad
 
     def _command(self, velocity: complex, turn: float) -> None:
@@ -279,19 +300,3 @@ class Motion:
     def _report_progress(self, text: str, **data: float) -> None:
         if self._progress.is_due(clock.monotonic()):
             self._call.progress(self._module.holds.said(text), **data)
-
-
-def _blocked(done: float, asked: float, unit: str, digits: int) -> str:
-    """Return where on its way, or beside it, a motion was blocked."""
-    ahead, way = round(done * math.copysign(1.0, asked), digits), abs(asked)
-    if ahead > way:
-        return f"blocked {ahead - way:.{digits}f} {unit} past the {asked:g} {unit} asked for"
-    if ahead < 0.0:
-        return f"blocked after {-ahead:.{digits}f} {unit} the other way, of {asked:g} {unit}"
-    return f"blocked after {round(done, digits) + 0.0:.{digits}f} of {asked:g} {unit}"  # no -0.0
-
-
-def _enough(usual: float, fastest: float, within_s: float) -> float:
-    """Return the metres or radians from which on a robot counts as moving: the usual ones, or fewer where its full
-    speed (m/s or rad/s) hardly covers these in the time (s)."""
-    return min(usual, SOME * fastest * within_s)

@@ -191,6 +191,8 @@ class Patrolling:
         notice = asyncio.ensure_future(self._guard.next())
         try:
             await self._wait_for_first(motion, notice)
+            if motion.done() and isinstance(error := motion.exception(), DisobedienceError):
+                raise error  # whoever shows at this moment is not to be followed
             if notice.done():
                 return notice.result()
             motion.result()

@@ -43,8 +43,6 @@ RELEASES: Final = 5
 STOP_ROBOT: Final = "stop-robot"
 """The source of an operator's stop, which no module can be called. It holds teleoperation as well, and is always
 listened to, however many others hold."""
-STOPPED: Final = "an operator has stopped the robot"
-"""The beginning of the reason for which the calls that a stop ends are cancelled."""
 GATE: Final = "velocity_gate"
 """The key of a velocity gate's state in its module's heartbeats."""
 

@@ -21,6 +21,7 @@ from dimos_streams.messages.time import header
 from dimos_streams.module import ConfigFault, Module
 from dimos_streams.operator.holding import HoldInput
 from dimos_streams.ros2.actions.client import ActionClient
+from dimos_streams.ros2.actions.goal import owner_of_goals
 from dimos_streams.ros2.actions.skills import skill_of, type_of
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
 from dimos_streams.ros2.conversions import turned
@@ -164,7 +165,8 @@ class Ros2Robot(Module):
 
     def _client(self, setting: ActionSetting) -> ActionClient:
         action = absolute(setting.action, self.config.namespace)
-        return ActionClient(self._wire, action, type_of(setting), setting.answer_timeout_s)
+        kind, owner = type_of(setting), owner_of_goals(self.name)
+        return ActionClient(self._wire, action, kind, setting.answer_timeout_s, owner, moves=setting.moves)
 
     def _connect(self, route: Route) -> None:
         if route.from_ros:

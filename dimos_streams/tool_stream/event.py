@@ -46,6 +46,9 @@ PARENT = "parent"
 """The name under which the host of a parent acknowledges what it has of a child: a child has one, and its other
 receivers don't wait for that."""
 
+STOPPED = "an operator has stopped the robot"
+"""The beginning of the reason for which the calls that a stop of the robot ends are cancelled."""
+
 MISFIT = "misfit"
 """The key in a completed close under which stands, in words, how the result is not as its skill declares it."""
 

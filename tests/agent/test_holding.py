@@ -21,10 +21,11 @@ from dimos_streams.agent.missions.stop_conditions import Progress
 from dimos_streams.agent.module import Agent
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.messages.codec import channel_name, encode
+from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import Hold, ModuleStatus
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.module import Module, ModuleConfig, RunContext
+from dimos_streams.operator.holding import RELEASES
 from dimos_streams.operator.messages.waiting import waiting_lines
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.runtime.live.slots import START_BOUND_S
@@ -87,6 +88,33 @@ async def gates(agent: str = "robot1/agent") -> AsyncIterator[Gates]:
         await asyncio.wait([running])
         directory.stop()
         await bus.close()
+
+
+@pytest.mark.virtual_time
+async def test_a_gate_that_was_down_when_a_hold_ended_is_told_when_it_is_back() -> None:
+    """Else it would hold for a minute more, and nobody could end that: the agent is not paused."""
+    async with gates() as made:
+        heard: list[bool] = []
+        made.bus.subscribe(
+            channel_name("/hold", Hold), lambda _, data: heard.append(decode(Hold, data, channel="/hold").hold)
+        )
+        made.say("robot1/gate", HOLDING)
+        await asyncio.sleep(1.0)
+        assert heard == [], "that is a hold from before it, which may have to last"
+        made.want("paused")
+        await asyncio.sleep(0.1)
+        made.want("")
+        await asyncio.sleep(5.0)
+        heard.clear()
+        made.say("robot1/gate", HOLDING)
+        await asyncio.sleep(1.0)
+        made.say("robot1/gate", {**HOLDING, "holds": ["robot2/agent"]})
+        await asyncio.sleep(5.0)
+        assert heard == [False] * RELEASES
+        made.want("paused")
+        made.say("robot1/gate", HOLDING)
+        await asyncio.sleep(0.1)
+        assert heard[RELEASES:] == [True]
 
 
 @pytest.mark.feature("B3")

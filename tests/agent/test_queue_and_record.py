@@ -140,6 +140,14 @@ def test_progress_is_one_entry_per_call() -> None:
     assert [entry.text for entry in conversation.after(999)] == ["done"]
 
 
+def test_progress_of_calls_whose_end_is_told_elsewhere_does_not_pile_up() -> None:
+    """A call that was handed to a sub-agent ends in that one's conversation."""
+    conversation = Conversation(max_entries=10)
+    for number in range(100):
+        conversation.add_entry("progress", "half", call_id=str(number))
+    assert [entry.call_id for entry in conversation.entries] == [str(number) for number in range(90, 100)]
+
+
 def test_damaged_calls_in_a_record_count_as_none() -> None:
     texts = ['{"x": 1}', '{"x": 1, "x": 90}', "[1]", '{"x": NaN}', ""]
     calls = [{"id": f"t{n}", "name": "move", "arguments": text} for n, text in enumerate(texts)]

@@ -8,7 +8,10 @@ import os
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.cli.bridge_client.readiness import unready
 from dimos_streams.cli.bridge_client.run_state import states_of
+from dimos_streams.cli.terminal.run_text import write_run
+from dimos_streams.common.process import run_owner
 from tests.runtime.test_registry import living_record
 
 
@@ -21,3 +24,18 @@ def test_how_long_a_run_has_lived_does_not_change_when_the_clock_is_set(step_h: 
     assert before - 0.1 <= state["up_s"] <= clock.steady() - record.pid_started / os.sysconf("SC_CLK_TCK") + 0.1
     (unknown,) = asyncio.run(states_of([record.model_copy(update={"pid_started": 1 << 60})]))
     assert unknown["up_s"] == 0
+
+
+@pytest.mark.parametrize(("system_says", "suspended"), [("S", False), ("R", False), ("T", True), ("t", True)])
+def test_a_run_whose_supervisor_is_suspended_is_not_ready(
+    system_says: str, suspended: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Nobody would restart what ends then."""
+    record = living_record().model_copy(update={"port": None, "processes": ()})
+    stat = [system_says, *["0"] * 18, str(record.pid_started)]
+    monkeypatch.setattr(run_owner, "_stat", lambda pid: stat)
+    (state,) = asyncio.run(states_of([record]))
+    why = f"process {record.pid}, which supervises the run, suspended"
+    assert unready([state]) == ([why] if suspended else [])
+    write_run(state)
+    assert ("SUSPENDED" in capsys.readouterr().out) is suspended

@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.errors import SkillError
+from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.ros2.actions.types import CancelAnswer, GoalStatus
+from dimos_streams.ros2.cdr import encode
+from dimos_streams.ros2.layout import struct_of
 from dimos_streams.ros2.module import Ros2Robot
 from dimos_streams.ros2.wire import Wire
 from dimos_streams.testing import ModuleHarness
@@ -38,6 +41,28 @@ async def test_a_goal_is_lost_when_the_server_that_had_it_is_gone_though_another
             await call.result()
         again = await at.harness.call("navigate_to", x=2.0, y=0.0)
         assert await again.answer() == "On the way to x 2.00 m, y 0.00 m in 'map'"
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("own", [True, False], ids=["its own", "somebody else's"])
+async def test_a_goal_that_a_process_before_has_left_behind_is_ended_and_moves_nothing(own: bool) -> None:
+    """Else the robot would drive on to it as soon as the module is there again: nobody waits for it any more."""
+    async with world() as at:
+        call = await at.harness.call("navigate_to", x=1.0, y=0.0)
+        await call.answer()
+        at.server.end(GoalStatus.SUCCEEDED, {"error_code": 0, "error_msg": ""})
+        await call.closed()
+        left = at.server.newest[:8] + bytes(8) if own else bytes(16)
+        at.server.obeys = False
+        at.server.statuses[left] = GoalStatus.EXECUTING
+        at.server.say_status()
+        at.wire.deliver("rt/cmd_vel_nav", encode(struct_of(Twist), Twist(linear=Vector3(x=0.5))))
+        await asyncio.sleep(1.0)
+        assert bool(at.harness.sent("nav_vel")) is not own
+        assert (left in at.server.cancelled) is own
+        at.server.obeys = True
+        await asyncio.sleep(1.0)
+        assert (at.server.statuses[left] is GoalStatus.CANCELED) is own
 
 
 @pytest.mark.virtual_time

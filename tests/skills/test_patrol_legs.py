@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import typing
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
 
 from dimos_streams import clock
 from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.skill import Call
+from dimos_streams.skills.moving.obedience import DisobedienceError
 from dimos_streams.skills.patrol import Patrol
+from dimos_streams.skills.patrol_run import Patrolling
 from dimos_streams.testing import ModuleHarness
 from tests.skills.detections import Camera, odometry
 
@@ -66,3 +71,22 @@ async def test_the_way_home_is_no_way_point_that_was_missed() -> None:
         result = await call.result(timeout_s=10.0)
         assert call.texts("update")[-1].startswith("Can't reach where the patrol began: ")
         assert (result["reached"], result["missed"], result["home_m"]) == (1, 0, 2.0)
+
+
+@pytest.mark.virtual_time
+async def test_somebody_who_shows_at_that_moment_hides_no_contradiction(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else the robot would go after them."""
+    async with ModuleHarness(Patrol, CONFIG) as harness:
+        module, call = harness.module, typing.cast("Call", None)
+        assert isinstance(module, Patrol)
+        patrolling = Patrolling(module, call, ["person"], 5.0)
+
+        async def contradict() -> Any:
+            raise DisobedienceError("the robot turns against its commands")
+
+        async def appear() -> object:
+            return object()
+
+        monkeypatch.setattr(patrolling._guard, "next", appear)
+        with pytest.raises(DisobedienceError):
+            await patrolling._until_somebody_appears(contradict())

@@ -18,6 +18,7 @@ from dimos_streams.agent.models.protocol import (
     UserMessage,
 )
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -55,7 +56,7 @@ class Conversation:
         self._entries: list[Entry] = []
         self._messages: list[Message | None] = []
         """The message that a model sees for each entry, or None if it sees none."""
-        self._progress: dict[str, Entry] = {}
+        self._progress = NewestEntries[str, Entry](max_entries)
         self._ended: set[str] = set()
         """The missions that were ended early and are not over."""
         self._left_out = False

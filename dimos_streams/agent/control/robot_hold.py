@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Final
 
 from dimos_streams import clock
 from dimos_streams.agent.record.agent_events import Emit, EventKind
@@ -11,11 +12,14 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.gate_answers import VelocityGateAnswers
 from dimos_streams.operator.gate_confirmation import GateConfirmation
 from dimos_streams.operator.hold_beat import HoldBeat
+from dimos_streams.operator.holding import MAX_VALID_S
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 _OUTPUT = "hold"
 """The one output on which an agent holds: its wiring says which gates listen to it."""
+_MISSED_S: Final = 2 * MAX_VALID_S
+"""Time, in seconds, in which a gate may turn up that was down when its hold ended, and so holds on."""
 
 
 class RobotHold:
@@ -37,6 +41,7 @@ class RobotHold:
         """``why`` returns why the robot has to be still, empty if it need not; after ``changed`` it is asked again.
         ``on_change`` is called when ``shown`` is different. Each gate has ``bound_s`` to confirm. Without a
         ``directory`` there are no gates."""
+        self._agent = agent
         self._why = why
         self._emit = emit
         self._on_change = on_change
@@ -46,6 +51,8 @@ class RobotHold:
         self._bound_s = bound_s
         self._beat = HoldBeat(agent)
         self._began: float | None = None
+        self._let_go_at: float | None = None
+        """The time at which its last hold ended; None before that."""
         self._reported: HoldView | None = None
         self.shown: HoldView | None = None
         """The gates' answer to the present hold; None if there is no hold, and while they may still be about to
@@ -87,11 +94,21 @@ class RobotHold:
     def _hear(self, status: object) -> None:
         if self._began is not None or self._why():  # each agent hears every module of every robot
             self._look()
+        elif self._is_missed() and not self._beat.releasing:
+            self._beat.release((_OUTPUT,))
+            self._beat.changed()
+
+    def _is_missed(self) -> bool:
+        """Return whether a gate holds on though the hold has ended: it was down when that was said."""
+        if self._let_go_at is None or clock.monotonic() - self._let_go_at > _MISSED_S:
+            return False
+        return any(self._agent in state.holds for _, state in self._gates.gates())
 
     def _look(self) -> None:
         """Compare what the gates say with what was reported of them last."""
         now = clock.monotonic()
         if not self._why():
+            self._let_go_at = self._let_go_at if self._began is None else now
             self._began, self._reported, shown = None, None, None
         else:
             self._began = began = now if self._began is None else self._began

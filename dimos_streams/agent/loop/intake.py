@@ -42,7 +42,8 @@ class Intake:
         return min((offset for offset in offsets if offset), default=None)
 
     def record(self, items: Sequence[QueueItem]) -> None:
-        """Record messages. Progress goes into the conversation only: nothing but the newest of it matters."""
+        """Record messages. Progress of open calls goes into the conversation only: nothing but the newest of it
+        matters."""
         self._unrecorded.extend(items)
         while self._unrecorded:
             item = self._unrecorded[0]
@@ -72,6 +73,8 @@ class Intake:
 
     def _record_progress(self, item: CallUpdate) -> None:
         event = item.event
+        if self._parts.calls.known.memory.closed(event.call_id) is not None:
+            return  # its end may have been told already, and nothing would take the place of this
         self._parts.view.conversation.add_entry(
             "progress",
             event.text,

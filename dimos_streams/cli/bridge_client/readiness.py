@@ -22,6 +22,8 @@ def _unready(state: Mapping[str, Any]) -> Iterator[str]:
     answers = "counts" in bridge
     if bridge["url"] and not answers:
         yield f"bridge {bridge['url']} {bridge['status']}"
+    if state.get("supervisor") == "suspended":
+        yield f"process {state['pid']}, which supervises the run, suspended"
     for machine in state.get("machines", ()):
         if machine["problem"]:
             yield f"machine {machine['name']!r} {machine['problem']}"

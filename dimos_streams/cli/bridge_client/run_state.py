@@ -23,6 +23,7 @@ async def states_of(records: Iterable[RunRecord]) -> list[dict[str, Any]]:
 async def _state(record: RunRecord) -> dict[str, Any]:
     """Return the state of a run."""
     from dimos_streams.common.process.disk import trouble_with
+    from dimos_streams.common.process.run_owner import is_suspended
 
     bridge, modules = await _bridge(record)
     known = {module.name: module for module in modules}
@@ -30,6 +31,7 @@ async def _state(record: RunRecord) -> dict[str, Any]:
         "run_id": record.run_id,
         "blueprint": record.blueprint,
         "pid": record.pid,
+        "supervisor": "suspended" if is_suspended(record.pid) else "ready",
         "up_s": _up_s(record),
         "bus": record.bus_url,
         "machine": record.machine or None,

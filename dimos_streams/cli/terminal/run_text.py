@@ -15,6 +15,8 @@ def write_run(state: dict[str, Any]) -> None:
     bridge = state["bridge"]
     calls = f", {plural(bridge['open_calls'], 'open call')}" if "open_calls" in bridge else ""
     write(f"{state['run_id']}  up {_elapsed(state['up_s'])}  pid {state['pid']}")
+    if state["supervisor"] == "suspended":
+        write(f"  SUSPENDED: nothing that ends is restarted, nor does `stop` end the run: kill -CONT {state['pid']}")
     write(f"  bridge  {bridge['url']} {bridge['status']}{calls}" if bridge["url"] else "  bridge  none in this run")
     if problem := bridge.get("problem"):
         write(f"          {problem}")

@@ -109,6 +109,12 @@ def process_start(pid: int) -> int | None:
     return None if stat is None or stat[0] in ("Z", "X") else int(stat[19])
 
 
+def is_suspended(pid: int) -> bool:
+    """Return whether a process is there and does nothing until somebody lets it go on (SIGCONT, a debugger)."""
+    stat = _stat(pid)
+    return stat is not None and stat[0] in ("T", "t")
+
+
 def process_parent(pid: int) -> int | None:
     """Return the number of a process's parent, also if the process has ended and the parent has not looked yet; None
     if there is none of that number."""

@@ -7,23 +7,20 @@ does: it names goals by their ids, and what it says of a goal counts. So one goa
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.errors import MessageError, SkillError
+from dimos_streams.errors import SkillError
 from dimos_streams.ros2.actions.goal import ActionGoal
+from dimos_streams.ros2.actions.requests import send_request
 from dimos_streams.ros2.actions.types import NO_STAMP, ActionChannels, Channel, GoalStatus
-from dimos_streams.ros2.cdr import decode, encode
+from dimos_streams.ros2.cdr import decode
 from dimos_streams.ros2.definitions import ActionType
 from dimos_streams.ros2.names import shown_type
-from dimos_streams.ros2.wire import DEFAULT, LATCHED, DdsError, TopicReader, TopicWriter, Wire
-
-_log = LimitedLog(logging.getLogger(__name__))
+from dimos_streams.ros2.wire import DEFAULT, LATCHED, TopicReader, TopicWriter, Wire
 
 AGAIN_S = 0.5
 """Seconds after which a request without an answer is sent again."""
@@ -41,11 +38,15 @@ _FORGOTTEN_S = 60.0
 class ActionClient:
     """Sends goals to one action server."""
 
-    def __init__(self, wire: Wire, action: str, kind: ActionType, answer_timeout_s: float) -> None:
+    def __init__(
+        self, wire: Wire, action: str, kind: ActionType, answer_timeout_s: float, owner: bytes, *, moves: bool
+    ) -> None:
         """``action`` is the absolute name. A server that does not answer a goal for ``answer_timeout_s`` is not
-        there."""
+        there. ``owner`` begins the ids of its goals. Of one that ``moves`` the robot goals are ended that another
+        process of the owner has left behind."""
         self.action, self.kind = action, kind
         self._wire, self._answer_timeout_s = wire, answer_timeout_s
+        self._owner, self._moves = owner, moves
         self._channels = ActionChannels(action, kind)
         self._goal: ActionGoal | None = None
         self._sending = False
@@ -92,11 +93,11 @@ class ActionClient:
         try:
             if not await self._await_server(deadline, barred):
                 return None
-            goal = self._goal = ActionGoal()
+            goal = self._goal = ActionGoal.new(self._owner)
         finally:
             self._sending = False
         try:
-            _write(self._goals, self._channels.goal, {"goal_id": goal.id, "goal": values})
+            send_request(self._goals, self._channels.goal, {"goal_id": goal.id, "goal": values})
             await self._await_acceptance(goal, deadline, barred)
         except BaseException:
             self.leave(goal)
@@ -245,11 +246,11 @@ class ActionClient:
         return self._wire.reader(channel.topic, channel.struct, DEFAULT, read, deliver)
 
     def _ask_for_result(self, goal: ActionGoal) -> None:
-        _write(self._wanted, self._channels.wanted, {"goal_id": goal.id})
+        send_request(self._wanted, self._channels.wanted, {"goal_id": goal.id})
 
     def _ask_to_cancel(self, goal: ActionGoal) -> None:
         goal.count_cancel()
-        _write(self._cancels, self._channels.cancel, {"goal_info": {"goal_id": goal.id, "stamp": NO_STAMP}})
+        send_request(self._cancels, self._channels.cancel, {"goal_info": {"goal_id": goal.id, "stamp": NO_STAMP}})
 
     def _on_accepted(self, reply: dict[str, Any]) -> None:
         goal = self._goal
@@ -275,6 +276,7 @@ class ActionClient:
 
     def _on_status(self, message: dict[str, Any]) -> None:
         known = {status["goal_info"]["goal_id"]: status["status"] for status in message["status_list"]}
+        self._end_orphans(known)
         for goal in self._known_goals():
             number = goal.status if goal.status.ended else known.get(goal.id, goal.status)
             if number != goal.status and number in _STATUSES:
@@ -282,15 +284,10 @@ class ActionClient:
                 goal.servers = goal.servers or self._statuses.writers
                 goal.changed.set()
 
-
-def _write(writer: TopicWriter, channel: Channel, value: dict[str, Any]) -> None:
-    """Send a request. What can't be sent now is as one that got lost: it is sent again, or not answered.
-
-    Raises ``SkillError`` for a value that the type can't hold.
-    """
-    try:
-        writer.write(encode(channel.struct, value))
-    except MessageError as error:
-        raise SkillError(str(error)) from error
-    except DdsError as error:
-        _log.warning("%s", error)
+    def _end_orphans(self, statuses: Mapping[bytes, int]) -> None:
+        """End what goes on of the goals of this owner that a process before this one has begun: their calls are lost,
+        and nobody else would."""
+        mine = {goal.id for goal in self._known_goals()}
+        for id, number in statuses.items():
+            if self._moves and id.startswith(self._owner) and id not in mine and number < GoalStatus.SUCCEEDED:
+                self.leave(ActionGoal(id))

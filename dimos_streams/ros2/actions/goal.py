@@ -4,21 +4,31 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import socket
 import uuid
 from collections import deque
 from typing import Any
 
-from dimos_streams.ros2.actions.types import CancelAnswer, GoalStatus
+from dimos_streams.ros2.actions.types import GOAL_ID_BYTES, CancelAnswer, GoalStatus
 
 _DENIALS = 3
 """Cancels in a row after whose denial a goal counts as not there."""
+OWNER_BYTES = GOAL_ID_BYTES // 2
+"""The number of bytes with which the ids of all goals of one owner begin."""
+
+
+def owner_of_goals(name: str) -> bytes:
+    """Return how the ids of the goals of a module of that name on this machine begin: by it the module knows, when it
+    has been started again, which of a server's goals are its own."""
+    return hashlib.sha256(f"{socket.gethostname()}/{name}".encode()).digest()[:OWNER_BYTES]
 
 
 class ActionGoal:
     """One goal, as far as is known of it."""
 
-    def __init__(self) -> None:
-        self.id = uuid.uuid4().bytes
+    def __init__(self, id: bytes) -> None:
+        self.id = id
         self.status = GoalStatus.UNKNOWN
         self.rejected = self.accepted = False
         self.feedback: dict[str, Any] | None = None
@@ -37,6 +47,11 @@ class ActionGoal:
         """True if nothing but denials has come since its last cancel."""
         self.left_at: float | None = None
         """The time at which it was let go without its end having been seen, or None if it was not."""
+
+    @classmethod
+    def new(cls, owner: bytes) -> ActionGoal:
+        """Return a goal of an owner that no server has heard of."""
+        return cls(owner + uuid.uuid4().bytes[OWNER_BYTES:])
 
     @property
     def over(self) -> bool:

@@ -3,7 +3,8 @@ that does not end when it is to.
 
 A call is *disowned* when nobody has acknowledged it for too long, or when the bridge, which could not hear of it for
 a while, has closed it meanwhile. A disowned call is cancelled. If its code does not end then, its stream is closed
-nevertheless and its module's velocities are cut off: code of a closed call does not move the robot.
+nevertheless and its module's velocities are cut off: code of a closed call does not move the robot. Nor does code of
+a call that an operator's stop of the robot has ended: its velocities are cut off, too, until it does end.
 """
 
 from __future__ import annotations
@@ -23,7 +24,8 @@ from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting.running_call import RunningCall
 
 CUT_OFF_AFTER_S = 0.5
-"""The time, in seconds, that a disowned moving call has to end; then its module's velocities are cut off."""
+"""The time, in seconds, that a moving call has to end when it is disowned, or when an operator has stopped the robot;
+then its module's velocities are cut off."""
 OVERDUE_AFTER_S = 2.0
 """The time, in seconds, that a call has to end after it was cancelled or its time limit has expired; then the log
 says where it waits."""
@@ -51,7 +53,7 @@ class LossWatch:
 
     @property
     def runaway(self) -> str:
-        """The id of a moving call that is closed while its code goes on; empty if there is none."""
+        """The id of a moving call whose code goes on though it must not; empty if there is none."""
         return next(iter(self._runaways), "")
 
     @property
@@ -69,11 +71,10 @@ class LossWatch:
         for running, task in list(calls.values()):
             if running.is_to_end:
                 self._await_end(running, task, elapsed)
-            if running.disowned_at is not None:
-                if running.moves and now - running.disowned_at > CUT_OFF_AFTER_S:
-                    self._cut_off(running)
-            elif why := self._why_lost(running, before, elapsed, still_s):
+            if running.disowned_at is None and (why := self._why_lost(running, before, elapsed, still_s)):
                 running.disown(task, Outcome.LOST, why)
+            if self._goes_on(running, now):
+                self._cut_off(running)
 
     def ended(self, running: RunningCall) -> None:
         """Note that a call's task has ended; what it left in a thread may go on."""
@@ -82,7 +83,7 @@ class LossWatch:
         if running.work is not None and not running.work.done():
             self._cut_off(running)
             running.work.add_done_callback(lambda _: self._let_go(running.id))
-        elif running.disowned_at is not None:
+        elif running.stands_since is not None:
             self._cut_off(running)  # whatever its skill did at its end
             self._let_go(running.id)
 
@@ -92,6 +93,13 @@ class LossWatch:
         running.close(Outcome.CANCELLED, running.cancel_reason or reason, {})
         if running.moves:
             self._cut_off(running)
+
+    def _goes_on(self, running: RunningCall, now: float) -> bool:
+        """Return whether a call goes on though it must not move the robot. While somebody answers for one that sends
+        no velocities, as an arm's, they wait for its end."""
+        if not running.moves or running.stands_since is None or now - running.stands_since <= CUT_OFF_AFTER_S:
+            return False
+        return running.disowned_at is not None or bool(self._velocities())
 
     def _await_end(self, running: RunningCall, task: asyncio.Task[None], elapsed: float) -> None:
         running.ending_s = 0.0 if running.ending_s is None else running.ending_s + elapsed
@@ -129,11 +137,11 @@ class LossWatch:
         """Command the module's velocities to be zero, and let nothing more of them through."""
         for output in self._velocities():
             output.mute()
-        if running.id in self._runaways:
-            return
+        is_known = running.id in self._runaways
         self._runaways[running.id] = None
         if not running.writer.closed:
-            self._module.log.error("call %s does not end%s", running.id, self.consequence)
+            if not is_known:
+                self._module.log.error("call %s does not end%s", running.id, self.consequence)
             running.close_disowned(f"; it did not end within {CUT_OFF_AFTER_S:g} s{self.consequence}")
 
     def _let_go(self, call_id: str) -> None:

@@ -16,7 +16,7 @@ from dimos_streams.common.tasks import is_stray, stray_cancellation
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
-from dimos_streams.tool_stream.event import MAX_DEPTH, MAX_PAYLOAD, MISFIT, UNAWAITED, Outcome, json_text
+from dimos_streams.tool_stream.event import MAX_DEPTH, MAX_PAYLOAD, MISFIT, STOPPED, UNAWAITED, Outcome, json_text
 from dimos_streams.tool_stream.hosting.failures import ExitedError, logged_bug, skill_errors
 from dimos_streams.tool_stream.hosting.unawaited import Unawaited, note_unawaited
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
@@ -61,6 +61,9 @@ class RunningCall(Call):
         self.moves, self.on_loss = moves, on_loss
         self.disowned_at: float | None = None
         """The time on the loop's clock since which nobody answers for it; None while somebody does."""
+        self.stands_since: float | None = None
+        """The time on the loop's clock since which it must not move the robot: nobody answers for it, or an operator
+        has stopped the robot. None while it may."""
         self.unanswered_s = 0.0
         """The time, in seconds, for which its host has heard no acknowledgement of it."""
         self.work: asyncio.Future[Any] | None = None
@@ -84,7 +87,10 @@ class RunningCall(Call):
         check_thread(self._thread, f"call {self.id}", "a ToolStream of it")
 
     def cancel(self, task: asyncio.Task[None], reason: str) -> None:
-        """Cancel the skill, once; a repeated request changes nothing."""
+        """Cancel the skill, once. A repeated request changes nothing, but that a stop of the robot counts also
+        after another one."""
+        if self.stands_since is None and reason.startswith(STOPPED):
+            self.stands_since = clock.monotonic()
         if self.cancel_reason is None:
             self.cancel_reason = reason[:_MAX_TEXT] or "no reason was given"
             task.cancel()
@@ -99,6 +105,7 @@ class RunningCall(Call):
         ``outcome``."""
         if self.disowned_at is None:
             self.disowned_at, self._final = clock.monotonic(), (outcome, text[:_MAX_TEXT])
+            self.stands_since = self.disowned_at if self.stands_since is None else self.stands_since
             self.cancel(task, text)
 
     def answered_for_since(self) -> float | None:
@@ -182,7 +189,9 @@ async def _invoke(module: Module, spec: SkillSpec, call: RunningCall, arguments:
         if spec.is_async:
             result = await _awaited(spec.function(module, **given))
         else:
-            call.work = asyncio.ensure_future(_awaited(module.run_blocking(lambda: spec.function(module, **given))))
+            # It may have waited for a thread for so long that nobody wants it any more.
+            work = module.run_blocking(lambda: None if call.is_to_end else spec.function(module, **given))
+            call.work = asyncio.ensure_future(_awaited(work))
             result = await asyncio.shield(call.work)
     except Exception:
         await _all_sent(call)

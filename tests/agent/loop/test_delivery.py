@@ -41,6 +41,28 @@ async def test_what_comes_while_the_operator_types_waits_for_the_input() -> None
         await rig.over(await rig.say("and now?"), 11)
 
 
+@pytest.mark.virtual_time
+async def test_progress_that_waits_behind_the_turn_of_its_calls_end_is_not_told_after_it() -> None:
+    """Nothing would ever take its place: people would see it for ever, and the agent keep one for each call."""
+
+    async def go(call: FakeCall) -> str:
+        call.send("progress", "half of the way")
+        await asyncio.sleep(1)
+        return "there"
+
+    world = LineWorld()
+    world.bridge.bodies["go"] = offered("go"), go
+    async with world.rig(asks(("go", {})), says("done")) as rig:
+        await rig.over(await rig.say("go there"))
+        await until(lambda: not len(rig.core.queue))
+        assert [entry.role for entry in rig.core.conversation.entries] == [
+            "operator",
+            "assistant",
+            "tool",
+            "assistant",
+        ]
+
+
 @pytest.mark.feature("E4")
 @pytest.mark.virtual_time
 async def test_two_results_that_come_while_paused_are_one_turn() -> None:

@@ -11,8 +11,7 @@ import pytest
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.models.protocol import ModelRequest
-from dimos_streams.operator.holding import STOPPED
-from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.event import STOPPED, Outcome
 from tests.agent.loop.rig import Answer, FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
 from tests.helpers import until

@@ -21,11 +21,12 @@ from dimos_streams.messages.dimos_streams import Hold, SkillCall
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
 from dimos_streams.operator.hold_beat import HoldBeat
-from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT, STOPPED
+from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT
 from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
-from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.streams import Out
+from dimos_streams.tool_stream.event import STOPPED, Outcome
 from dimos_streams.tool_stream.overtaken import OrderKind
 from tests.bridge.parts import Scene, Worker, answered, closed, scene
 from tests.helpers import until
@@ -55,6 +56,21 @@ class Stubborn(Module):
         while not self.enough.is_set() and clock.monotonic() - begun < 30.0:
             with contextlib.suppress(asyncio.CancelledError, TimeoutError):
                 await asyncio.wait_for(self.enough.wait(), 30.0)
+
+
+class Sleepwalker(Stubborn):
+    """Legs that go on and on, whoever asks them to end."""
+
+    cmd_vel: Out[Twist]
+
+    @skill(motion=True)
+    async def walk(self, call: Call) -> None:
+        """Walk until it is enough."""
+        await call.update("walking")
+        while not self.enough.is_set():
+            self.cmd_vel.publish(FORWARD)
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.sleep(0.05)
 
 
 class Gripper(Module):
@@ -390,6 +406,39 @@ async def test_a_hundred_calls_and_one_that_does_not_end() -> None:
         arm.enough.set()
         await closed(broker, waving)
         assert broker.stops.lingering() == []
+
+
+@pytest.mark.parametrize("asked_before", [False, True])
+async def test_a_motion_that_does_not_end_at_a_stop_moves_nothing_after_the_release(asked_before: bool) -> None:
+    async with scene(worker=False) as world:
+        made = Yard(world)
+        await made.add("robot1")
+        process = await world.add()
+        legs = Sleepwalker(**of("robot1", "legs"))
+        await process.host.start(legs, {"cmd_vel": "/robot1/skill_vel"})
+        await world.offered("robot1_walk")
+        broker = world.broker
+        walking = await broker.call("robot1_walk", {}, caller="agent")
+        await until(lambda: made.passed.get("robot1", 0.0) > 0.3)
+        if asked_before:
+            await broker.cancel(walking, "enough")
+            await asyncio.sleep(1.0)
+            assert made.passed["robot1"] > 0.3
+        report = await broker.stops.stop_robot("", "")
+        assert [call.call_id for call in report.calls.going_on] == [walking]
+        await broker.stops.release("")
+        for _ in range(60):
+            await asyncio.sleep(0.05)
+            assert made.passed["robot1"] == 0.0
+        refused = await closed(broker, await broker.call("robot1_walk", {}, caller="agent"))
+        assert f"its call {walking} does not end" in refused.text
+
+        legs.enough.set()
+        assert (await closed(broker, walking)).outcome is Outcome.CANCELLED
+        legs.enough.clear()
+        await broker.call("robot1_walk", {}, caller="agent")
+        await until(lambda: made.passed["robot1"] > 0.3)
+        legs.enough.set()
 
 
 @pytest.mark.parametrize("order", ["stop", "cancel"])

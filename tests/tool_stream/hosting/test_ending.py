@@ -4,7 +4,10 @@ their ends; all in virtual time."""
 from __future__ import annotations
 
 import asyncio
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -142,3 +145,43 @@ async def test_a_skill_that_outlasts_its_module_is_named_once(settled_log: pytes
     assert without_folders(closed.text).startswith(f"the module is stopping{LATE}")
     assert len(settled_log.messages) == 1
     await asyncio.sleep(5.0)
+
+
+class Queued(Module):
+    """Its skills run in threads."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.waiting, self.enough, self.acted = threading.Event(), threading.Event(), threading.Event()
+
+    @skill
+    def occupy(self) -> None:
+        """Keep the only thread."""
+        self.waiting.set()
+        self.enough.wait(30.0)
+
+    @skill
+    def act(self) -> None:
+        """Do something."""
+        self.acted.set()
+
+
+def test_a_skill_that_was_cancelled_while_it_waited_for_a_thread_does_nothing() -> None:
+    """In real time: in virtual time work for threads runs inline."""
+
+    async def main() -> None:
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+        async with ModuleHarness(Queued) as harness:
+            module = harness.module
+            assert isinstance(module, Queued)
+            first = await harness.call("occupy")
+            await until(module.waiting.is_set)
+            second = await harness.call("act")
+            second.cancel("enough")
+            assert (await second.closed()).outcome is Outcome.CANCELLED
+            module.enough.set()
+            await first.closed()
+            await asyncio.to_thread(lambda: None)  # which comes behind it
+            assert not module.acted.is_set()
+
+    asyncio.run(main())

@@ -11,8 +11,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.common.secrets import redacted
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
-from dimos_streams.operator.holding import STOPPED
-from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_REASON, Outcome, json_text
+from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_REASON, STOPPED, Outcome, json_text
 
 MOST_CANCELS = 20
 """Number of times that a cancel is sent, in the end every 0.5 s; the skill may take longer to end."""
@@ -43,17 +42,18 @@ class CallSender:
         self._bus.publish(CALLS, encode(message))
 
     def cancel(self, call: CallState, reason: str, *, stops_robot: bool = False) -> None:
-        """Ask a call to end; to ask for it once more changes nothing. Only where a stop of the robot is the cause
-        (``stops_robot``), the reason says so: agents go by that.
+        """Ask a call to end; to ask for it once more changes nothing, but that a stop of the robot (``stops_robot``)
+        comes after any other reason. Only a stop's reason says that it is one: agents and hosts go by that.
 
         One that was closed as lost may run nevertheless: its module is informed again.
         """
         if call.state == CLOSED and call.outcome is Outcome.LOST:
             self.losses.report(call)
-        elif call.cancel is None and call.state in (REQUESTED, OPEN):
+        elif call.state in (REQUESTED, OPEN) and (call.cancel is None or (stops_robot and not call.is_stopped)):
             if reason.startswith(STOPPED) and not stops_robot:
                 reason = f"somebody said: {reason}"
-            call.cancel, call.cancel_reason = Repeat(clock.monotonic()), redacted(reason)[:MAX_REASON]
+            call.cancel = Repeat(clock.monotonic()) if call.cancel is None else call.cancel.anew(clock.monotonic())
+            call.cancel_reason = redacted(reason)[:MAX_REASON]
             call.cancel.take_turn(clock.monotonic())
             self._ledger.save(call)
             self._send_cancel(call)

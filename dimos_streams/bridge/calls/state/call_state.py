@@ -16,7 +16,7 @@ from dimos_streams.common.moment import Moment
 from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.journal.tables import CallRow
 from dimos_streams.skill import OnDuplicate, OnLoss
-from dimos_streams.tool_stream.event import Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.event import STOPPED, Outcome, ToolEvent, json_text
 from dimos_streams.tool_stream.gateway import CallPhase, CallView
 from dimos_streams.tool_stream.opening import opening_of
 from dimos_streams.tool_stream.overtaken import OrderKind
@@ -183,6 +183,11 @@ class CallState:
             self.answered.set()
         if self.state == CLOSED:
             self.closed.set()
+
+    @property
+    def is_stopped(self) -> bool:
+        """True if it was asked to end because an operator has stopped the robot."""
+        return self.cancel is not None and (self.cancel_reason or "").startswith(STOPPED)
 
     def lingers(self) -> bool:
         """Return whether it was asked to end more than ``CANCEL_OVERDUE_S`` ago and has not ended."""

@@ -21,6 +21,10 @@ class Repeat:
     since: float = field(default_factory=clock.monotonic)
     """The same on the monotonic clock, which nobody sets."""
 
+    def anew(self, now: float) -> Repeat:
+        """The schedule for another message that says the same, and more: that was first to be sent when this was."""
+        return Repeat(now, utime=self.utime, since=self.since)
+
     def take_turn(self, now: float) -> bool:
         """Take the turn to send, if it has come, and set the next one; return whether it was taken."""
         if now < self.at:

@@ -30,7 +30,7 @@ from dimos_streams.errors import CallRejectedError, ConflictError, UnknownRobotE
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.hold_beat import HoldBeat
-from dimos_streams.operator.holding import STOP_ROBOT, STOPPED
+from dimos_streams.operator.holding import STOP_ROBOT
 from dimos_streams.operator.messages.stop import (
     EVERY_ROBOT,
     CancelReport,
@@ -41,6 +41,7 @@ from dimos_streams.operator.messages.stop import (
     StopReport,
 )
 from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.event import STOPPED
 from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
@@ -247,7 +248,7 @@ class RobotStops:
         return tuple(sorted(name for name in named if (self._state.covering(name) is not None) == stopped))
 
     def _is_stopped_motion(self, call: CallState) -> bool:
-        return call.cancel is None and self._covers(call.module) is not None and self._moves(call)
+        return not call.is_stopped and self._covers(call.module) is not None and self._moves(call)
 
     def _moves(self, call: CallState) -> bool:
         """Return whether a call may move a robot. A call of an unknown skill may, if it is journalled."""
