@@ -13,6 +13,7 @@ from dimos_streams.bridge.monitor.view import message
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.bridge.monitor.watchers import Watchers
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import MessageError
 from dimos_streams.journal.query import Query
 from dimos_streams.operator.known_names import MONITOR
@@ -104,11 +105,7 @@ class Stage:
                 self.transport.pause(clock.monotonic())
                 self._notify()
             self._update.clear()
-            try:
-                async with asyncio.timeout(TICK_S if self.transport.playing else REST_S):
-                    await self._update.wait()
-            except TimeoutError:
-                continue
+            await ends_within(TICK_S if self.transport.playing else REST_S, self._update.wait())
 
     def close(self) -> None:
         """End all watchers. Twice is fine."""
