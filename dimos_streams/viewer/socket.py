@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 from collections.abc import Mapping
 from typing import Any
 
 from pydantic_core import to_json
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.common.tasks import end_tasks_silently, first_of
 from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.viewer.desk import Desk
 from dimos_streams.viewer.stage import Stage
@@ -27,13 +28,9 @@ async def serve(socket: WebSocket, desk: Desk, about: Mapping[str, Any], slow_cl
     client = _Client(socket, slow_clients)
     reading = asyncio.create_task(_read(client, desk), name="transport client")
     try:
-        await client.send({"type": "recording", **about})
-        await _send_changes(client, desk.stage, reading)
-    except TimeoutError:
-        _log.warning("client %s of the recording's clock reads nothing; it was cut off", socket.client)
-        slow_clients.cut_off(socket.scope)
-    except (WebSocketDisconnect, RuntimeError):
-        pass  # it has left
+        with slow_clients.serving(socket), contextlib.suppress(RuntimeError):  # it has left
+            await client.send({"type": "recording", **about})
+            await _send_changes(client, desk.stage, reading)
     finally:
         await end_tasks_silently(reading)
 
@@ -63,11 +60,7 @@ async def _send_changes(client: _Client, stage: Stage, reading: asyncio.Task[Non
     while not reading.done():
         changed = stage.changed
         await client.send(transport_of(stage))
-        waiting = asyncio.create_task(changed.wait())
-        try:
-            await asyncio.wait([waiting, reading], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            waiting.cancel()
+        await first_of(reading, changed)
     reading.result()
 
 
