@@ -84,9 +84,8 @@ class Stage:
 
     def show(self, utime: int) -> None:
         """Have this moment be the one that is shown."""
-        if self.world.utime <= utime <= self.world.utime + max(_NEAR_US, self._tick_us()) and self._is_soon_read(
-            utime
-        ):
+        farthest = self.world.utime + max(_NEAR_US, self._tick_us())
+        if self.world.utime <= utime <= farthest and self._is_soon_read(utime):
             self._advance(utime, shows=True)
         else:
             self._go_to(utime)
