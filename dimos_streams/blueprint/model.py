@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -98,6 +99,10 @@ class ModuleSpec(_DescribedModel):
                 return self.sources[key]
         return ""
 
+    def changed(self, field: str, value: str | None, source: str) -> ModuleSpec:
+        """Return the module with one of its own fields replaced."""
+        return self.model_copy(update={field: value, "sources": {**self.sources, field: source}})
+
     def configured(self, path: Sequence[str], value: Any, source: str) -> ModuleSpec:
         """Return the module with one config value replaced; ``path`` leads to it through nested configs."""
         key = ".".join(("config", *path))
@@ -185,10 +190,7 @@ class Blueprint(_DescribedModel):
     def retyped(self, types: Mapping[str, str], *, source: str = "") -> Blueprint:
         """Return the blueprint with other classes for modules, which keep all else. Raises ``UserError``."""
         return self.with_modules(
-            self.modules[self._known(name)].model_copy(
-                update={"type": type_name, "sources": {**self.modules[name].sources, "type": source}}
-            )
-            for name, type_name in types.items()
+            self.modules[self._known(name)].changed("type", type_name, source) for name, type_name in types.items()
         )
 
     def in_processes(self, labels: Mapping[str, str | None], *, source: str = "") -> Blueprint:
@@ -198,15 +200,11 @@ class Blueprint(_DescribedModel):
         A label is below the module's namespace. Raises ``UserError`` for an unknown module, and for what can't be a
         label.
         """
-        return self.with_modules(
-            self.modules[self._known(name)].model_copy(
-                update={
-                    "process": label and self.modules[name].prefix + checked_name(label),
-                    "sources": {**self.modules[name].sources, "process": source},
-                }
-            )
-            for name, label in labels.items()
-        )
+        changed = []
+        for name, label in labels.items():
+            spec = self.modules[self._known(name)]
+            changed.append(spec.changed("process", label and spec.prefix + checked_name(label), source))
+        return self.with_modules(changed)
 
     def on_machines(self, machines: Mapping[str, Iterable[str]], *, source: str = "") -> Blueprint:
         """Return the blueprint with other machines for modules: names of modules by the machine that runs them.
@@ -219,10 +217,7 @@ class Blueprint(_DescribedModel):
                 if placed.setdefault(self._known(name), checked_machine(machine)) != machine:
                     raise UserError(f"module {name!r} can't be on both {placed[name]!r} and {machine!r}")
         return self.with_modules(
-            self.modules[name].model_copy(
-                update={"machine": machine, "sources": {**self.modules[name].sources, "machine": source}}
-            )
-            for name, machine in placed.items()
+            self.modules[name].changed("machine", machine, source) for name, machine in placed.items()
         )
 
     def with_modules(self, specs: Iterable[ModuleSpec]) -> Blueprint:
@@ -283,7 +278,7 @@ def doubles(parts: Iterable[ModuleSpec | Blueprint]) -> list[Problem]:
     """The problems of modules with the name of another one."""
     seen: dict[str, ModuleSpec] = {}
     problems = []
-    for spec in (spec for part in parts for spec in _modules_of(part)):
+    for spec in chain.from_iterable(map(_modules_of, parts)):
         if spec.name in seen:
             problems.append(_twice(seen[spec.name], spec))
         seen[spec.name] = spec

@@ -54,7 +54,8 @@ def _there(folder: Path | None, name: str) -> str:
     folders = [folder, *(folder / inner for inner in folders_in(folder))]
     files = (file for each in folders for file in sorted(each.glob("*.y*ml")) if file.stem == name)
     found = [repr(str(file.relative_to(folder))) for file in files]
-    found += [references_in(file) for file in [folder / f"{name}.py"] if file.is_file()]
+    if (code := folder / f"{name}.py").is_file():
+        found.append(references_in(code))
     return _not_installed(folders, name) or next((f"; did you mean {each}?" for each in found), "")
 
 

@@ -38,6 +38,7 @@ S = TypeVar("S")
 _MAINTENANCE_S = 5.0
 _LONG_S = 300.0
 """Ping period and client timeout, in seconds, in virtual time, where a timeout of wall time is many times as long."""
+_VIRTUAL = "this run is in virtual time: a function of its seed and inputs, it can be watched but not be commanded"
 
 
 class Bridge(Module):
@@ -261,7 +262,8 @@ class Bridge(Module):
         slow_clients = SlowClients(_LONG_S, server.abort)
         app = create_app(self.broker, self.broadcast, live=self.live, ping_s=_LONG_S, slow_clients=slow_clients)
         hosts = self.config.allowed_hosts
-        shown = guarded(WatchOnly(app, [PATH]), host=self.config.host, token=self._token(), allowed_hosts=hosts)
+        watched = WatchOnly(app, _VIRTUAL, [PATH])
+        shown = guarded(watched, host=self.config.host, token=self._token(), allowed_hosts=hosts)
         self._to_undo.push_async_callback(server.cut)
         self._to_undo.callback(self.broadcast.close)
         self._to_undo.callback(self.live.stop)

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import random
 import socket
 import threading
 from collections import deque
 from collections.abc import AsyncGenerator, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -27,6 +27,7 @@ from dimos_streams.client.event_stream.sse_http import (
 from dimos_streams.client.event_stream.sse_parser import SseEvent, SseParser
 from dimos_streams.client.event_stream.sse_statistics import SseStatistics
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import ends_within
 
 if TYPE_CHECKING:
     import requests
@@ -91,8 +92,7 @@ class SseClient:
         self._thread: threading.Thread | None = None
         self._handoff: Handoff[SseEvent] | None = None
         self._reader: LoopReader | None = None
-        self._connections = self._failures = self._events = self._bytes = self._malformed = 0
-        self._last_failure = ""
+        self._counts = SseStatistics()
 
     def start(self, on_event: OnEvent, on_end: OnEnd | None = None) -> None:
         """Begin to read. Both callbacks are called on the client's thread, ``on_end`` once, as its last act.
@@ -148,16 +148,13 @@ class SseClient:
             if self._reader is not None:
                 self._reader.stop()  # a loop that is ending might never see the cut socket
             handoff.close()
-            with contextlib.suppress(TimeoutError):  # nothing cuts the look-up of a host's name: it ends alone then
-                async with asyncio.timeout(_END_BOUND_S):
-                    await handoff.ended()
-                    self.stop()
+            # Nothing cuts the look-up of a host's name: the thread ends alone then.
+            if await ends_within(_END_BOUND_S, handoff.ended()):
+                self.stop()
 
     def statistics(self) -> SseStatistics:
         """The counters of the client."""
-        return SseStatistics(
-            self._connections, self._failures, self._events, self._bytes, self._malformed, self._last_failure
-        )
+        return replace(self._counts)
 
     def _run(self, deliver: _Deliver, on_end: OnEnd | None) -> None:
         try:
@@ -189,8 +186,8 @@ class SseClient:
             problem = why(error)
         if self._stopping.is_set():
             return
-        self._failures += 1
-        self._last_failure = problem
+        self._counts.failures += 1
+        self._counts.last_failure = problem
         self._on_loss(problem)
         if self._stopping.is_set():
             return
@@ -215,10 +212,9 @@ class SseClient:
                     allow_redirects=False,
                 ) as response:
                     check_answer(self.url, response)
-                    self._connections += 1
+                    self._counts.connections += 1
                     self._on_connect()
-                    taken_over = session.take_over(response) if self._handoff is not None else None
-                    if self._handoff is not None and taken_over is not None:
+                    if self._handoff is not None and (taken_over := session.take_over(response)) is not None:
                         self._read_on_loop(self._handoff, *taken_over)
                     else:
                         self._read(response, deliver)
@@ -246,8 +242,7 @@ class SseClient:
 
         def on_piece(piece: bytes) -> bool:
             is_between = decoder.is_between and not chunks and not self._stopping.is_set()
-            alone = parser.alone(piece) if is_between else None
-            if alone is not None:
+            if is_between and (alone := parser.alone(piece)) is not None:
                 self._note(1, content_size(piece))
                 hand_over([alone])
                 return True
@@ -283,15 +278,15 @@ class SseClient:
         if parser.retry_ms is not None:
             self._backoff.initial_s = min(parser.retry_ms / 1000, MAX_WAIT_S)
         if parser.oversized:
-            self._malformed += parser.oversized
+            self._counts.malformed += parser.oversized
             parser.oversized = 0
             self._log.warning("event stream %s: an event exceeds %d bytes", self.url, self._max_event_bytes)
         return events
 
     def _note(self, events: int, size: int) -> None:
         """Count what has come, which shows that the connection works."""
-        self._events += events
-        self._bytes += size
+        self._counts.events += events
+        self._counts.bytes += size
         self._backoff.reset()
 
     def _each(self, on_event: OnEvent, events: list[SseEvent]) -> None:

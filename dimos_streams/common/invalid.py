@@ -94,6 +94,13 @@ def first_problem(error: ValidationError, whole: str) -> str:
     return f"{where_it_is(detail, whole)}: {what_is_wrong(detail)}"
 
 
+def problem_of(error: Exception, whole: str) -> str:
+    """The first problem if pydantic has found one, else the text of the error."""
+    from pydantic import ValidationError
+
+    return first_problem(error, whole) if isinstance(error, ValidationError) else str(error)
+
+
 def in_a_line(problems: Mapping[str, str]) -> str:
     """Problems by path, in one line."""
     return "; ".join(f"{where}: {what}" for where, what in problems.items())

@@ -7,9 +7,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field
 
-from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.invalid import problem_of
 from dimos_streams.common.printable import printable
 from dimos_streams.common.text import cut_to
 from dimos_streams.dimos_skills.config import DimosSkillsConfig, matches
@@ -102,9 +102,9 @@ def listed_tools(result: Mapping[str, Any], config: DimosSkillsConfig, run: RunT
             spec = _spec(listed, tool, config, run)
             if fault := name_fault(spec.info()):
                 raise ValueError(fault)
-        except (ValidationError, ValueError) as error:
-            why = first_problem(error, "it") if isinstance(error, ValidationError) else str(error)
-            found.warnings.append(f"tool {printable(_name(entry)[:50])!r} is no skill: {why}"[:300])
+        except ValueError as error:
+            name = printable(_name(entry)[:50])
+            found.warnings.append(f"tool {name!r} is no skill: {problem_of(error, 'it')}"[:300])
         else:
             found.skills[spec.name], found.tools[spec.name] = spec, tool
     found.warnings += config.unmatched(here)

@@ -36,7 +36,10 @@ class ShownChannel:
 
     def count(self, client: int, *, watches: bool) -> None:
         """Note that a viewer watches it now, or no longer."""
-        (self._watchers.add if watches else self._watchers.discard)(client)
+        if watches:
+            self._watchers.add(client)
+        else:
+            self._watchers.discard(client)
 
 
 class Channels:

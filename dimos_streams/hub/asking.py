@@ -20,7 +20,7 @@ from dimos_streams.hub.storage.rows import CommandState, NewCommand, StorageUnav
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import in_thread, within
 from dimos_streams.hub.woken import Woken
-from dimos_streams.tool_stream.event import json_text
+from dimos_streams.tool_stream.event import is_call_id, json_text
 
 _EXPIRES_IN_S = DEFAULT_EXPIRY_S
 _ANSWER_S = 15.0
@@ -103,6 +103,12 @@ class BridgeReply:
     doubled: bool = False
     """True if two robots call themselves so, of which one has answered."""
 
+    @property
+    def call_id(self) -> str | None:
+        """The id of the call that it is about; None if it names none."""
+        call_id = self.body.get("call_id") if isinstance(self.body, dict) else None
+        return call_id if isinstance(call_id, str) and is_call_id(call_id) else None
+
 
 class Asker:
     """Gives commands and waits for what becomes of them. Use from the loop only."""
@@ -121,9 +127,10 @@ class Asker:
     def end(self) -> None:
         """Wait for nothing any more: whoever waits is told so. Twice is fine."""
         self._ended = True
-        for future in (future for futures in self._waiting.values() for future in futures):
-            if not future.done():
-                future.set_exception(HubEndsError(_ENDS))
+        for futures in self._waiting.values():
+            for future in futures:
+                if not future.done():
+                    future.set_exception(HubEndsError(_ENDS))
 
     async def ask(self, request: BridgeRequest) -> BridgeReply:
         """Give the command, and return the bridge's reply.

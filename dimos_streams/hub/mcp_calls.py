@@ -27,7 +27,6 @@ from dimos_streams.hub.threads import in_thread
 from dimos_streams.operator.messages.stop import CancelReport, GoingOn
 from dimos_streams.serving.problems import ProblemError
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.event import is_call_id
 from dimos_streams.tool_stream.gateway import CallFacts, CallView
 
 _CALLS = 500
@@ -50,10 +49,10 @@ class FleetCalls:
         body = FleetCallBody(skill=skill, arguments=dict(arguments), caller=caller)
         with _as_skill_errors():
             robot, reply = await begin(self._parts, body, None, 0.0, model=True)
-        call_id = _content(reply).get("call_id")
-        if not (isinstance(call_id, str) and is_call_id(call_id)):
+        _content(reply)  # raises the bridge's refusal
+        if reply.call_id is None:
             raise SkillError(f"robot {robot!r} has answered, and not with a call: nobody knows whether one has begun")
-        return call_id
+        return reply.call_id
 
     async def view(self, call_id: str) -> CallView:
         """See ``McpCalls``. If no event of the call has come yet, its robot is asked."""

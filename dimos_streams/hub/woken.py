@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
+
+from dimos_streams.common.tasks import ends_within
 
 _POLL_S = 0.5
 """Interval, in seconds, of looking for what is new where no notice of it came."""
@@ -22,7 +23,5 @@ class Woken:
 
     async def wait(self) -> None:
         """Wait for a sign that was given since the last wait, or until it is time to look without one."""
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_POLL_S):
-                await self._woken.wait()
+        await ends_within(_POLL_S, self._woken.wait())
         self._woken.clear()

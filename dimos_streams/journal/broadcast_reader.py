@@ -108,6 +108,18 @@ class BroadcastReader:
         self._nudged = False
         return []
 
+    async def page_within(self, seconds: float) -> list[EncodedEntry]:
+        """Wait for the next entries, for so many seconds at most: then, or at once for 0, the page is empty if there
+        are none."""
+        if seconds <= 0:
+            self.nudge()
+            return await self.page()
+        timer = asyncio.get_running_loop().call_later(seconds, self.nudge)
+        try:
+            return await self.page()
+        finally:
+            timer.cancel()
+
     def nudge(self) -> None:
         """Let ``page`` return, with nothing if there is nothing."""
         self._nudged = True

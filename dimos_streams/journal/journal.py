@@ -134,10 +134,6 @@ class Journal:
         """See ``JournalStorage.look_for_file``."""
         self.storage.look_for_file()
 
-    def come_back(self) -> bool:
-        """See ``JournalStorage.come_back``."""
-        return self.storage.come_back()
-
     def rename(self, begin: int) -> None:
         """Give the journal a new identity from an offset on: other events are known at these offsets of the old one.
         That is so where a power cut has taken the end of a file, or where a copy of it was put back."""

@@ -61,8 +61,9 @@ def _parsed(name: str, text: str, types: Mapping[str, str], depth: int) -> RosSt
         if (field := _field(name, line.partition("#")[0].strip(), number, types, depth)) is not None
     )
     names = [field.name for field in fields]
-    for twice in (other for other in names if names.count(other) > 1):
-        raise UserError(f"{name}: {twice!r} is defined twice")
+    for field_name in names:
+        if names.count(field_name) > 1:
+            raise UserError(f"{name}: {field_name!r} is defined twice")
     return RosStruct(name, fields or (RosField(DUMMY, "uint8"),))
 
 

@@ -97,14 +97,15 @@ def runs() -> list[RunRecord]:
     look for them."""
     found: list[RunRecord] = []
     here = pid_space()
-    for path in (run_dir / RECORD_FILE for run_dir in all_runs()):
+    for run_dir in all_runs():
+        path = run_dir / RECORD_FILE
         if not os.path.lexists(path):  # nor where another user lets nobody look
             continue
         try:
             if foreign := _written_by_others(path):
                 _logger.warning("skipped the run record %s: %s", path, foreign)
                 continue
-            record = read_record(path.parent)
+            record = read_record(run_dir)
         except (OSError, ValidationError):  # it ended while we looked, or another version wrote it
             continue
         if record.pid_space == here and lives(record.pid, record.pid_started):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from fastapi import FastAPI, Response, WebSocket
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp
 
 from dimos_streams import __version__
 from dimos_streams.bridge.http.call_views import mount_call_views
@@ -27,13 +27,12 @@ from dimos_streams.serving.events import pages
 from dimos_streams.serving.events.parameters import OfCall, OfCaller
 from dimos_streams.serving.only_socket import mount_only_socket
 from dimos_streams.serving.openapi import describe
-from dimos_streams.serving.problem_kinds import WATCH_ONLY
-from dimos_streams.serving.problems import problem
 from dimos_streams.serving.query_names import check_query
 from dimos_streams.serving.route import StrictRoute, answer_head
 from dimos_streams.serving.server.request_guard import Guard
 from dimos_streams.serving.server.seats import Seats
 from dimos_streams.serving.server.slow_clients import SlowClients
+from dimos_streams.serving.server.watch_only import WatchOnly
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.liveness.called_skills import called_skills
 from dimos_streams.viewer.desk import Desk
@@ -42,7 +41,6 @@ from dimos_streams.viewer.stage import Stage
 
 MAX_WATCHERS = 64
 """The largest number of clients at a time that watch the state; as many may set the clock."""
-_READING = ("GET", "HEAD")
 REFUSAL = "a recording takes no orders: what is shown has happened"
 
 
@@ -56,19 +54,6 @@ class NoOrders:
         except ValueError:  # whatever it was, it is refused
             id = None
         return message("error", id=id, problem="refused", text=REFUSAL, errors={}, call_id="")
-
-
-class ReadOnly:
-    """ASGI middleware that refuses every request that does not only read."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] not in _READING:
-            await problem(WATCH_ONLY, REFUSAL)(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)
 
 
 def create_app(
@@ -94,7 +79,7 @@ def create_app(
 
 def guarded(app: ASGIApp, host: str) -> ASGIApp:
     """Return the app behind its guard, which is what is served."""
-    return Guard(ReadOnly(app), host=host, token=None, public=PATHS)
+    return Guard(WatchOnly(app, REFUSAL), host=host, token=None, public=PATHS)
 
 
 def _mount_views(app: FastAPI, stage: Stage) -> None:

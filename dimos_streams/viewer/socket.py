@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 from pydantic_core import to_json
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.common.tasks import end_tasks_silently, first_of
 from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.viewer.desk import Desk
 from dimos_streams.viewer.stage import Stage
 from dimos_streams.viewer.transport_commands import transport_command
+
+_Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+"""Sends a message. Raises ``TimeoutError`` where the client takes nothing."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 
@@ -24,16 +28,16 @@ _log = LimitedLog(logging.getLogger(__name__))
 async def serve(socket: WebSocket, desk: Desk, about: Mapping[str, Any], slow_clients: SlowClients) -> None:
     """Serve a client, which is accepted, until either side ends the connection. ``about`` is what it is told of the
     recording."""
-    client = _Client(socket, slow_clients)
-    reading = asyncio.create_task(_read(client, desk), name="transport client")
+
+    async def send(fields: Mapping[str, Any]) -> None:
+        async with slow_clients.timeout():
+            await socket.send_text(to_json(fields).decode())
+
+    reading = asyncio.create_task(_read(socket, desk, send), name="transport client")
     try:
-        await client.send({"type": "recording", **about})
-        await _send_changes(client, desk.stage, reading)
-    except TimeoutError:
-        _log.warning("client %s of the recording's clock reads nothing; it was cut off", socket.client)
-        slow_clients.cut_off(socket.scope)
-    except (WebSocketDisconnect, RuntimeError):
-        pass  # it has left
+        with slow_clients.serving(socket), contextlib.suppress(RuntimeError):  # it has left
+            await send({"type": "recording", **about})
+            await _send_changes(send, desk.stage, reading)
     finally:
         await end_tasks_silently(reading)
 
@@ -45,38 +49,21 @@ def transport_of(stage: Stage) -> dict[str, Any]:
     return {"type": "transport", "utime": utime, "playing": transport.playing, "speed": transport.speed}
 
 
-class _Client:
-    """The two ends of one connection."""
-
-    def __init__(self, socket: WebSocket, slow_clients: SlowClients) -> None:
-        self.socket = socket
-        self._slow_clients = slow_clients
-
-    async def send(self, fields: Mapping[str, Any]) -> None:
-        """Send a message. Raises ``TimeoutError`` where the client takes nothing."""
-        async with self._slow_clients.timeout():
-            await self.socket.send_text(to_json(fields).decode())
-
-
-async def _send_changes(client: _Client, stage: Stage, reading: asyncio.Task[None]) -> None:
+async def _send_changes(send: _Send, stage: Stage, reading: asyncio.Task[None]) -> None:
     """Send the transport whenever it has changed, as long as the client is read."""
     while not reading.done():
         changed = stage.changed
-        await client.send(transport_of(stage))
-        waiting = asyncio.create_task(changed.wait())
-        try:
-            await asyncio.wait([waiting, reading], return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            waiting.cancel()
+        await send(transport_of(stage))
+        await first_of(reading, changed)
     reading.result()
 
 
-async def _read(client: _Client, desk: Desk) -> None:
-    while (received := await client.socket.receive())["type"] == "websocket.receive":
+async def _read(socket: WebSocket, desk: Desk, send: _Send) -> None:
+    while (received := await socket.receive())["type"] == "websocket.receive":
         async with desk.turn() as stage:
             problem = _problem_with(received.get("text"), stage)
         if problem:
-            await client.send({"type": "error", "text": problem})
+            await send({"type": "error", "text": problem})
 
 
 def _problem_with(text: str | None, stage: Stage) -> str:

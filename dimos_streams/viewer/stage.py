@@ -13,6 +13,7 @@ from dimos_streams.bridge.monitor.view import message
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.bridge.monitor.watchers import Watchers
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import MessageError
 from dimos_streams.journal.query import Query
 from dimos_streams.operator.known_names import MONITOR
@@ -83,9 +84,8 @@ class Stage:
 
     def show(self, utime: int) -> None:
         """Have this moment be the one that is shown."""
-        if self.world.utime <= utime <= self.world.utime + max(_NEAR_US, self._tick_us()) and self._is_soon_read(
-            utime
-        ):
+        farthest = self.world.utime + max(_NEAR_US, self._tick_us())
+        if self.world.utime <= utime <= farthest and self._is_soon_read(utime):
             self._advance(utime, shows=True)
         else:
             self._go_to(utime)
@@ -104,11 +104,7 @@ class Stage:
                 self.transport.pause(clock.monotonic())
                 self._notify()
             self._update.clear()
-            try:
-                async with asyncio.timeout(TICK_S if self.transport.playing else REST_S):
-                    await self._update.wait()
-            except TimeoutError:
-                continue
+            await ends_within(TICK_S if self.transport.playing else REST_S, self._update.wait())
 
     def close(self) -> None:
         """End all watchers. Twice is fine."""

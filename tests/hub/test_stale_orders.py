@@ -75,8 +75,7 @@ def test_a_command_has_only_the_time_that_is_left_of_it(database_url: str) -> No
 def test_a_database_that_says_nothing_is_told_to_whoever_stops_and_by_health(
     database_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for module in ("refusing", "robots"):
-        monkeypatch.setattr(f"dimos_streams.hub.http.{module}.ORDER_WAITS_S", 0.3)
+    monkeypatch.setattr("dimos_streams.hub.http.refusing.ORDER_WAITS_S", 0.3)
     monkeypatch.setattr("dimos_streams.hub.asking._EXPIRES_IN_S", 0.3)
     monkeypatch.setattr("dimos_streams.hub.parts._SILENT_S", 0.8)
     monkeypatch.setattr("dimos_streams.hub.process._OTHERS_S", 0.1)

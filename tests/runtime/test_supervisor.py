@@ -25,7 +25,6 @@ from dimos_streams.messages.codec import decode
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.live import slots
-from dimos_streams.runtime.live import supervisor as supervisor_module
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.processes import process as process_module
@@ -141,7 +140,7 @@ def test_too_many_open_files_are_said_at_the_start_and_cost_no_other_process(
 def test_a_forkserver_that_stands_still_hides_no_end(
     stops: bool, bus_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor_module, "_TERM_BOUND_S", 0.5)
+    monkeypatch.setattr(slots, "_TERM_BOUND_S", 0.5)
     monkeypatch.setattr(process_module, "_KILL_BOUND_S", 0.0 if not stops else 60.0)
 
     async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
@@ -24,6 +23,7 @@ from dimos_streams.bridge.calls.stops.stop_state import SUFFIX as STOPS
 from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus
 from dimos_streams.common.secrets import redacted_data
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.common.text import repaired
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.journal.broadcast import JournalBroadcast
@@ -230,12 +230,7 @@ class Broker:
     async def wait(self, call_id: str, until: Literal["answer", "close"], timeout_s: float) -> bool:
         """Wait for a call's answer or close; return False when time ran out. Raises ``UnknownCallError``."""
         call = self._known(call_id)
-        try:
-            async with asyncio.timeout(timeout_s):
-                await (call.answered if until == "answer" else call.closed).wait()
-        except TimeoutError:
-            return False
-        return True
+        return await ends_within(timeout_s, (call.answered if until == "answer" else call.closed).wait())
 
     async def offset(self) -> int:
         """See ``SkillGateway``."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 
 from dimos_streams import clock
@@ -10,6 +9,7 @@ from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.remembered_calls import chain
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.skill import OnDuplicate, SkillInfo
 from dimos_streams.tool_stream.family import ancestors_of
@@ -98,16 +98,7 @@ class Contention:
 
     async def _ended(self, call_id: str, within_s: float) -> bool:
         call = self._ledger.calls.get(call_id)
-        if call is None:
-            return True
-        if within_s <= 0:
-            return False
-        try:
-            async with asyncio.timeout(within_s):
-                await call.closed.wait()
-        except TimeoutError:
-            return False
-        return True
+        return call is None or (within_s > 0 and await ends_within(within_s, call.closed.wait()))
 
     def _busy(self, call: CallState, resource: str, holder: str) -> str:
         held_by = self._ledger.calls.get(holder)

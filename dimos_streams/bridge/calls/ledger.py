@@ -7,15 +7,12 @@ import logging
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
-from pydantic import ValidationError
-
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
 from dimos_streams.bridge.calls.state.leases import Leases
 from dimos_streams.bridge.calls.state.remembered_calls import Calls
 from dimos_streams.bridge.calls.state.repeat import Repeat
-from dimos_streams.common.allowance import Allowance
-from dimos_streams.common.invalid import first_problem
+from dimos_streams.bridge.calls.state.unsolicited_calls import UnsolicitedCalls
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.journal.broadcast import JournalBroadcast
@@ -26,12 +23,6 @@ from dimos_streams.tool_stream.receiving.inflow import ResumePoint
 
 MAX_OPEN = 1000
 """Maximum number of open calls; more are refused, but for operators' orders (``call_admission.py``)."""
-MAX_UNSOLICITED = 500
-"""Maximum number of open calls that are unsolicited, begun without the bridge; more are ignored."""
-UNSOLICITED_BYTES = 1024 * 1024
-"""Maximum memory of the texts, arguments and resources of all these calls, in bytes; half of it for long texts."""
-_NEW_UNSOLICITED = (5.0, 200.0)
-"""Maximum number of new ones per second, and at once: each is entered, watched, closed and reported."""
 _KEPT_CLOSED = 1000
 """Number of closed calls in memory, of those that agents began and of all others each, and of those that are taken up
 again after a restart. The journal keeps twice as many (``JournalLimits.closed_calls``): ``recall`` finds them."""
@@ -60,12 +51,9 @@ class Ledger:
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()
         self._listeners = Listeners[UnjournalledListener]()
-        self._unsolicited: dict[str, int] = {}
-        """The memory of each open call that is unsolicited."""
+        self._unsolicited = UnsolicitedCalls()
         self.waiting: dict[str, CallState] = {}
         """The calls that have been asked for and wait to begin, by id."""
-        self._unsolicited_bytes = 0
-        self._new_unsolicited = Allowance(*_NEW_UNSOLICITED)
         self._known_from = float("-inf")
         self._last_number = 0
         """The number of the newest call."""
@@ -82,10 +70,8 @@ class Ledger:
         also those that there is no room to remember."""
         found: list[CallState] = []
         for row in self.journal.calls(_KEPT_CLOSED):
-            try:
-                call = CallState.from_row(row)
-            except ValidationError as error:
-                _log.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
+            call = CallState.read(row)
+            if call is None:
                 continue
             self._last_number = max(self._last_number, call.position[0])
             if call.state != CLOSED:
@@ -146,7 +132,7 @@ class Ledger:
                 call = calls[event.call_id]
                 call.apply(event)
                 if call.unsolicited:
-                    self._account(call)
+                    self._unsolicited.account(call)
             self._commit_soon()
 
     def _commit_soon(self) -> None:
@@ -209,24 +195,16 @@ class Ledger:
         call.apply(event)
         call.close_by(clock.utime())
         if call.unsolicited:
-            self._account(call)
+            self._unsolicited.account(call)
 
     def _conclude(self, call: CallState) -> None:
         """Draw the consequences of a call's events, once they are safe."""
         if call.state == CLOSED:
             self.closed[str(call.outcome)] += 1
-            self._unsolicited_bytes -= self._unsolicited.pop(call.call_id, 0)
+            self._unsolicited.forget(call.call_id)
             self.leases.release(call.call_id)
             self.calls.close(call)
         call.wake()
-
-    def _account(self, call: CallState) -> None:
-        """Count the memory of an unsolicited call; shorten its texts if it is too much."""
-        others = self._unsolicited_bytes - self._unsolicited.get(call.call_id, 0)
-        if others + call.size > UNSOLICITED_BYTES // 2:
-            call.shorten()
-        size = self._unsolicited[call.call_id] = call.size
-        self._unsolicited_bytes = others + size
 
     def find(self, call_id: str) -> CallState | None:
         """A call that waits to begin, is open, or has ended; None if nobody remembers it."""
@@ -239,13 +217,7 @@ class Ledger:
     def recall(self, call_id: str) -> CallState | None:
         """A closed call that only the journal still knows; None if it does not know it either."""
         row = self.journal.call(call_id)
-        if row is None or not row.closed:
-            return None
-        try:
-            return CallState.from_row(row)
-        except ValidationError as error:
-            _log.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
-            return None
+        return CallState.read(row) if row is not None and row.closed else None
 
     def resume(self, call_id: str) -> ResumePoint:
         """The point from which a receiver resumes a call."""
@@ -265,14 +237,11 @@ class Ledger:
         call = self.calls.get(event.call_id)
         if call is not None or self.journal.call(event.call_id) is not None:
             return call  # None for a closed call that only the journal still knows: its events come too late
-        is_full = len(self._unsolicited) >= MAX_UNSOLICITED or len(self.calls.open) >= MAX_OPEN
-        taken = None if is_full or not self._new_unsolicited.take() else CallState.from_event(event)
-        if taken is None or self._unsolicited_bytes + taken.size > UNSOLICITED_BYTES:
+        call = None if len(self.calls.open) >= MAX_OPEN else self._unsolicited.admit(event)
+        if call is None:
             _log.warning("more open calls than can be looked after; event of call %r ignored", event.call_id)
             return None
-        call = taken
-        call.unsolicited, call.number = True, self._next_number()
-        self._account(call)
+        call.number = self._next_number()
         self.leases.grant(call.call_id, call.resources)
         self.calls.add(call)
         return call

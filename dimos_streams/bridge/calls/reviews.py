@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import contextlib
 from collections.abc import Awaitable, Callable
 
 from dimos_streams import clock
@@ -11,6 +9,7 @@ from dimos_streams.bridge.calls.authority import Authority
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.arguments.schemas import arguments_size, check_depth, check_size
@@ -99,9 +98,7 @@ class CallReviews:
         while (permission := self._permission(review, call)) is None:
             # The first event of a review wakes at once; what follows, and what becomes of who asked, is looked at.
             update = review.closed if review.answered.is_set() else review.answered
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_S):
-                    await update.wait()
+            await ends_within(_LOOK_S, update.wait())
         return permission
 
     def _permission(self, review: CallState, call: CallState) -> Permission | None:

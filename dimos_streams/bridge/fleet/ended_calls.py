@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 import sqlite3
-
-from pydantic import ValidationError
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
-from dimos_streams.common.invalid import first_problem
 from dimos_streams.journal import tables
 from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 _WHY = "its run ended before the call did"
-_logger = logging.getLogger(__name__)
 
 
 def close_open_calls(db: sqlite3.Connection, last: int) -> None:
@@ -25,12 +20,7 @@ def close_open_calls(db: sqlite3.Connection, last: int) -> None:
     closes: list[ToolEvent] = []
     newest = tables.newest_seqs(db)
     for row in tables.call_rows(db, 0):
-        if row.closed or row.call_id not in newest:
-            continue
-        try:
-            call = CallState.from_row(row)
-        except ValidationError as error:
-            _logger.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
+        if row.closed or row.call_id not in newest or (call := CallState.read(row)) is None:
             continue
         close = _close_of(call, max(row.last_seq, newest[row.call_id]) + 1)
         call.apply(close)

@@ -14,7 +14,7 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
 from dimos_streams.operator.messages.message import Name
-from dimos_streams.operator.messages.stop import CancelReport, ReleaseOrder, RobotOrder
+from dimos_streams.operator.messages.stop import CancelReport, ReleaseOrder, ReleaseReport, RobotOrder, StopReport
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.openapi import refusals
 from dimos_streams.tool_stream.gateway import MAX_ENDED_AT_ONCE
@@ -51,19 +51,23 @@ def mount_robots(app: FastAPI, broker: Broker) -> None:
     async def stop(body: RobotOrder | None = None) -> dict[str, Any]:
         order = body or RobotOrder()
         report = await stops.stop_robot(order.robot, order.reason)
-        return {**report.model_dump(mode="json"), "confirmed": report.confirmed, "text": str(report)}
+        return _answer(report)
 
     @app.post("/robots/release", responses=_REFUSALS | refusals(problem_kinds.CONFLICT))
     async def release(body: ReleaseOrder | None = None) -> dict[str, Any]:
         order = body or ReleaseOrder()
         report = await stops.release(order.robot, order.seen)
-        return {**report.model_dump(mode="json"), "confirmed": report.confirmed, "text": str(report)}
+        return _answer(report)
 
     @app.post("/calls/cancel", responses=_REFUSALS)
     async def cancel_all(body: CancelOrder | None = None) -> dict[str, Any]:
         order = body or CancelOrder()
         report = await _cancelled(stops, order)
-        return {**report.model_dump(mode="json"), "confirmed": report.confirmed, "text": str(report)}
+        return _answer(report)
+
+
+def _answer(report: StopReport | ReleaseReport | CancelReport) -> dict[str, Any]:
+    return {**report.model_dump(mode="json"), "confirmed": report.confirmed, "text": str(report)}
 
 
 async def _cancelled(stops: RobotStops, order: CancelOrder) -> CancelReport:

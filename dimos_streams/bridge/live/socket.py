@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import logging
 
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from dimos_streams.bridge.live.requests import Watch, parse_request
 from dimos_streams.bridge.live.topics import LiveTopics
@@ -29,12 +29,8 @@ async def serve(socket: WebSocket, live: LiveTopics, slow_clients: SlowClients) 
     with live.view(lambda: slow_clients.cut_off(socket.scope)) as viewer:
         reading = asyncio.create_task(_read(socket, viewer), name="live client")
         try:
-            await _write(socket, viewer, slow_clients)
-        except TimeoutError:
-            _log.warning("viewer %s reads nothing; it was cut off", socket.client)
-            slow_clients.cut_off(socket.scope)
-        except WebSocketDisconnect:
-            pass  # it has left while we wrote
+            with slow_clients.serving(socket):
+                await _write(socket, viewer, slow_clients)
         finally:
             await end_tasks(reading)
 

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
 from dimos_streams.journal.broadcast import Broadcast
-from dimos_streams.journal.broadcast_reader import BroadcastReader
 from dimos_streams.journal.entry import EncodedEntry, gap_entry
 from dimos_streams.tool_stream.family import parent_of
 
@@ -62,7 +60,7 @@ async def read_page(
     with contextlib.closing(broadcast.reader(after=start, call_id=call_id, caller=caller)) as reader:
         while True:
             wants_more = not (page.entries or over())
-            entries = await _newer(reader, deadline - clock.monotonic() if wants_more else 0.0)
+            entries = await reader.page_within(deadline - clock.monotonic() if wants_more else 0.0)
             if after is None and call_id is not None and page.cursor == start and entries:
                 _note_missing_beginning(page, entries[0])
             if not all(map(page.add, entries)):
@@ -71,17 +69,6 @@ async def read_page(
                 page.cursor = reader.offset
                 if not wants_more or reader.closed or clock.monotonic() >= deadline:
                     return page
-
-
-async def _newer(reader: BroadcastReader, wait_s: float) -> list[EncodedEntry]:
-    if wait_s <= 0:
-        reader.nudge()
-        return await reader.page()
-    timer = asyncio.get_running_loop().call_later(wait_s, reader.nudge)
-    try:
-        return await reader.page()
-    finally:
-        timer.cancel()
 
 
 def _note_missing_beginning(page: Page, first: EncodedEntry) -> None:

@@ -147,11 +147,7 @@ class McpServer:
         sent = 0
         with contextlib.closing(self._broadcast.reader(after=begun.cursor, call_id=begun.call_id)) as reader:
             while not reader.closed and (left := deadline - clock.monotonic()) > 0:
-                nudge = asyncio.get_running_loop().call_later(min(left, _PING_S), reader.nudge)
-                try:
-                    page = await reader.page()
-                finally:
-                    nudge.cancel()
+                page = await reader.page_within(min(left, _PING_S))
                 if not page:
                     yield None
                 for entry in page:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice
 from typing import Any
 
@@ -55,24 +55,25 @@ class Collector:
         key = [(module.name, module.alive, module.age_s > ALIVE_S, module.skills) for module in modules]
         if key != self._skills_of:
             self._skills_of = key
-            lines = [
-                SkillLine(
-                    name=info.name,
-                    module=module.name,
-                    description=info.description[:_MAX_TEXT],
-                    available=module.alive,
-                    audience=info.audience,
-                    agent=agent,
-                )
-                for module in modules
-                for agent in [review_skill(module.skills) is not None]
-                for info in module.skills
-                if info.audience != "bridge"
-            ]
+            lines = [line for module in modules for line in _lines_of(module)]
             called = {(each.module.name, each.info.name) for each in called_skills(modules)}
             self.skills = tuple(line for line in lines if (line.module, line.name) in called)
             self.agents = tuple(agents_among(lines))
         return self.skills
+
+
+def _lines_of(module: ModuleView) -> Iterator[SkillLine]:
+    is_agent = review_skill(module.skills) is not None
+    for info in module.skills:
+        if info.audience != "bridge":
+            yield SkillLine(
+                name=info.name,
+                module=module.name,
+                description=info.description[:_MAX_TEXT],
+                available=module.alive,
+                audience=info.audience,
+                agent=is_agent,
+            )
 
 
 def _call_line(call: CallState) -> CallLine:

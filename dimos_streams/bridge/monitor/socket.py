@@ -5,15 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import logging
 from typing import Protocol
 
-from starlette.websockets import WebSocket, WebSocketDisconnect
+from starlette.websockets import WebSocket
 
 from dimos_streams.bridge.monitor.lanes import Lanes
 from dimos_streams.bridge.monitor.view import message, numbered
 from dimos_streams.bridge.monitor.watcher import Watcher
-from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import OwnedTasks, end_tasks
 from dimos_streams.serving.server.slow_clients import SlowClients
 
@@ -21,8 +19,6 @@ QUERY = ("agent",)
 """The query parameters that are read of a client's address."""
 MOST_COMMANDS = 64
 """Maximum number of commands of one client that have been read and whose answers it has not taken."""
-
-_log = LimitedLog(logging.getLogger(__name__))
 
 
 class Watched(Protocol):
@@ -64,12 +60,8 @@ async def _converse(
     with monitor.watch(socket.query_params.get("agent") or None) as watcher:
         reading = asyncio.create_task(_read(socket, watcher, commands, running), name="monitor client")
         try:
-            await _write(socket, watcher, slow_clients)
-        except TimeoutError:
-            _log.warning("watcher %s reads nothing; it was cut off", socket.client)
-            slow_clients.cut_off(socket.scope)
-        except WebSocketDisconnect:
-            pass  # it has left while we wrote
+            with slow_clients.serving(socket):
+                await _write(socket, watcher, slow_clients)
         finally:
             await end_tasks(reading)
 

@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 import typer
 
 from dimos_streams.cli.system.completion import Offer, offering
 
 if TYPE_CHECKING:
-    from pydantic import TypeAdapter
-
     from dimos_streams.cli.bridge_client.connection import BridgeAddress
     from dimos_streams.tool_stream.gateway import CallView
-
-T = TypeVar("T")
 
 
 @offering
@@ -31,11 +27,13 @@ def run_modules(context: typer.Context) -> Iterable[Offer]:
 @offering
 def skills(context: typer.Context) -> Iterable[Offer]:
     """The skills that the bridge offers which the command line means."""
+    import asyncio
+
     from pydantic import TypeAdapter
 
     from dimos_streams.tool_stream.gateway import OfferedSkill
 
-    found = _answer(context, "/skills", TypeAdapter(list[OfferedSkill]))
+    found = asyncio.run(_address(context).get("/skills", TypeAdapter(list[OfferedSkill])))
     return ((skill.name, skill.description.partition("\n")[0]) for skill in found)
 
 
@@ -52,13 +50,6 @@ def open_calls(context: typer.Context) -> Iterable[Offer]:
             return await Declarations(gateway).without_looks(await gateway.calls(open_only=True))
 
     return ((call.call_id, call.skill) for call in asyncio.run(shown()))
-
-
-def _answer(context: typer.Context, path: str, shape: TypeAdapter[T]) -> T:
-    """Return the answer of the bridge that the command line names so far."""
-    import asyncio
-
-    return asyncio.run(_address(context).get(path, shape))
 
 
 def _address(context: typer.Context) -> BridgeAddress:

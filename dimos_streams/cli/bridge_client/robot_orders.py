@@ -13,6 +13,7 @@ from dimos_streams.cli.bridge_client.connection import (
     bridge_of_run,
     find_bridge,
     find_run,
+    open_gateway,
 )
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note, plural
@@ -109,11 +110,11 @@ async def give(
         return result
 
     found = dict(zip(to, await asyncio.gather(*map(ask, to)), strict=True))
-    unknown = {to.name: answer for to, answer in found.items() if isinstance(answer, UnknownRobotError)}
+    unknown = {each.name: answer for each, answer in found.items() if isinstance(answer, UnknownRobotError)}
     # A run without a bridge knows of no robot; a bridge that can't be reached may have this one.
-    if unknown and all((to.address is None and not to.why_unknown) or to.name in unknown for to in found):
+    if unknown and all((each.address is None and not each.why_unknown) or each.name in unknown for each in found):
         raise _joint(robot, unknown)
-    unread = {to: answer for to, answer in found.items() if isinstance(answer, BadRequestError)}
+    unread = {each: answer for each, answer in found.items() if isinstance(answer, BadRequestError)}
     if unread and len(unread) == len(found):
         raise next(iter(unread.values()))
     for receiver, error in unread.items():
@@ -142,7 +143,6 @@ async def _say_slow(order: Order, to: Receiver) -> None:
 
 async def _open_calls(address: BridgeAddress) -> int:
     """Return how many calls are open, but for those by which programs look at agents."""
-    from dimos_streams.cli.bridge_client.connection import open_gateway
     from dimos_streams.cli.bridge_client.declarations import Declarations
 
     async with open_gateway(address) as gateway:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import plural, write, write_json
 from dimos_streams.common.process.loopback import BRIDGE_PORT
@@ -38,7 +39,7 @@ def doctor(
         write("")
         write(f"not usable: {plural(errors, 'problem')}" if errors else "usable")
     if errors:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _write(finding: Finding) -> None:

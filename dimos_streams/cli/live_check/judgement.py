@@ -138,25 +138,27 @@ class _Judgement:
         need = self._need
         heard = self._of(wired[0].taken)
         assert heard is not None
+
+        def useless(state: State, *texts: str) -> Row:
+            return Row(need=need, state=state, heard=heard, problems=tuple(_problem(text, wired) for text in texts))
+
         if not heard.readable:
-            text = f"{need.topic} can't be read: {heard.unreadable}"
-            return Row(need=need, state=State.UNREADABLE, heard=heard, problems=(_problem(text, wired),))
+            return useless(State.UNREADABLE, f"{need.topic} can't be read: {heard.unreadable}")
         part = heard.skipped / (heard.readable + heard.skipped)
         unread = f"{need.topic}: {part:.0%} of its messages can't be read: {heard.unreadable}"
         if part >= _MANY:
-            return Row(need=need, state=State.UNREADABLE, heard=heard, problems=(_problem(unread, wired),))
+            return useless(State.UNREADABLE, unread)
         faults = [*heard.faults]
         if heard.detections and not heard.labelled:
             faults.append("its detections have no labels (`results` is empty), and no description fits them")
-        problems = [_problem(f"{need.topic}: {fault}", wired) for fault in faults]
-        if problems:
-            return Row(need=need, state=State.UNREADABLE, heard=heard, problems=tuple(problems))
+        if faults:
+            return useless(State.UNREADABLE, *(f"{need.topic}: {fault}" for fault in faults))
         if heard.blind:
             text = f"{need.topic} {heard.blind}: it counts as no scan, and the velocity gate only lets the robot turn"
-            return Row(need=need, state=State.NO_RAYS, heard=heard, problems=(_problem(text, wired),))
+            return useless(State.NO_RAYS, text)
         if len(heard.stamps) == 1 and heard.readable >= _STILL and len(heard.delays) == heard.readable:
             text = f"{need.topic} repeats one stamp, as a frozen sensor does: skills take that for nothing new"
-            return Row(need=need, state=State.FROZEN, heard=heard, problems=(_problem(text, wired),))
+            return useless(State.FROZEN, text)
         late, pauses = self._slow(wired, heard)
         doubts = [Problem(f"{need.topic}: {doubt}", severity="warning") for doubt in heard.doubts]
         rare = [Problem(unread, severity="warning")] if heard.skipped else []

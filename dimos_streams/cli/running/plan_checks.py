@@ -49,8 +49,9 @@ def _check_virtual(request: RunRequest) -> None:
         raise UserError("in virtual time one process runs all machines' modules: leave out --machine")
     values = {"--bus": request.bus, "--hub": request.hub, FOXGLOVE: request.foxglove}
     given = {"--daemon": request.daemon, **{option: value is not None for option, value in values.items()}}
-    for option in (option for option, is_given in given.items() if is_given):
-        raise UserError(f"--virtual-time has no use for {option}: nothing leaves the process")
+    for option, is_given in given.items():
+        if is_given:
+            raise UserError(f"--virtual-time has no use for {option}: nothing leaves the process")
 
 
 def check_plan(plan: RunPlan) -> None:

@@ -148,7 +148,8 @@ def prepare(request: RunRequest) -> RunPlan:
     """
     hub, machine = request.hub, request.machine
     draft = drafted(request.reference)
-    of_hub = [f"{bridge}.hub.url={hub}" for bridge in [bridge_in(draft.blueprint)] if bridge and hub is not None]
+    bridge = bridge_in(draft.blueprint)
+    of_hub = [f"{bridge}.hub.url={hub}"] if bridge is not None and hub is not None else []
     viewed = replace(draft, blueprint=with_foxglove(draft.blueprint, address=request.foxglove, machine=machine))
     whole = configured(viewed, [*of_hub, *(request.settings or ())])
     whole = replace(whole, blueprint=_with_port(whole.blueprint, request.port, virtual=request.virtual_time))

@@ -33,9 +33,7 @@ def checked_form(kind: str, name: str) -> None:
             f" a letter and has at most {MAX_LENGTH} characters{proposal}"
         )
     if keyword.iskeyword(name):
-        raise UserError(
-            f"a {kind} can't be called {name!r}: that is a word of Python's; {_other(kind, name)} would do"
-        )
+        raise _refused(kind, name, "that is a word of Python's")
 
 
 def checked_import(kind: str, name: str, folder: Path) -> None:
@@ -49,19 +47,16 @@ def checked_import(kind: str, name: str, folder: Path) -> None:
     elif (there := _installed(name, folder)) is not None:
         why = f"{there} is imported by this name"
     if why:
-        raise UserError(f"a {kind} can't be called {name!r}: {why}; {_other(kind, name)} would do")
+        raise _refused(kind, name, why)
 
 
 def checked_blueprint(kind: str, name: str) -> None:
     """Raise ``UserError`` if a stock blueprint has the name."""
     from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 
-    if name in stock_blueprints():
-        at = find_stock(name).target
-        if isinstance(at, Path):  # those that packages register may be the one that is made anew
-            raise UserError(
-                f"a {kind} can't be called {name!r}: a stock blueprint has this name; {_other(kind, name)} would do"
-            )
+    # Those that packages register may be the one that is made anew.
+    if name in stock_blueprints() and isinstance(find_stock(name).target, Path):
+        raise _refused(kind, name, "a stock blueprint has this name")
 
 
 def checked_use(kind: str, name: str, beside: str, called: str) -> None:
@@ -87,7 +82,7 @@ def checked_use(kind: str, name: str, beside: str, called: str) -> None:
     elif class_name(name) in own:
         why = f"its class would be {class_name(name)!r}, which modules use themselves"
     if why:
-        raise UserError(f"a {kind} can't be called {name!r}: {why}; {_other(kind, name)} would do")
+        raise _refused(kind, name, why)
 
 
 def _nearest(name: str) -> str:
@@ -97,8 +92,9 @@ def _nearest(name: str) -> str:
     return "" if keyword.iskeyword(near) else near
 
 
-def _other(kind: str, name: str) -> str:
-    return repr(f"my_{name}"[:MAX_LENGTH].rstrip("_"))
+def _refused(kind: str, name: str, why: str) -> UserError:
+    other = f"my_{name}"[:MAX_LENGTH].rstrip("_")
+    return UserError(f"a {kind} can't be called {name!r}: {why}; {other!r} would do")
 
 
 def _installed(name: str, folder: Path) -> str | None:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.cli.terminal.output import plural
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.operator.agents import is_conversation, is_look
 
 if TYPE_CHECKING:
@@ -54,7 +55,7 @@ class NewEntries:
     """A filter for entries of conversations that were not seen yet: what belongs to two missions comes twice."""
 
     def __init__(self) -> None:
-        self._seen: dict[tuple[str, int], None] = {}
+        self._seen = NewestEntries[tuple[str, int], None](_REMEMBERED)
 
     def is_new(self, module: str, entry: Mapping[str, Any]) -> bool:
         """Return whether an entry of a module's conversation was not seen before, and note it."""
@@ -64,8 +65,6 @@ class NewEntries:
         if key in self._seen:
             return False
         self._seen[key] = None
-        if len(self._seen) > _REMEMBERED:
-            del self._seen[next(iter(self._seen))]
         return True
 
 

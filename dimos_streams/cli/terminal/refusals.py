@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import CallRejectedError, KeyUsedError
 
@@ -29,13 +30,11 @@ class ShownRefusals:
     new."""
 
     def __init__(self) -> None:
-        self._said: dict[str, None] = {}
+        self._said = NewestEntries[str, None](_REMEMBERED)
 
     def add(self, skill: str, text: str) -> None:
         """Note that a refusal was shown in full."""
         self._said[f"{skill}: {text}"] = None
-        if len(self._said) > _REMEMBERED:
-            del self._said[next(iter(self._said))]
 
     def left_of(self, text: str) -> str:
         """Return a text without the lines that repeat refusals."""

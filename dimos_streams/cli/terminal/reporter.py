@@ -11,6 +11,7 @@ from dimos_streams.cli.terminal.call_counts import NewEntries, is_refused
 from dimos_streams.cli.terminal.output import write_json
 from dimos_streams.cli.terminal.refusals import ShownRefusals
 from dimos_streams.cli.terminal.screen import LogScreen, Screen, ScreenLine, create_screen
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.printable import printable
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.operator.agents import is_conversation, is_look
@@ -133,7 +134,7 @@ class TextReporter:
         self._labels = _Labels()
         self._entries = NewEntries()
         self._refusals = ShownRefusals()
-        self._inputs: dict[str, str] = {}
+        self._inputs = NewestEntries[str, str](_INPUTS)
         """The beginnings of what was said to agents, by the ids of these calls; of many the newest."""
 
     def module_event(self, event: RunEvent) -> None:
@@ -209,8 +210,6 @@ class TextReporter:
     def _remember(self, opened: ToolEvent) -> None:
         text = str(opened.data.get("arguments", {}).get("text", ""))
         self._inputs[opened.call_id] = shortened(text, _SHOWN_INPUT)
-        if len(self._inputs) > _INPUTS:
-            del self._inputs[next(iter(self._inputs))]
 
     def _whose(self, closed: ToolEvent) -> str:
         """Return whose mission has ended, where several may be meant; empty if there is only one."""

@@ -38,11 +38,11 @@ def write_run(state: dict[str, Any]) -> None:
     for line in (*warnings(bridge), *waiting_at(state["modules"]), *said_by(state["modules"])):
         write(f"  {line}")
     health = {module["name"]: module for module in state["modules"]}
-    rows = [
-        (f"  {process['label']}", str(process["pid"] or "-"), process["state"], str(process["restarts"]), text)
-        for process in state["processes"]
-        for text in [", ".join(_health(health[name]) for name in process["modules"])]
-    ]
+    rows = []
+    for process in state["processes"]:
+        modules = ", ".join(_health(health[name]) for name in process["modules"])
+        pid, restarts = str(process["pid"] or "-"), str(process["restarts"])
+        rows.append((f"  {process['label']}", pid, process["state"], restarts, modules))
     write_table(("  PROCESS", "PID", "STATE", "RESTARTS", "MODULES"), rows)
     for line in (*restarting(state["processes"]), *_changed_settings(state["modules"])):
         write(f"  {line}")

@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from dataclasses import dataclass
 
 
-class SseStatistics(NamedTuple):
+@dataclass(slots=True)
+class SseStatistics:
     """Counts since ``start``."""
 
-    connections: int
+    connections: int = 0
     """Number of answers that were event streams."""
-    failures: int
+    failures: int = 0
     """Number of attempts and connections that ended for reasons other than ``stop``."""
-    events: int
-    bytes: int
+    events: int = 0
+    bytes: int = 0
     """Size of all content, without chunked-encoding overhead."""
-    malformed: int
+    malformed: int = 0
     """Number of events that were skipped because they were too large."""
-    last_failure: str
+    last_failure: str = ""

@@ -61,6 +61,14 @@ async def bounded_read() -> AsyncGenerator[None]:
             yield
 
 
+@contextlib.asynccontextmanager
+async def bounded_order() -> AsyncGenerator[None]:
+    """Wait a bounded time for what is read for somebody's order; refuse as ``refused`` does."""
+    with refused():
+        async with within(ORDER_WAITS_S):
+            yield
+
+
 async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
     """Ask a robot's bridge, and return its reply. Raises ``ProblemError``."""
     with refused():

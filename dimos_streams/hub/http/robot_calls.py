@@ -17,7 +17,7 @@ from dimos_streams.errors import UnknownCallError
 from dimos_streams.fleet.protocol import RobotName
 from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeReply, BridgeRequest
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import asked, refused
+from dimos_streams.hub.http.refusing import asked, bounded_order
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
 from dimos_streams.hub.threads import in_thread, within
@@ -41,9 +41,8 @@ async def begin(
     """Begin a call at its robot, for a ``model``, or for somebody with an operator's rights; return the robot, and
     its bridge's reply. Raises ``ProblemError`` and ``UnknownSkillError``."""
     asked_at = clock.steady()
-    with refused():
-        async with within(ORDER_WAITS_S):
-            robot, skill = await _meant(parts, body)
+    async with bounded_order():
+        robot, skill = await _meant(parts, body)
     path = "/calls" if wait is None else f"/calls?{urlencode({'wait': wait, 'timeout_s': timeout_s})}"
     request = BridgeRequest(
         robot,
@@ -58,9 +57,8 @@ async def begin(
         asked_at=asked_at,
     )
     reply = await asked(parts, request)
-    call_id = reply.body.get("call_id") if isinstance(reply.body, dict) else None
-    if isinstance(call_id, str) and is_call_id(call_id):
-        parts.begun[call_id] = robot
+    if reply.call_id is not None:
+        parts.begun[reply.call_id] = robot
     return robot, reply
 
 
@@ -101,12 +99,11 @@ async def ask_for(parts: HubParts, call_id: str, robot: str) -> BridgeReply:
 async def first_event(parts: HubParts, robot: str, reply: BridgeReply, next_event: int) -> int:
     """A number that is not behind the first event of a call with an idempotency key that a bridge says it has: it may
     have begun before ``next_event``, which is what is known if the database does not say."""
-    call_id = reply.body.get("call_id") if isinstance(reply.body, dict) else None
-    if not (isinstance(call_id, str) and is_call_id(call_id)):
+    if reply.call_id is None:
         return next_event
     try:
         async with within(ORDER_WAITS_S):
-            rows = await in_thread(parts.threads.orders, parts.storage.calls.find, call_id)
+            rows = await in_thread(parts.threads.orders, parts.storage.calls.find, reply.call_id)
     except (StorageUnavailableError, WrongSchemaError):
         return next_event  # the call has begun all the same, and what it says from now on can be read
     return min([next_event, *(row.first_seq for row in rows if row.robot == robot)])
@@ -124,9 +121,8 @@ async def _looked_up(parts: HubParts, table: Callable[[str], list[T]], call_id: 
     """Return what a table has of a call, empty for an id that can be none's. Raises ``ProblemError``."""
     if not is_call_id(call_id):
         return []
-    with refused():
-        async with within(ORDER_WAITS_S):
-            return await in_thread(parts.threads.orders if for_order else parts.threads.pages, table, call_id)
+    async with bounded_order():
+        return await in_thread(parts.threads.orders if for_order else parts.threads.pages, table, call_id)
 
 
 def _only(call_id: str, robot: str | None, robots: Collection[str]) -> str:

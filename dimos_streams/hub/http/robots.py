@@ -18,15 +18,14 @@ from dimos_streams.common.names import MAX_NAME
 from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.fleet.commands import Method
 from dimos_streams.fleet.protocol import MAX_TEXT
-from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeRequest
+from dimos_streams.hub.asking import BridgeRequest
 from dimos_streams.hub.fleet_view import ListedRobot
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import ASKING, asked, bounded_read, refused
+from dimos_streams.hub.http.refusing import ASKING, asked, bounded_order, bounded_read
 from dimos_streams.hub.http.relaying import headers_below
 from dimos_streams.hub.http.robot_calls import as_response
 from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
 from dimos_streams.hub.parts import HubParts
-from dimos_streams.hub.threads import within
 from dimos_streams.operator.messages.stop import SeenStops
 from dimos_streams.serving import links, problem_kinds
 from dimos_streams.serving.openapi import Described, answers, refusals
@@ -91,10 +90,9 @@ def _mount_orders(app: FastAPI, parts: HubParts) -> None:
 async def _given(parts: HubParts, path: str, order: FleetOrder) -> dict[str, Any]:
     """Give an order to all robots that it is about; return what came of it. Raises ``ProblemError``."""
     name, _, inner = order.robot.partition("/")
-    with refused():
-        async with within(ORDER_WAITS_S):
-            # One that was added just now is to stop, too.
-            names = [(await parts.robots.named(name)).name] if name else list(await parts.robots.newest())
+    async with bounded_order():
+        # One that was added just now is to stop, too.
+        names = [(await parts.robots.named(name)).name] if name else list(await parts.robots.newest())
     fields = {**order.model_dump(mode="json"), "robot": inner}
     each = await asyncio.gather(*(_ordered(parts, one, path, fields) for one in names))
     replies = dict(zip(names, each, strict=True))

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
-from pydantic import Field, ValidationError
+from pydantic import Field
 
-from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.invalid import problem_of
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.disk import load_state, save_state
 from dimos_streams.common.schemas.frozen_model import FrozenModel
@@ -59,8 +59,7 @@ class HoldFile:
             saved = load_state(self.path)
             record = _HoldRecord(holds=()) if saved.text is None else _HoldRecord.model_validate_json(saved.text)
         except (OSError, ValueError) as error:
-            why = first_problem(error, "it") if isinstance(error, ValidationError) else str(error)
-            self._doubt(f"{self.path} can't be read ({why})", now)
+            self._doubt(f"{self.path} can't be read ({problem_of(error, 'it')})", now)
             return ()
         holds = tuple(Hold(hold=True, **held.model_dump()) for held in record.holds)
         if saved.outdated:

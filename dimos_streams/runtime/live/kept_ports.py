@@ -14,11 +14,12 @@ class KeptPorts:
 
     def __init__(self, plans: Iterable[ProcessPlan]) -> None:
         self._ports: dict[str, KeptPort] = {}
-        for spec in (module.spec for plan in plans for module in plan.modules):
-            cls = module_class(spec)
-            address = served_address(cls, module_config(spec, cls))
-            if address is not None:
-                self._ports[spec.name] = KeptPort(*address)
+        for plan in plans:
+            for spec in (module.spec for module in plan.modules):
+                cls = module_class(spec)
+                address = served_address(cls, module_config(spec, cls))
+                if address is not None:
+                    self._ports[spec.name] = KeptPort(*address)
 
     @property
     def modules(self) -> frozenset[str]:

@@ -12,12 +12,13 @@ from dimos_streams import clock
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.wiring import output_channels
 from dimos_streams.common.names import robot_of
-from dimos_streams.errors import UserError, suggest
+from dimos_streams.errors import DimosStreamsError, ModuleFailedError, UserError, suggest
 from dimos_streams.runtime.events import ProcessState, ProcessView
 from dimos_streams.runtime.log_names import log_name
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.process import SupervisedProcess
+from dimos_streams.runtime.processes.reports import Report
 from dimos_streams.runtime.processes.worker_task import WorkerTask
 
 START_BOUND_S = 30.0
@@ -26,6 +27,8 @@ ready; only time in which it can run counts."""
 
 STEADY_AFTER_S = 10.0
 """The time, in seconds, after which what ended an earlier process does not count any more."""
+_TERM_BOUND_S, _HUNG_TERM_BOUND_S = 5.0, 0.5
+"""Maximum time, in seconds, that a process may take to end in order, and one whose loop does not run."""
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 5.0
 _AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
@@ -99,6 +102,11 @@ class Slot:
         )
 
     @property
+    def term_bound_s(self) -> float:
+        """The seconds in which its process has to end in order."""
+        return _HUNG_TERM_BOUND_S if self.state == "hung" else _TERM_BOUND_S
+
+    @property
     def steady(self) -> bool:
         """True if its process has lasted long enough, so that its end would be a first one again."""
         return clock.monotonic() - self.started_at >= STEADY_AFTER_S
@@ -137,6 +145,31 @@ class Slot:
         self.reported, self.user_error = "", False
         self.state, self.started_at = "starting", now
         self.hear(now)
+
+    def succeed(self, now: float, reason: str) -> SupervisedProcess | None:
+        """Give the place to the successor, for a reason; return the process that had it."""
+        old, self.process, self.successor = self.process, self.successor, None
+        self.take(now)
+        self.restarts += 1
+        self.why = reason
+        self.ended_again, self.pause_s = "", 0.0  # what ended the old code says nothing of the new one
+        return old
+
+    def note(self, report: Report) -> None:
+        """Note what any of its processes reports that the next one has to know."""
+        match report["kind"]:
+            case "settings":
+                self.live[report["module"]] = report["values"]
+            case "sources":
+                self.sources |= set(map(Path, report["files"]))
+            case "prepared":
+                self.outputs = frozenset(report["outputs"])
+
+    def failure(self, text: str) -> DimosStreamsError:
+        """Return the error of a run that fails because of its process."""
+        if self.user_error:
+            return UserError(text)
+        return ModuleFailedError(f"{text} (log: {self.log})" if self.log else text)
 
     def hear(self, now: float) -> None:
         """Note a sign of its life."""

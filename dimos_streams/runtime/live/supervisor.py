@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,7 @@ from dimos_streams.blueprint.wiring import external_channels
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.url import check_route
 from dimos_streams.common.secrets import redacted
-from dimos_streams.common.tasks import OwnedTasks, outlasting
+from dimos_streams.common.tasks import OwnedTasks, ends_within, outlasting
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent, RunEventKind
 from dimos_streams.runtime.live import succession
@@ -36,9 +35,7 @@ from dimos_streams.tool_stream.liveness.heartbeat import process_ended
 
 _logger = logging.getLogger(__name__)
 
-_TERM_BOUND_S = 5.0
-_HUNG_TERM_BOUND_S = 0.5
-_TOLD_S = 0.1
+_STOP_HEARD_WITHIN_S = 0.1
 _STOPPING = "the run is stopping"
 
 
@@ -86,7 +83,7 @@ class Supervisor:
             self._ports.take()
             for slot in self._slots:
                 while crowded(self._slots):
-                    await self._wait_for_news()
+                    await self._wait_for_change()
                 with start_failure_explained():
                     await self._start_process(slot)
             await self._until_ready()
@@ -100,18 +97,16 @@ class Supervisor:
         """Wait until all are ready. Raises what fails meanwhile, and ``ModuleFailedError`` if it takes too long."""
         began = clock.monotonic()
         while not all(slot.state == "ready" for slot in self._slots):
-            await self._wait_for_news()
+            await self._wait_for_change()
             if late := overdue(self._slots, began):
                 raise ModuleFailedError(f"not ready within {START_BOUND_S:g} s: {late}")
 
-    async def _wait_for_news(self) -> None:
+    async def _wait_for_change(self) -> None:
         """Wait until a module is ready, at most for the time between two heartbeats. Raises what made the run
         fail."""
         self._failure.check()
         self._changed.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(BEAT_S):
-                await self._changed.wait()
+        await ends_within(BEAT_S, self._changed.wait())
         self._failure.check()
 
     async def wait(self) -> None:
@@ -139,7 +134,7 @@ class Supervisor:
                 slot.successor.kill()
             if slot.process is not None and slot.state != "stopped":
                 self._emit("stopping", slot)
-                await slot.process.end(_HUNG_TERM_BOUND_S if slot.state == "hung" else _TERM_BOUND_S)
+                await slot.process.end(slot.term_bound_s)
                 self._emit("stopped", slot)
             slot.state = "stopped"
 
@@ -179,15 +174,10 @@ class Supervisor:
 
     async def _replace(self, slot: Slot, reason: str) -> None:
         """Put a prepared successor into its place. Raises ``ModuleFailedError`` if it does not become ready."""
-        bound_s = _HUNG_TERM_BOUND_S if slot.state == "hung" else _TERM_BOUND_S
+        bound_s = slot.term_bound_s
         if slot.restarter is not None:
             slot.restarter.cancel()
-        # From now on the end of the old one is nobody's failure.
-        old, slot.process, slot.successor = slot.process, slot.successor, None
-        slot.take(clock.monotonic())
-        slot.restarts += 1
-        slot.why = reason
-        slot.ended_again, slot.pause_s = "", 0.0  # what ended the old code says nothing of the new one
+        old = slot.succeed(clock.monotonic(), reason)  # whose end is nobody's failure from now on
         self._emit("restarting", slot, text=reason)
         self._emit("starting", slot)
         await succession.begin(slot, old, bound_s, reason)
@@ -223,13 +213,7 @@ class Supervisor:
             self._failure.set(UserError(met))
 
     def _on_report(self, slot: Slot, process: SupervisedProcess, report: Report) -> None:
-        match report["kind"]:
-            case "settings":
-                slot.live[report["module"]] = report["values"]
-            case "sources":
-                slot.sources |= set(map(Path, report["files"]))
-            case "prepared":
-                slot.outputs = frozenset(report["outputs"])
+        slot.note(report)
         if process is slot.successor:
             succession.hear(slot, report)
         elif process is slot.process:
@@ -261,39 +245,33 @@ class Supervisor:
             self._judge_end(slot, process, code)
 
     async def _judge_later(self, slot: Slot, process: SupervisedProcess) -> None:
-        await asyncio.sleep(_TOLD_S)
+        await asyncio.sleep(_STOP_HEARD_WITHIN_S)
         self._judge_end(slot, process, 0)
 
     def _judge_end(self, slot: Slot, process: SupervisedProcess, code: int) -> None:
         """Start a process again that has ended although nobody here wanted it, or let the run fail for it."""
         if self._stopping or process is not slot.process:
             return
-        was_up = slot.state in UP
         text = slot.reported or f"process {slot.plan.label!r} {describe_exit(code, slot.log)}"
-        policy, replaced = slot.plan.restart, slot.replaced
+        replaced = slot.replaced
         if process.last_pid is not None:
             why = f" ({redacted(slot.reported)})" if slot.reported else ""
             self._tell_end(slot, process.last_pid, f"{describe_exit(code, None)}{why}")
         slot.settle(text)
         # No module is ever done: an end with code 0 is a failure, too.
-        if (was_up or slot.restarts) and policy != "never":
+        if (slot.state in UP or slot.restarts) and slot.plan.restart != "never":
             self._restart_later(slot, text)
         else:
             slot.state, slot.why = "failed", text
             self._emit("failed", slot, text=text)
             if not replaced:
-                self._fail(slot, text)
+                self._failure.set(slot.failure(text))
+                self._changed.set()
 
     def _tell_end(self, slot: Slot, pid: int, how: str) -> None:
         """Have callers learn how the process of their calls has ended; what it logged last is for the log only."""
         report = self._reporter.report(slot.plan.names, pid, process_ended(how))
         self._tasks.spawn(report, name=f"tell the end of {slot.plan.label}")
-
-    def _fail(self, slot: Slot, text: str) -> None:
-        where = f" (log: {slot.log})" if slot.log and not slot.user_error else ""
-        kind = UserError if slot.user_error else ModuleFailedError
-        self._failure.set(kind(f"{text}{where}"))
-        self._changed.set()
 
     def _restart_later(self, slot: Slot, text: str) -> None:
         slot.back_off(text)

@@ -15,6 +15,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.common.process.disk import check_free_descriptors
 from dimos_streams.common.process.run_owner import process_start
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
 from dimos_streams.runtime.processes.fork_server import end_stalled_server
 from dimos_streams.runtime.processes.processor_time import waited_for_processor
@@ -103,10 +104,7 @@ class SupervisedProcess:
             if reason and number is signal.SIGTERM:
                 self._send({"kind": STOP, "reason": reason})  # read before the signal is handled
             self._signal(number)
-            try:
-                async with asyncio.timeout(bound):
-                    await self._exited.wait()
-            except TimeoutError:
+            if not await ends_within(bound, self._exited.wait()):
                 self._look_for_end()
                 _logger.error("%s did not end within %g s of %s", self._process.name, bound, number.name)
 

@@ -22,7 +22,7 @@ from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.common.process.log_settings import log_level
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import know_environment, redacted
-from dimos_streams.common.tasks import end_tasks
+from dimos_streams.common.tasks import end_tasks, first_of
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import BusError, DimosStreamsError, UnendingError, UserError
 from dimos_streams.runtime.plan import LiveSettings
@@ -185,10 +185,7 @@ class _Worker:
 
     async def _unless_ended(self, work: asyncio.Future[None]) -> bool:
         """Wait for work and pass on its exception. If the end comes first, cancel the work and return False."""
-        end = asyncio.ensure_future(self._end.wait())
-        both: list[asyncio.Future[Any]] = [work, end]
-        await asyncio.wait(both, return_when=asyncio.FIRST_COMPLETED)
-        end.cancel()
+        await first_of(work, self._end)
         if work.done():
             work.result()
             return True

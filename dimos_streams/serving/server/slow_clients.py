@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import contextlib
+import logging
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from starlette.websockets import WebSocket, WebSocketDisconnect
+
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.serving.server.timing import SEND_TIMEOUT_S
+
+_log = LimitedLog(logging.getLogger(__name__))
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,6 +29,18 @@ class SlowClients:
     def timeout(self) -> asyncio.Timeout:
         """A block in which something is sent; it raises ``TimeoutError`` if the client does not take it in time."""
         return asyncio.timeout(self.send_timeout_s)
+
+    @contextlib.contextmanager
+    def serving(self, socket: WebSocket) -> Iterator[None]:
+        """A block that sends to a WebSocket's client: it ends quietly once the client has left, and one that took
+        nothing in time is cut off."""
+        try:
+            yield
+        except TimeoutError:
+            _log.warning("client %s of %s reads nothing; it was cut off", socket.client, socket.url.path)
+            self.cut_off(socket.scope)
+        except WebSocketDisconnect:
+            pass  # it has left while we wrote
 
     def cut_off(self, scope: Mapping[str, Any]) -> None:
         """End the connection of a request at once."""

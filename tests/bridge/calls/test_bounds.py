@@ -9,8 +9,8 @@ import tracemalloc
 import pytest
 
 from dimos_streams.bridge.calls import call_admission
-from dimos_streams.bridge.calls.ledger import UNSOLICITED_BYTES
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.unsolicited_calls import UNSOLICITED_BYTES
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
@@ -93,7 +93,7 @@ async def test_calls_that_wait_to_begin(monkeypatch: pytest.MonkeyPatch) -> None
 
 @pytest.mark.virtual_time
 async def test_calls_that_were_begun_without_the_bridge(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("dimos_streams.bridge.calls.ledger.MAX_UNSOLICITED", 2)
+    monkeypatch.setattr("dimos_streams.bridge.calls.state.unsolicited_calls.MAX_UNSOLICITED", 2)
 
     async with scene() as world:
         ledger = world.broker.ledger

@@ -142,7 +142,7 @@ async def test_a_close_that_the_journal_could_not_take_closes_its_call_when_it_c
         assert (ledger.calls.open, ledger.leases.holders(), ledger.ignored) == ([], {}, 0)
         kept = journal.read(Query(0), 10, 1 << 20).entries
         assert [(entry.offset, entry.event.seq) for entry in kept] == [(1, 1), (2, 2), (3, 3)]
-        assert ledger._unsolicited_bytes == 0
+        assert ledger._unsolicited.bytes == 0
 
 
 @pytest.mark.virtual_time

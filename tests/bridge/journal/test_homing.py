@@ -148,6 +148,6 @@ async def test_a_copy_that_takes_no_place_is_removed(
     path.touch()
     journal.look_for_file()
     monkeypatch.setattr("dimos_streams.journal.file_copy.leave_behind", lambda _: None)
-    assert not journal.come_back()
+    assert not journal.storage.come_back()
     assert path.name in os.listdir(tmp_path)
     assert f"{path.name}.new" not in os.listdir(tmp_path)

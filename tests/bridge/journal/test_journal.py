@@ -277,7 +277,7 @@ def test_a_file_that_another_program_holds_is_memory_until_it_lets_go(tmp_path: 
         journal.storage.database.execute("PRAGMA busy_timeout=1")
         assert [entry.offset for entry in journal.append([event(2)])] == [2]
         assert "locked" in journal.state
-    assert journal.come_back()
+    assert journal.storage.come_back()
     assert [entry.offset for entry in journal.append([event(3)])] == [3]
     assert (journal.state, journal.path, journal.last_offset) == ("ok", path, 3)
 
@@ -298,7 +298,7 @@ def test_a_file_that_is_deleted_is_written_anew(
     journal.look_for_file()
     assert (journal.state, "was deleted" in caplog.text) == ("a deleted file", True)
     assert offsets(journal.read(Query(0), 5, ALL).entries) == [1, 2, 3]
-    assert journal.come_back()
+    assert journal.storage.come_back()
     journal.keep([event(4)])
     assert (journal.state, journal.path, journal.identity) == ("ok", path, identity)
     journal.look_for_file()
@@ -315,11 +315,11 @@ def test_a_deleted_file_in_whose_place_none_can_be_made_is_served_on(tmp_path: P
     journal.append([event(1)])
     shutil.rmtree(path.parent)
     journal.look_for_file()
-    assert not journal.come_back()
+    assert not journal.storage.come_back()
     journal.keep([event(2)])
     assert (journal.state, offsets(journal.read(Query(0), 5, ALL).entries)) == ("a deleted file", [1, 2])
     path.parent.mkdir()
-    assert journal.come_back()
+    assert journal.storage.come_back()
     journal.close()
     assert offsets(opened(path).read(Query(0), 5, ALL).entries) == [1, 2]
 
@@ -331,7 +331,7 @@ def test_a_file_that_is_held_from_the_beginning_is_left_where_it_is(tmp_path: Pa
         other.execute("BEGIN EXCLUSIVE")
         journal = opened(path)
         assert "locked" in journal.state
-    assert not journal.come_back()
+    assert not journal.storage.come_back()
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
     with contextlib.closing(sqlite3.connect(path)) as other:
         assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
@@ -363,7 +363,7 @@ def test_notes_outlive_a_full_disk(tmp_path: Path, opened: OpenJournal) -> None:
     assert journal.notes("a/") == {"a/1": "one", "a/2": "two"}
     journal.note("a/1", None)
     journal.note("a/3", "three")
-    assert journal.come_back()
+    assert journal.storage.come_back()
     journal.close()
     assert opened(path).notes("") == {"a/2": "two", "a/3": "three"}
 
@@ -375,7 +375,7 @@ def test_a_note_that_finds_the_disk_full_is_kept(tmp_path: Path, opened: OpenJou
     journal.storage.database.execute("PRAGMA max_page_count=4")
     journal.note("a/2", "x" * 100_000)
     assert journal.state == "memory: database or disk is full"
-    assert journal.come_back()
+    assert journal.storage.come_back()
     journal.close()
     assert {name: len(value) for name, value in opened(path).notes("a/").items()} == {"a/1": 3, "a/2": 100_000}
 
@@ -406,7 +406,7 @@ def test_a_journal_is_another_one_where_an_offset_may_mean_another_event(tmp_pat
     in_memory = journal.identity
     assert in_memory.journal_id != first.journal_id
     assert in_memory.begin == journal.first_offset > 1
-    assert journal.come_back()
+    assert journal.storage.come_back()
     assert journal.identity == in_memory, "the new file has all that memory had, at the same offsets"
     journal.close()
     assert opened(path).identity == in_memory

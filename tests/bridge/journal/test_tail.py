@@ -323,7 +323,7 @@ def test_where_nobody_knows_what_is_in_the_tail_no_offset_of_it_is_used_again(
     assert journal.identity.journal_id != before.journal_id
     (entry,) = journal.keep([event(4)])
     assert entry.offset == journal.first_offset > 3
-    assert journal.come_back()
+    assert journal.storage.come_back()
     assert (in_file(path), journal.state) == ([entry.offset], "ok")
     assert len([*tmp_path.glob("journal.sqlite.left-*")]) > 0
 
@@ -463,10 +463,10 @@ def test_who_comes_back_from_a_full_disk_leaves_a_file_that_is_anothers_by_then(
         assert other.stdin is not None
         assert other.stdout.readline() == "ok False\n"
         before = sorted(each.name for each in tmp_path.iterdir())
-        assert not journal.come_back()
+        assert not journal.storage.come_back()
         assert sorted(each.name for each in tmp_path.iterdir()) == before
         other.stdin.write("\n")
         other.stdin.flush()
         assert other.wait(20) == 0
-    assert journal.come_back()
+    assert journal.storage.come_back()
     assert seqs(journal.read(Query(journal.first_offset - 1), 10, ALL).entries) == [(3, 3)]

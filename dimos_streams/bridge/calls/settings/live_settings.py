@@ -23,6 +23,7 @@ from dimos_streams.bridge.calls.settings.unsettled_settings import (
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import know_settings, telling_name
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import CallRejectedError, SettingsError, SkillError, SkillUnavailableError, suggest
 from dimos_streams.live_settings import shown_secret
 from dimos_streams.operator.messages.settings import SettingChange, SettingsReport
@@ -194,11 +195,8 @@ class LiveSettings:
         if by_model(call):
             raise CallRejectedError(f"settings are for operators: {caller!r} may not change them")
         self._begin(call)
-        try:
-            async with asyncio.timeout(_CLOSES_WITHIN_S):
-                await call.closed.wait()
-        except TimeoutError as error:
-            raise _not_heard(call, f"it has not answered within {_CLOSES_WITHIN_S:g} s", only_check) from error
+        if not await ends_within(_CLOSES_WITHIN_S, call.closed.wait()):
+            raise _not_heard(call, f"it has not answered within {_CLOSES_WITHIN_S:g} s", only_check)
         return _result_of(call, only_check)
 
 

@@ -6,9 +6,7 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
-from pydantic import ValidationError
-
-from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.invalid import problem_of
 from dimos_streams.common.process.disk import replace_text
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import redacted
@@ -45,7 +43,7 @@ def load(path: Path) -> tuple[OwedSettings, ...]:
     except FileNotFoundError:
         return ()
     except (OSError, ValueError) as error:
-        why = first_problem(error, "it") if isinstance(error, ValidationError) else str(error)
+        why = problem_of(error, "it")
         _logger.error("%s can't be read (%s): settings that were to be taken back may hold on", path, why)
         return ()
 

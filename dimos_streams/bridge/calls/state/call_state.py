@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import copy
 import itertools
+import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
-from pydantic import ConfigDict, Field, TypeAdapter, with_config
+from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.repeat import Repeat
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.moment import Moment
 from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.journal.tables import CallRow
@@ -31,6 +34,7 @@ _SHORT_TEXT, _MAX_PLAIN = 200, 32
 _LEASE = 500
 """Approximate memory of a resource that a call holds, besides its name, in bytes."""
 _SEEN = tuple(CallView.model_fields)
+_log = LimitedLog(logging.getLogger(__name__))
 
 T = TypeVar("T")
 Unkept: TypeAlias = Annotated[T, Field(exclude=True)]
@@ -228,6 +232,15 @@ class CallState:
             call.cancel = Repeat(call.since)
         call.wake()
         return call
+
+    @classmethod
+    def read(cls, row: CallRow) -> CallState | None:
+        """The call of a row of the journal; None, with a log entry, for an invalid record."""
+        try:
+            return cls.from_row(row)
+        except ValidationError as error:
+            _log.warning("call %r in the journal can't be read: %s", row.call_id, first_problem(error, "it"))
+            return None
 
     @classmethod
     def from_event(cls, event: ToolEvent) -> CallState:

@@ -7,10 +7,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from pydantic import ValidationError
-
 from dimos_streams import clock
-from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.invalid import problem_of
 from dimos_streams.common.names import namespace_of
 from dimos_streams.common.process.disk import load_state, save_state
 from dimos_streams.common.schemas.frozen_model import FrozenModel
@@ -85,8 +83,7 @@ def load(path: Path) -> StopState:
         saved = load_state(path)
         record = _StopRecord() if saved.text is None else _StopRecord.model_validate_json(saved.text)
     except (OSError, ValueError) as error:
-        why = first_problem(error, "it") if isinstance(error, ValidationError) else str(error)
-        return _all_stopped(f"{path} can't be read ({why})", ())
+        return _all_stopped(f"{path} can't be read ({problem_of(error, 'it')})", ())
     if saved.outdated:
         return _all_stopped(f"the last order could not be written to {path}", record.stops)
     return StopState({stop.robot: stop for stop in record.stops}, frozenset(record.released))

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Literal, cast
 
 from dimos_streams.cli.bridge_client.declarations import Declarations
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.operator.agents import is_conversation
 from dimos_streams.operator.known_names import MONITOR
@@ -36,7 +37,7 @@ class EventWatch:
         self.failure: Exception | None = None
         """The reason why no more events come; None while they do."""
         self._show = show
-        self._reached: dict[tuple[str, Milestone], ToolEvent] = {}
+        self._reached: NewestEntries[tuple[str, Milestone], ToolEvent] = NewestEntries(_REMEMBERED)
         self._changed = asyncio.Event()
 
     def receive(self, event: ToolEvent) -> None:
@@ -76,9 +77,8 @@ class EventWatch:
             await self._changed.wait()
 
     def _reach(self, event: ToolEvent, milestone: Milestone) -> None:
-        self._reached.setdefault((event.call_id, milestone), event)
-        if len(self._reached) > _REMEMBERED:
-            del self._reached[next(iter(self._reached))]
+        if not self.has_reached(event.call_id, milestone):
+            self._reached[event.call_id, milestone] = event
 
     def _notify(self) -> None:
         self._changed.set()

@@ -122,10 +122,12 @@ class BridgeAddress:
         return f"what answers at {self.url} is no bridge, or refuses us: {status}"
 
     def _unreachable(self, reason: str) -> str:
+        from dimos_streams.cli.bridge_client.ended import last_ended
+
         return (
             f"no bridge answers at {self.url} ({reason[:1].lower()}{reason[1:]}): start a run with"
             " `dimos-streams run BLUEPRINT`, or name another bridge with --url or"
-            f" --port{_last_ended() if self.is_guess else ''}"
+            f" --port{last_ended() if self.is_guess else ''}"
         )
 
 
@@ -136,9 +138,3 @@ def _say_overheard(host: str) -> None:
 
 def _type_of(response: requests.Response) -> str:
     return str(response.headers.get("Content-Type", ""))
-
-
-def _last_ended() -> str:
-    from dimos_streams.cli.bridge_client.ended import last_ended
-
-    return last_ended()

@@ -99,16 +99,17 @@ def living_runs(selector: str | None = None) -> list[RunRecord]:
     """Return the living runs with an id, blueprint, process id or machine, or all, newest first. Raises
     ``NoRunError`` if none lives, and ``UserError`` if none that lives is called so; they say how the one has ended
     that was called so, if it is kept. Raises ``DimosStreamsError`` if only runs live whose records can't be read."""
+    from dimos_streams.cli.bridge_client.ended import ended_called, last_ended
     from dimos_streams.runtime.registry import runs
 
     if meant := runs_called(selector, living := runs()):
         return meant
-    ended = "" if selector is None else _ended_called(selector)
+    ended = "" if selector is None else ended_called(selector)
     unreadable = _unreadable()
     if not living and unreadable:
         raise DimosStreamsError(unreadable)
     if not living:
-        raise NoRunError(f"no run lives{ended or _last_ended()}")
+        raise NoRunError(f"no run lives{ended or last_ended()}")
     known = ", ".join(run.run_id for run in living)
     raise UserError(
         f"no living run is called {selector!r} (living: {known}){ended}{unreadable and f'; {unreadable}'}"
@@ -129,15 +130,3 @@ def find_run(selector: str | None, *, alone: bool = False) -> RunRecord:
     if alone and selector is not None:
         refuse_several(meant, selector)
     return newest_of(meant, selector)
-
-
-def _ended_called(selector: str) -> str:
-    from dimos_streams.cli.bridge_client.ended import ended_called
-
-    return ended_called(selector)
-
-
-def _last_ended() -> str:
-    from dimos_streams.cli.bridge_client.ended import last_ended
-
-    return last_ended()

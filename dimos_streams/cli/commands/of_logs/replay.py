@@ -9,6 +9,7 @@ import typer
 
 from dimos_streams.cli.commands.of_logs.opened_logs import opened, part_of
 from dimos_streams.cli.commands.of_logs.playing import play
+from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.terminal import log_options, options
 from dimos_streams.cli.terminal.output import note, write, write_json
 from dimos_streams.errors import UserError
@@ -101,7 +102,7 @@ def _show(report: Report, file: Path, plot: Path | None, *, as_json: bool) -> No
     if report.updated:
         note(f"{file} has what the modules give now")
     elif not report.passed:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def _draw(report: Report, picture: Path) -> None:

@@ -53,7 +53,7 @@ def write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
     elif summary.metadata_fault:
         write(f"what the log says of itself can't be read: {summary.metadata_fault}")
     rows = []
-    for channel in (summary.channels[name] for name in sorted(summary.channels)):
+    for _, channel in sorted(summary.channels.items()):
         rate = "" if channel.rate_hz is None else f"{channel.rate_hz:.1f} Hz"
         gap = channel.gap_s
         after_s = (channel.longest_at - summary.first) / 1e6

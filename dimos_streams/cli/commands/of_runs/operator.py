@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
 
+from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_lines
@@ -201,4 +202,4 @@ def _show(done: CommandResult, as_json: bool) -> None:
     else:
         write_lines(done.text)
     if not done.done:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)

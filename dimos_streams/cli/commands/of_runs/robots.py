@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.system import completion
 from dimos_streams.cli.terminal import options
@@ -90,4 +91,4 @@ def _order(
     if as_json:
         write_json([result.to_dict() for result in results], indent=2)
     if not all(result.done for result in results):
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)

@@ -49,8 +49,9 @@ def status(
         raise UserError(f"--all is every run, and {selector!r} names one; give one of them")
     states = run_async(states_of(runs() if selector is None else [find_run(selector)]))
     unreadable = list(map(str, unreadable_runs() if selector is None else ()))
-    for text in () if ready else unreadable:
-        note(text)
+    if not ready:
+        for text in unreadable:
+            note(text)
     ended = ended_runs() if every else []
     if every and as_json:
         write_json({"ended": [_end(run) for run in ended], "living": states}, indent=2)
