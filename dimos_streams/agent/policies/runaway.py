@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.agent.policies.repetition import RepetitionGuard, RepetitionSettings, StopTurn
+from dimos_streams.agent.policies.repetition import RepetitionGuard, RepetitionSettings
 
 MAX_ACTIONS = "max_actions"
 REPETITION = "repetition"
@@ -50,7 +50,7 @@ class RunawayGuard:
             return None
         at = clock.monotonic() if at is None else at
         alarm = self._repetition.observe(batch, exempt, at=at)
-        if isinstance(alarm, StopTurn):
+        if alarm is not None:
             return REPETITION, alarm.text
         if self._actions is None or self._spend(at):
             return None
