@@ -122,16 +122,6 @@ class CallManager:
         views = await self._gateway.calls(open_only=True)
         return next((view for view in views if view.call_id == call_id), None)
 
-    def assign(self, call: OpenCall, missions: tuple[Mission, ...]) -> None:
-        """Assign an adopted call to these missions, because it turns out to be theirs."""
-        for mission in missions:
-            mission.hold()
-        call.missions, call.last_seq = missions, 0
-
-    def hand_over(self, call: OpenCall, to: Deliver | None) -> None:
-        """Let ``to`` get the updates of a call from now on; None gives it back to the agent's queue."""
-        call.deliver = to
-
     async def adopt_open(self, known: Iterable[OpenCall] = ()) -> tuple[OpenCall, ...]:
         """Take over the calls of this caller that are open already, and those that a record knows of.
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dimos_streams import clock
 from dimos_streams.common.names import is_near
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import SkillError, UnknownSkillError
 from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 
 _logger = logging.getLogger(__name__)
@@ -68,6 +68,17 @@ class Offers:
         self._all = {skill.name: skill for skill in skills}
         self._offered = {skill.name: skill for skill in offered_to(self._module, skills)}
         self._on_refresh()
+
+    async def find(self, name: str, known: Iterable[str] | None = None) -> OfferedSkill:
+        """Return a skill that models may call, after another look at the bridge's list if it is not in the last one.
+
+        Raises ``UnknownSkillError``, which lists the names that are ``known``, by default those of the list.
+        """
+        if name not in self._offered:
+            await self.refresh(at_once=True)
+        if name not in self._offered:
+            raise UnknownSkillError(name, self._offered if known is None else known)
+        return self._offered[name]
 
     def concerns(self, skill: str) -> bool:
         """Return whether a skill of the last list is this agent's to stop: it is offered to it, or it moves the same

@@ -126,7 +126,7 @@ class ResultPipeline:
         self._masked: Memo[ToolResultMessage | UserMessage, _Masked] = Memo(self._mask)
         self._old = _Old()
 
-    def shorten(self, text: str, *, skill: str, call_id: str = "", is_error: bool = False) -> str:
+    def shorten(self, text: str, *, skill: str, is_error: bool = False) -> str:
         """Return the text as the model gets it, once, when it goes into the record: head and tail, with how much is
         left out, and the reference to the whole. Errors stay whole."""
         limit = self._settings.max_characters

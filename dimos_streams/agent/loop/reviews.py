@@ -18,7 +18,7 @@ from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.begun_calls import begun_call, whose_list
 from dimos_streams.common.tasks import end_tasks, first_of
-from dimos_streams.errors import SkillError, UnknownSkillError
+from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.skill import Call
 from dimos_streams.tool_stream.family import parent_of
@@ -125,7 +125,7 @@ class Reviews:
     async def _review(self, call: Call, asked: AskedCall, asking: OpenCall) -> None:
         _check_wanted(asked, asking)
         parts = self._parts_of(asking.missions)
-        skill = await _offered(parts, asked.skill)
+        skill = await parts.view.offers.find(asked.skill)
         first, is_part = parts.view.offers.all.get(asking.skill), bool(parent_of(asked.call_id))
         request = CallRequest(
             skill=skill,
@@ -207,12 +207,3 @@ def _check_wanted(asked: AskedCall, asking: OpenCall) -> None:
     why = asking.asked_to_end or (all_ended(asking.missions) and f"its mission was ended: {asking.missions[0].ended}")
     if why:
         raise SkillError(f"not run: call {asked.parent!r}, which asks for {asked.skill!r}, is to end: {why}")
-
-
-async def _offered(parts: LoopParts, name: str) -> OfferedSkill:
-    """Return a skill if the model is offered it. Raises ``SkillError`` if not."""
-    if name not in parts.view.offers.offered:
-        await parts.view.offers.refresh(at_once=True)
-    if name not in parts.view.offers.offered:
-        raise UnknownSkillError(name, parts.view.offers.offered)
-    return parts.view.offers.offered[name]

@@ -66,7 +66,7 @@ class StopOrder:
     def _record(self, id: str, input: str, text: str) -> None:
         """Record the stop as a mission that is over, so that no successor takes it up again."""
         mission, emit = self.missions.begin(id, input, is_done=True), self.loop.parts.events.emit
-        mission.hold()
+        mission.retain()
         emit(EventKind.INPUT, (id,), text=input)
         emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
         mission.end_state.note_turn_end(text, "completed", "", heard=True)
