@@ -65,11 +65,11 @@ class AgentCore:
         name: str,
         gateway: SkillGateway,
         rng: random.Random,
-        record_dir: Path | None = None,
+        record_dir: Path | None,
         run_dir: Path | None = None,
         robot: Callable[[], RobotState] = RobotState,
         directory: ModuleDirectory | None = None,
-        resumption: Resumption | None = None,
+        resumption: Resumption | None,
         on_warnings: Callable[[], None] = lambda: None,
     ) -> None:
         """``record_dir`` is where missions are recorded, or None for nowhere; ``run_dir`` has pictures. ``directory``

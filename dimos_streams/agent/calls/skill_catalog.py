@@ -23,7 +23,7 @@ class Offers:
         self,
         gateway: SkillGateway,
         *,
-        module: str = "",
+        module: str,
         fresh_s: float = 0.5,
         on_refresh: Callable[[], None] = lambda: None,
     ) -> None:

@@ -226,7 +226,7 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def read_part(text: str, *, offset: int, length: int, search: str = "") -> str:
+def read_part(text: str, *, offset: int, length: int, search: str) -> str:
     """Return a part of a text with its place; with ``search``, the part around each place where that occurs."""
     if not search:
         part = text[offset : offset + length]

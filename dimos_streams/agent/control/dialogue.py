@@ -82,7 +82,7 @@ class Foreground:
         self,
         emit: Emit,
         put_back: Callable[[OperatorInput], None],
-        on_change: Callable[[], None] = lambda: None,
+        on_change: Callable[[], None],
     ) -> None:
         """``put_back`` gets input that a dialogue left; ``on_change`` is called when one begins or ends."""
         self._emit = emit

@@ -39,7 +39,7 @@ class AgentLoop:
         parts: LoopParts,
         undo_log: UndoLog,
         *,
-        name: str = "agent",
+        name: str,
         on_state: Callable[[LoopState, LoopState], None] = lambda old, new: None,
     ) -> None:
         """``on_state`` is called at each change, with the old and the new state."""

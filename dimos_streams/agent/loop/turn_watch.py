@@ -29,9 +29,7 @@ class TurnWatch:
         self._executed: list[ExecutedCall] = []
         self._repetition = parts.permissions.new_repetition()
 
-    def must_stop(
-        self, iteration: int, text: str, spent: Usage, asked: Sequence[AssembledCall] = ()
-    ) -> Ending | None:
+    def must_stop(self, iteration: int, text: str, spent: Usage, asked: Sequence[AssembledCall]) -> Ending | None:
         """Return the ending if budgets or conditions end the missions here, or None if they may go on.
 
         ``text`` is the model's newest text, ``spent`` what the turn has used, ``asked`` what is still to be run.

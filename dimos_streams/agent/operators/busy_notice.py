@@ -16,7 +16,7 @@ _WITHOUT_WAITING = "`abort` stops now, `say --now` goes before all that waits"
 _WORK = {LoopState.SETTLING: "an abort", LoopState.UNDOING: "an undo"}
 
 
-def waits_behind(loop: AgentLoop, foreground: Foreground, approvals: ApprovalBook, *, now: bool = False) -> str:
+def waits_behind(loop: AgentLoop, foreground: Foreground, approvals: ApprovalBook, *, now: bool) -> str:
     """Return a text about what new input has to wait for, and how not to; empty if it is heard at once.
 
     ``now`` is for input that goes before all that waits, but not before the end of a pause, of an abort or of an

@@ -58,12 +58,9 @@ class RepetitionGuard:
     in other batches polling calls are ignored. Any other change of an argument begins anew.
     """
 
-    def __init__(
-        self, settings: RepetitionSettings | None = None, *, within_s: float = math.inf, watched: str = "turn"
-    ) -> None:
+    def __init__(self, settings: RepetitionSettings, *, within_s: float = math.inf, watched: str = "turn") -> None:
         """Batches that are older than ``within_s`` seconds are forgotten. ``watched`` is the word for what is
         watched."""
-        settings = settings or RepetitionSettings()
         at: dict[Action, int | None] = {
             "warn": settings.warn_at,
             "hint": settings.hint_at,

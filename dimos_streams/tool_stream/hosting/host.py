@@ -61,7 +61,7 @@ _log = LimitedLog(_logger)
 class SkillHost:
     """The host of modules' skills on one bus. Calls are idempotent by id: a call that comes twice runs once."""
 
-    def __init__(self, bus: Bus, namespaces: Sequence[str] | None = None) -> None:
+    def __init__(self, bus: Bus, namespaces: Sequence[str] | None) -> None:
         """``namespaces`` are those of its modules, if all of them are in some: see ``ModuleDirectory``."""
         self.publisher = ToolStreamPublisher(bus, on_describe=lambda: self._heart.describe())
         self.directory = ModuleDirectory(bus, namespaces)

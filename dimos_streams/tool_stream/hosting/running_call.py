@@ -38,8 +38,8 @@ class RunningCall(Call):
         parent: str,
         skills: SkillClient,
         *,
-        moves: bool = False,
-        on_loss: OnLoss | None = None,
+        moves: bool,
+        on_loss: OnLoss | None,
     ) -> None:
         """``on_loss`` is what the caller said about it, or None if nothing."""
         self.id, self.skill, self.module, self.caller = writer.call_id, writer.skill, writer.module, writer.caller
@@ -132,7 +132,7 @@ class RunningCall(Call):
 
 
 async def run_call(
-    module: Module, spec: SkillSpec, call: RunningCall, arguments: Mapping[str, Any], *, after_s: float = 0.0
+    module: Module, spec: SkillSpec, call: RunningCall, arguments: Mapping[str, Any], *, after_s: float
 ) -> None:
     """Run a skill to its end and close its stream, whatever happens. Within ``after_s`` that the call is to end may
     be read: nothing of the skill runs before."""
