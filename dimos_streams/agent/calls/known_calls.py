@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import TypeAlias
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_memory import CallMemory, ClosedCall
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.missions.mission import release_all, retain_all
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.family import head_of_family
 
@@ -72,6 +72,4 @@ class KnownCalls:
             return
         call = self._open.get(call_id)
         closed = asyncio.Event() if call is None else call.closed
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                await closed.wait()
+        await ends_within(within_s, closed.wait())

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,7 +16,7 @@ from dimos_streams.agent.policies.gates.allowed import names_skill
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.begun_calls import begun_call, whose_list
-from dimos_streams.common.tasks import end_tasks, first_of
+from dimos_streams.common.tasks import end_tasks, ends_within, first_of
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.skill import Call
@@ -184,9 +183,7 @@ class Reviews:
     async def _keep(self, permitted: _Permitted) -> None:
         """Keep a permission until the operator takes it back, or until something in the world speaks against it."""
         while not permitted.held.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_S):
-                    await permitted.held.wait()
+            await ends_within(_LOOK_S, permitted.held.wait())
             refusal = permitted.verdict.again(permitted.verdict.arguments)
             if refusal is not None:
                 # If the bridge has begun the call already, it is the call that has changed the world.
