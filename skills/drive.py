@@ -11,6 +11,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.readable.listed import listed
 from dimos_streams.errors import SkillError
 from dimos_streams.live_settings import Live
@@ -102,7 +103,7 @@ class Drive(Module):
         """See ``Module``."""
         self._calls = OwnCalls()
         self.holds = HoldInput(self.hold, self.name)
-        self._began: dict[str, Pose] = {}
+        self._began = NewestEntries[str, Pose](_REMEMBERED)
 
     def on_settings(self, changed: frozenset[str]) -> None:
         """See ``Module``: refuses more than the velocity gate lets pass."""
@@ -189,22 +190,16 @@ class Drive(Module):
     @contextlib.asynccontextmanager
     async def _motion(self, call: Call, what: str) -> AsyncIterator[Motion]:
         """The means to move during a call; the robot stands still afterwards."""
-        motion = Motion(self, call)
+        motion = Motion(self, call, lambda: self.config)
         try:
             with self._calls.running(call, what):
                 yield motion
         finally:
             if motion.began is not None:
-                self._remember(call.id, motion.began)
+                self._began[call.id] = motion.began
             motion.close()
             self.report_state({})
             self.cmd_vel.publish(STOP)
-
-    def _remember(self, call_id: str, pose: Pose) -> None:
-        """Remember where a call began, for the newest calls."""
-        self._began[call_id] = pose
-        while len(self._began) > _REMEMBERED:
-            del self._began[next(iter(self._began))]
 
 
 def _report(did: str, pose: Pose, **measured: float) -> DriveReport:

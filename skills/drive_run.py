@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import cmath
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -55,8 +56,6 @@ class Driver(Protocol):
     """The protocol of what a motion needs of the module that it belongs to."""
 
     @property
-    def config(self) -> DriveConfig: ...
-    @property
     def odom(self) -> In[Odometry]: ...
     @property
     def scan(self) -> In[LaserScan]: ...
@@ -73,8 +72,9 @@ class Motion:
     the robot does the opposite of what it is told, which is a ``DisobedienceError``.
     """
 
-    def __init__(self, module: Driver, call: Call) -> None:
-        self._module, self._call = module, call
+    def __init__(self, module: Driver, call: Call, settings: Callable[[], DriveConfig]) -> None:
+        """``settings`` returns those for driving as they are now: most of them are live."""
+        self._module, self._call, self._settings = module, call, settings
         self._reader = module.odom.reader()
         self._pose = Pose()
         self.began: Pose | None = None
@@ -91,8 +91,7 @@ class Motion:
 
     @property
     def _config(self) -> DriveConfig:
-        """The settings as they are now: most of them are live."""
-        return self._module.config
+        return self._settings()
 
     def close(self) -> None:
         """Read no more odometry. Twice is fine."""
