@@ -161,12 +161,12 @@ class AgentCore:
 
     def _make_loop_and_missions(self, on_warnings: Callable[[], None]) -> None:
         config, name, memory = self.config, self.name, self.memory
-        self.loop = AgentLoop(self._loop_parts(), memory.undo_log, name=name, on_state=self._on_state)
-        self.missions = OpenMissions(self.loop, self.delegation)
-        self.model_switch = ModelSwitch(self.models, self.loop)
         self.others = OthersCalls(
             name, self.gateway, self.offers, self.control, lambda: self.model.limits.abort_bound_s
         )
+        self.loop = AgentLoop(self._loop_parts(), memory.undo_log, name=name, on_state=self._on_state)
+        self.missions = OpenMissions(self.loop, self.delegation)
+        self.model_switch = ModelSwitch(self.models, self.loop)
         self.skill_watch = SkillWatch(config, name, self.loop.parts, on_change=on_warnings)
         self.reviews = Reviews(
             self.calls,
@@ -196,7 +196,7 @@ class AgentCore:
                 foreground=self.foreground,
                 robot_hold=self.robot_hold,
                 robot=self.robot,
-                open_motions=lambda: self.others.moving(),
+                open_motions=self.others.moving,
             ),
             stop_rules=StopRules(conditions=config.stop_when.all(), robot=self.robot),
         )
