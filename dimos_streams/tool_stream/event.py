@@ -35,9 +35,10 @@ STATUS = channel_name("/module_status", ModuleStatus)
 OF_CALLS = (EVENTS, STATUS, CALLS, CANCELS, REQUESTS)
 """The channels on which modules speak of calls and of themselves, in every run."""
 
-ACK, NACK, GONE, DESCRIBE = "ack", "repair", "gone", "describe"
+ACK, NACK, GONE, DESCRIBE, PENDING = "ack", "repair", "gone", "describe", "pending"
 """Kinds of a ``ToolStreamRequest``, as they are called on the wire: events have come; events are to be sent again;
-they are not kept any more (a publisher's answer); modules are to say what skills they have."""
+they are not kept any more (a publisher's answer); modules are to say what skills they have; a call waits for what it
+needs to begin (the bridge's answer)."""
 
 CHILD = "~"
 """The separator in the id of a call that belongs to another: between that one's id and a number (``family.py``)."""
