@@ -54,6 +54,12 @@ UNAWAITED = "unawaited"
 OF_AUTHORS = (MISFIT, UNAWAITED)
 """The keys in a close of what is wrong with the code of its skill, though the call has ended as it says."""
 
+BAD_ARGUMENTS = "arguments"
+"""The ``error`` in the data of a close that rejects a call whose arguments its module does not take."""
+
+CALL_ID_RULE = f"valid: up to {MAX_NAME} letters, digits and ._~:-, with a letter, a digit or _ first"
+_CALL_ID = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._~:-]{{0,{MAX_NAME - 1}}}")
+
 MAX_PAYLOAD = 48_000
 """Maximum size of text and data in one event, in bytes: with its other fields it stays below what an untuned machine
 delivers."""
@@ -63,6 +69,8 @@ REQUEST_BYTES = 512 * 1024
 """Maximum size, in bytes, of the requests that wait for a handler; likewise of the calls, and of the cancels."""
 MAX_ARGUMENTS = 40_000
 """Maximum size of a call's arguments as JSON, in bytes: call and ``open`` event must each fit into one datagram."""
+MAX_REASON = 4000
+"""Maximum number of characters of the reason for which a call is refused or is to end."""
 MAX_SEQ = 2**30
 """The largest valid seq; there is room in its field for whatever follows."""
 MIN_UTIME, MAX_UTIME = -(2**63), 2**63 - 1
@@ -82,6 +90,9 @@ class Outcome(enum.StrEnum):
     TIMED_OUT = "timed_out"
     LOST = "lost"
     REJECTED = "rejected"
+
+
+OUTCOMES = tuple(Outcome)  # no set: what is looked up may not be hashable
 
 
 @dataclass(slots=True, kw_only=True)  # frozen for type checkers: at run time an event would take three times as long
@@ -157,13 +168,6 @@ def last_seq_of(type: str) -> int:
     return MAX_SEQ + (type == "close")
 
 
-MAX_REASON = 4000
-"""Maximum number of characters of the reason for which a call is refused or is to end."""
-BAD_ARGUMENTS = "arguments"
-"""The ``error`` in the data of a close that rejects a call whose arguments its module does not take."""
-OUTCOMES = tuple(Outcome)  # no set: what is looked up may not be hashable
-_CALL_ID = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._~:-]{{0,{MAX_NAME - 1}}}")
-CALL_ID_RULE = f"valid: up to {MAX_NAME} letters, digits and ._~:-, with a letter, a digit or _ first"
 _FIELD_TYPES: dict[str, type] = {
     "utime": int,
     "call_id": str,

@@ -16,21 +16,15 @@ class RunawayGuard:
     """Watches one mission over all its turns. Answers that ask for nothing but polling do not count.
 
     ``actions`` answers that ask for calls may come one right after the other; ``per_hour`` of them grow back, so a
-    mission whose pace is that of the world may last for ever. Repetition counts if it comes quickly. Operators' input
-    begins anew.
+    mission whose pace is that of the world may last for ever. Repetition counts if it comes quickly. After operators'
+    input there is a new guard.
     """
 
     def __init__(self, settings: RepetitionSettings, actions: int | None, per_hour: float) -> None:
-        self._settings = settings
         self._actions = actions
         self._per_hour = per_hour
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin anew, because an operator has said something."""
-        self._left = float(self._actions or 0)
+        self._left = float(actions or 0)
         self._looked_at: float | None = None
-        settings = self._settings
         within_s = settings.mission_within_s
         self._repetition = RepetitionGuard(settings.of_mission(), within_s=within_s, watched="mission")
 
