@@ -101,7 +101,7 @@ class AgentCore:
         """Make the parts that decide: the operator's hand, permissions, the hold on the robot."""
         config, emit = self.config, self.events.emit
         self.control = Control(emit, self._on_control)
-        self.offers = Offers(self.gateway, module=self.name, on_refresh=lambda: self.skill_watch.look())
+        self.offers = Offers(self.gateway, module=self.name)
         self.books = GateBooks(
             config,
             emit,
@@ -135,9 +135,8 @@ class AgentCore:
             self.queue.put,
             key_prefix=key_prefix,
             on_given_up=partial(hold_for_given_up, self.control, self.offers, self.robot_hold, self.events.emit),
-            on_adopt=lambda call: self.reviews.note_begun(call),
-            on_end=self.books.approvals.call_ended,
         )
+        self.calls.incoming.closed.add(self.books.approvals.call_ended)
         read_up_to = self.resumption.offset if self.resumption else 0
         self.reader = EventReader(self.gateway, self.name, self.calls.incoming, offset=read_up_to)
 
@@ -168,11 +167,13 @@ class AgentCore:
         self.missions = OpenMissions(self.loop, self.delegation)
         self.model_switch = ModelSwitch(self.models, self.loop)
         self.skill_watch = SkillWatch(config, name, self.loop.parts, on_change=on_warnings)
+        self.offers.refreshed.add(self.skill_watch.look)
         self.reviews = Reviews(
             self.calls,
             lambda missions: self.delegation.parts_of(missions) or self.loop.parts,
             self.books.approvals.call_begun,
         )
+        self.calls.incoming.adopted.add(self.reviews.note_begun)
         self.events.listen(self.reviews.apply)
 
     def _loop_parts(self) -> LoopParts:
