@@ -8,6 +8,7 @@ from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.policies.approval_texts import ways_to
 from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.operator.known_names import BEHIND_PAUSE, DECISION
 
@@ -49,4 +50,4 @@ def _work(loop: AgentLoop, approvals: ApprovalBook) -> str:
 
 
 def _messages(waiting: int) -> str:
-    return f"{waiting} message{'s'[: waiting != 1]}" if waiting else ""
+    return plural(waiting, "message") if waiting else ""

@@ -15,6 +15,7 @@ from dimos_streams.agent.hold_reasons import HoldReasons
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
 
@@ -80,8 +81,8 @@ def _text(report: AbortReport, others: EndedOthers) -> str:
     missions = len(report.missions)
     none = "no call ended" if report.unfinished or others.may_run else "no call ran"
     done = [
-        f"{calls} call{'s'[: calls != 1]} ended" if calls else none,
-        *([f"{missions} mission{'s'[: missions != 1]} ended"] if missions else []),
+        f"{plural(calls, 'call')} ended" if calls else none,
+        *([f"{plural(missions, 'mission')} ended"] if missions else []),
     ]
     theirs = _listed([f"{view.skill} of {view.caller}" for view in others.ended])
     text = f"stopped: {', '.join(done)}{f' (also {theirs})' if theirs else ''}"
