@@ -12,6 +12,7 @@ from typing import Annotated, Any
 from pydantic import Field
 
 from dimos_streams import clock
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.readable.listed import listed
 from dimos_streams.errors import SkillError
 from dimos_streams.live_settings import Live
@@ -104,7 +105,7 @@ class Drive(Module):
         """See ``Module``."""
         self._calls = OwnCalls()
         self.holds = HoldInput(self.hold, self.name)
-        self._began: dict[str, Pose] = {}
+        self._began = NewestEntries[str, Pose](_REMEMBERED)
         self._continuity, self._heard_at = Continuity(), clock.monotonic()
         self.odom.on_message(self._watch_for_jumps)
 
@@ -194,13 +195,13 @@ class Drive(Module):
     @contextlib.asynccontextmanager
     async def _motion(self, call: Call, what: str) -> AsyncIterator[Motion]:
         """The means to move during a call; the robot stands still afterwards."""
-        motion = Motion(self, call)
+        motion = Motion(self, call, lambda: self.config)
         try:
             with self._calls.running(call, what):
                 yield motion
         finally:
             if motion.began is not None:
-                self._remember(call.id, motion.began)
+                self._began[call.id] = motion.began
             motion.close()
             self.report_state({})
             self.cmd_vel.publish(STOP)
@@ -213,12 +214,6 @@ class Drive(Module):
         if why and self._began:
             self.log.warning("%s Where calls before that began is not known now", why)
             self._began.clear()
-
-    def _remember(self, call_id: str, pose: Pose) -> None:
-        """Remember where a call began, for the newest calls."""
-        self._began[call_id] = pose
-        while len(self._began) > _REMEMBERED:
-            del self._began[next(iter(self._began))]
 
 
 def _report(did: str, pose: Pose, **measured: float) -> DriveReport:

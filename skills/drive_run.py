@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import cmath
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
@@ -57,8 +58,6 @@ class Driver(Protocol):
     """The protocol of what a motion needs of the module that it belongs to."""
 
     @property
-    def config(self) -> DriveConfig: ...
-    @property
     def odom(self) -> In[Odometry]: ...
     @property
     def scan(self) -> In[LaserScan]: ...
@@ -76,8 +75,9 @@ class Motion:
     ``go_to``, whose point is where odometry has it by then, if odometry jumps, also while the robot is held.
     """
 
-    def __init__(self, module: Driver, call: Call) -> None:
-        self._module, self._call = module, call
+    def __init__(self, module: Driver, call: Call, settings: Callable[[], DriveConfig]) -> None:
+        """``settings`` returns those for driving as they are now: most of them are live."""
+        self._module, self._call, self._settings = module, call, settings
         self._reader = module.odom.reader()
         self._pose = Pose()
         self._began: Pose | None = None
@@ -95,8 +95,7 @@ class Motion:
 
     @property
     def _config(self) -> DriveConfig:
-        """The settings as they are now: most of them are live."""
-        return self._module.config
+        return self._settings()
 
     @property
     def began(self) -> Pose | None:

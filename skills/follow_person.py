@@ -103,7 +103,7 @@ class FollowPerson(Module):
         with self._calls.running(call, f"following {description}"):
             try:
                 with wanting(self, self.wanted_descriptions, [description]):
-                    return await Following(self, call, description).run(timeout_s)
+                    return await Following(self, call, description, lambda: self.config).run(timeout_s)
             finally:
                 self.cmd_vel.publish(STOP)
 

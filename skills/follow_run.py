@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import cmath
 import math
+from collections.abc import Callable
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Protocol
 
@@ -47,8 +48,6 @@ class Follower(Protocol):
     """The protocol of what following needs of the module that it belongs to."""
 
     @property
-    def config(self) -> FollowPersonConfig: ...
-    @property
     def detections(self) -> In[Detection2DArray]: ...
     @property
     def odom(self) -> In[Odometry]: ...
@@ -67,8 +66,11 @@ class Follower(Protocol):
 class Following:
     """One call. Its ``run`` may be used once; whoever runs it stops the robot afterwards."""
 
-    def __init__(self, module: Follower, call: Call, description: str) -> None:
-        self._module, self._call, self._description = module, call, description
+    def __init__(
+        self, module: Follower, call: Call, description: str, settings: Callable[[], FollowPersonConfig]
+    ) -> None:
+        """``settings`` returns those for following as they are now: most of them are live."""
+        self._module, self._call, self._description, self._settings = module, call, description, settings
         self._detour = Detour()
         self._obedience = Obedience()
         self._odometry: Odometry | None = None
@@ -86,8 +88,7 @@ class Following:
 
     @property
     def _config(self) -> FollowPersonConfig:
-        """The settings as they are now: most of them are live."""
-        return self._module.config
+        return self._settings()
 
     @property
     def _gains(self) -> Gains:
@@ -257,28 +258,19 @@ class Following:
     def _report_progress(self, now: float, command: Command) -> None:
         if not self._progress.is_due(now):
             return
-        if self._frozen:
-            text = "waiting for new detections"
-        elif not self._in_sight(now):
-            text = f"looking for {self._description}"
-        else:
-            text = f"following {self._description}"
-        held = self._module.holds.held
-        speed = 0.0 if held else round(abs(command[0]), 2)
-        measures = self._measures()
-        if self._frozen or not self._in_sight(now):  # where they were is not where they are
+        in_sight, sighting, measures = self._in_sight(now), self._watch.sighting, self._measures()
+        doing = "following" if in_sight else "looking for"
+        text = "waiting for new detections" if self._frozen else f"{doing} {self._description}"
+        speed = 0.0 if self._module.holds.held else round(abs(command[0]), 2)
+        track = sighting.id if in_sight and sighting is not None else None
+        if self._frozen or not in_sight:  # where they were is not where they are
             measures = dict.fromkeys(measures)
-        self._call.progress(self._module.holds.said(text), speed=speed, track=self._track(now), **measures)
+        self._call.progress(self._module.holds.said(text), speed=speed, track=track, **measures)
 
     def _in_sight(self, now: float) -> bool:
         """Return whether somebody was found, is not lost, and was seen lately, also while the robot is held."""
         is_found = self._found_at is not None and self._lost_at is None
         return is_found and self._watch.unseen_s(now) <= self._config.lost_after_s
-
-    def _track(self, now: float) -> str | None:
-        """The id of the track that is followed now, as the detections have it."""
-        sighting = self._watch.sighting
-        return sighting.id if sighting is not None and self._in_sight(now) else None
 
     def _measures(self) -> dict[str, float | None]:
         if self._watch.sighting is None:

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Iterator
 
 from dimos_streams import clock
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 
@@ -45,7 +46,5 @@ class OwnCalls:
             self._ended.clear()
             for call_id in sorted(still):  # again and again: the bus may lose a message
                 await by.skills.cancel(call_id, reason)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_REPEAT_S):
-                    await self._ended.wait()
+            await ends_within(_REPEAT_S, self._ended.wait())
         return list(ending.values())

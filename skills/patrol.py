@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Annotated
 
 from pydantic import Field
@@ -27,7 +26,8 @@ from dimos_streams.skills.moving.planar import STOP, PoseHistory
 from dimos_streams.skills.moving.scene import way
 from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.own_calls import OwnCalls
-from dimos_streams.skills.patrol_run import Patrolling, PatrolReport
+from dimos_streams.skills.patrol_report import PatrolReport
+from dimos_streams.skills.patrol_run import Patrolling
 from dimos_streams.skills.seeing.labels import watch_labels
 from dimos_streams.skills.seeing.sighting import lens_fault
 from dimos_streams.skills.seeing.wanted import cleaned_descriptions, wanting
@@ -133,55 +133,3 @@ class Patrol(Module):
         points = enumerate(self.config.waypoints, start=1)
         waypoints = tuple(WaypointView(name=str(number), x=x, y=y) for number, (x, y) in points)
         self.report_state(scene_state(way(goal, then).model_copy(update={"waypoints": waypoints})))
-
-    def as_driver(self) -> Driving:
-        """This module as one that drives."""
-        return Driving(self, self.odom, self.scan, self.holds, self.cmd_vel)
-
-    def as_follower(self) -> FollowingStreams:
-        """This module as one that follows people."""
-        return FollowingStreams(
-            self,
-            self.detections,
-            self.odom,
-            self.scan,
-            self.camera_info,
-            self.holds,
-            self.cmd_vel,
-            self.poses,
-        )
-
-
-@dataclass(frozen=True, slots=True)
-class Driving:
-    """A module's streams with the settings for driving."""
-
-    module: Patrol
-    odom: In[Odometry]
-    scan: In[LaserScan]
-    holds: HoldInput
-    cmd_vel: Out[Twist]
-
-    @property
-    def config(self) -> DriveConfig:
-        """The settings as they are now: most of them are live."""
-        return self.module.config.drive
-
-
-@dataclass(frozen=True, slots=True)
-class FollowingStreams:
-    """A module's streams with the settings for following people."""
-
-    module: Patrol
-    detections: In[Detection2DArray]
-    odom: In[Odometry]
-    scan: In[LaserScan]
-    camera_info: In[CameraInfo]
-    holds: HoldInput
-    cmd_vel: Out[Twist]
-    poses: PoseHistory
-
-    @property
-    def config(self) -> FollowPersonConfig:
-        """The settings as they are now: most of them are live."""
-        return self.module.config.follow

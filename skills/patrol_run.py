@@ -19,6 +19,7 @@ from dimos_streams.skills.follow_run import Following
 from dimos_streams.skills.moving.obedience import DisobedienceError
 from dimos_streams.skills.moving.planar import STOP, Pose, pose_of
 from dimos_streams.skills.moving.steering import want_of_odometry
+from dimos_streams.skills.patrol_report import Encounter, PatrolReport
 from dimos_streams.skills.seeing.frames import DetectionFrame
 from dimos_streams.skills.seeing.lookout import Candidate, Lookout, candidates
 from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
@@ -30,59 +31,6 @@ LOOK_S = 0.1
 """The longest time between looks at whether the robot is held, while a leg's time passes."""
 MOST_ENCOUNTERS = 50
 """Maximum number of encounters in the result of a patrol, so that it fits into one event."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Encounter:
-    """Somebody whom the guard met."""
-
-    label: str
-    utime: int
-    """The time at which they were noticed, µs since the Unix epoch."""
-    x: float | None
-    """Their place in the odom frame, or None if depth is unknown."""
-    y: float | None
-    followed_s: float
-    """0 if they were only reported, or never found again."""
-    ended: str
-    """The reason why following ended."""
-
-    def __str__(self) -> str:
-        where = "" if self.x is None or self.y is None else f" at ({self.x:.1f}, {self.y:.1f})"
-        followed = f", followed for {self.followed_s:.0f} s" if self.followed_s else ""
-        return f"{self.label}{where}{followed}"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PatrolReport:
-    """The result of a patrol."""
-
-    rounds: int
-    reached: int
-    """The number of way-points that were reached, over all rounds."""
-    missed: int
-    """The number of way-points that could not be reached."""
-    met: int
-    """The number of encounters."""
-    encounters: tuple[Encounter, ...]
-    """The newest of them, in the order in which they were; of each there was an update."""
-    home_m: float | None = None
-    """The metres between its end and its beginning, or None if it was not to return."""
-
-    def __str__(self) -> str:
-        rounds = "1 round" if self.rounds == 1 else f"{self.rounds} rounds"
-        missed = f", {self.missed} could not be reached" if self.missed else ""
-        home = "" if self.home_m is None else f" Ended {self.home_m:.2f} m from where it began."
-        return f"Patrolled {rounds}, {self.reached} way-points{missed}. {self._met}.{home}"
-
-    @property
-    def _met(self) -> str:
-        if not self.encounters:
-            return "Met nobody"
-        people = listed([str(each) for each in self.encounters])
-        if self.met == len(self.encounters):
-            return f"Met {people}"
-        return f"Had {self.met} encounters, the newest with {people}"
 
 
 class Patrolling:
@@ -107,7 +55,7 @@ class Patrolling:
         home = (await self._first_pose()).position
         points = [complex(x, y) for x, y in self._config.waypoints]
         what = f"{len(points)} way-points, {rounds} times" if rounds > 1 else f"{len(points)} way-points"
-        await self._send_update(f"On patrol: {what}, looking out for {listed(self._wanted, 'or')}", "started")
+        await self._call.update(f"On patrol: {what}, looking out for {listed(self._wanted, 'or')}", event="started")
         for number in range(rounds):
             before = self._reached
             for index, point in enumerate(points):
@@ -143,14 +91,14 @@ class Patrolling:
         self._reached += 1
         at = self._module.poses.latest().position
         text = f"At {name}, {abs(at - point):.2f} m from it"
-        await self._send_update(text, "waypoint", x=round(at.real, 2), y=round(at.imag, 2))
+        await self._call.update(text, event="waypoint", x=round(at.real, 2), y=round(at.imag, 2))
         angle = radians(self._config.look_around_deg)
         try:
             await self._in_spite_of_people(lambda motion: motion.turn(angle))
         except DisobedienceError:
             raise
         except (SkillError, TimeoutError) as error:
-            await self._send_update(f"Can't look around at {name}: {self._reason(error)}", "missed")
+            await self._call.update(f"Can't look around at {name}: {self._reason(error)}", event="missed")
 
     async def _go(self, point: complex, name: str) -> bool:
         """Go to a point and return whether it was reached. Says so if not."""
@@ -160,7 +108,7 @@ class Patrolling:
             raise
         except (SkillError, TimeoutError) as error:
             text = f"Can't reach {name}: {self._reason(error)}. Going on"
-            await self._send_update(text, "missed", x=point.real, y=point.imag)
+            await self._call.update(text, event="missed", x=point.real, y=point.imag)
             return False
         return True
 
@@ -175,7 +123,7 @@ class Patrolling:
         """
         met = True
         while met:
-            motion = Motion(self._module.as_driver(), self._call)
+            motion = Motion(self._module, self._call, lambda: self._config.drive)
             try:
                 noticed = await self._until_somebody_appears(move(motion))
             finally:
@@ -221,7 +169,7 @@ class Patrolling:
         sighting, utime, place = noticed.sighting, noticed.utime, noticed.place
         x, y = (None, None) if place is None else (round(place.real, 2), round(place.imag, 2))
         where = "" if place is None else f" at ({x:.1f}, {y:.1f})"
-        await self._send_update(f"Saw {sighting.label}{where}", "seen", label=sighting.label, x=x, y=y)
+        await self._call.update(f"Saw {sighting.label}{where}", event="seen", label=sighting.label, x=x, y=y)
         followed_s, ended = 0.0, "Only reported."
         if self._follow_s > 0.0:
             followed_s, ended = await self._follow(sighting.label)
@@ -230,11 +178,13 @@ class Patrolling:
         self._encounters.append(
             Encounter(label=sighting.label, utime=utime, x=x, y=y, followed_s=followed_s, ended=ended)
         )
-        await self._send_update(f"{ended} Back to the round.", "back", label=sighting.label, followed_s=followed_s)
+        await self._call.update(
+            f"{ended} Back to the round.", event="back", label=sighting.label, followed_s=followed_s
+        )
 
     async def _follow(self, label: str) -> tuple[float, str]:
         """Follow somebody for a while; return for how long, and how it ended."""
-        following = Following(self._module.as_follower(), self._call, label)
+        following = Following(self._module, self._call, label, lambda: self._config.follow)
         try:
             report = await following.run(self._follow_s)
         except DisobedienceError:
@@ -244,9 +194,6 @@ class Patrolling:
         finally:
             self._module.cmd_vel.publish(STOP)
         return report.followed_s, str(report)
-
-    async def _send_update(self, text: str, event: str, **data: Any) -> None:
-        await self._call.update(text, event=event, **data)
 
     def _report(self, rounds: int, home_m: float | None = None) -> PatrolReport:
         return PatrolReport(

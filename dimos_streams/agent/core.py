@@ -65,11 +65,11 @@ class AgentCore:
         name: str,
         gateway: SkillGateway,
         rng: random.Random,
-        record_dir: Path | None = None,
+        record_dir: Path | None,
         run_dir: Path | None = None,
         robot: Callable[[], RobotState] = RobotState,
         directory: ModuleDirectory | None = None,
-        resumption: Resumption | None = None,
+        resumption: Resumption | None,
         on_warnings: Callable[[], None] = lambda: None,
     ) -> None:
         """``record_dir`` is where missions are recorded, or None for nowhere; ``run_dir`` has pictures. ``directory``
@@ -101,7 +101,7 @@ class AgentCore:
         """Make the parts that decide: the operator's hand, permissions, the hold on the robot."""
         config, emit = self.config, self.events.emit
         self.control = Control(emit, self._on_control)
-        self.offers = Offers(self.gateway, module=self.name, on_refresh=lambda: self.skill_watch.look())
+        self.offers = Offers(self.gateway, module=self.name)
         self.books = GateBooks(
             config,
             emit,
@@ -135,9 +135,8 @@ class AgentCore:
             self.queue.put,
             key_prefix=key_prefix,
             on_given_up=partial(hold_for_given_up, self.control, self.offers, self.robot_hold, self.events.emit),
-            on_adopt=lambda call: self.reviews.note_begun(call),
-            on_end=self.books.approvals.call_ended,
         )
+        self.calls.incoming.closed.add(self.books.approvals.call_ended)
         read_up_to = self.resumption.offset if self.resumption else 0
         self.reader = EventReader(self.gateway, self.name, self.calls.incoming, offset=read_up_to)
 
@@ -161,18 +160,20 @@ class AgentCore:
 
     def _make_loop_and_missions(self, on_warnings: Callable[[], None]) -> None:
         config, name, memory = self.config, self.name, self.memory
-        self.loop = AgentLoop(self._loop_parts(), memory.undo_log, name=name, on_state=self._on_state)
-        self.missions = OpenMissions(self.loop, self.delegation)
-        self.model_switch = ModelSwitch(self.models, self.loop)
         self.others = OthersCalls(
             name, self.gateway, self.offers, self.control, lambda: self.model.limits.abort_bound_s
         )
+        self.loop = AgentLoop(self._loop_parts(), memory.undo_log, name=name, on_state=self._on_state)
+        self.missions = OpenMissions(self.loop, self.delegation)
+        self.model_switch = ModelSwitch(self.models, self.loop)
         self.skill_watch = SkillWatch(config, name, self.loop.parts, on_change=on_warnings)
+        self.offers.refreshed.add(self.skill_watch.look)
         self.reviews = Reviews(
             self.calls,
             lambda missions: self.delegation.parts_of(missions) or self.loop.parts,
             self.books.approvals.call_begun,
         )
+        self.calls.incoming.adopted.add(self.reviews.note_begun)
         self.events.listen(self.reviews.apply)
 
     def _loop_parts(self) -> LoopParts:
@@ -196,7 +197,7 @@ class AgentCore:
                 foreground=self.foreground,
                 robot_hold=self.robot_hold,
                 robot=self.robot,
-                open_motions=lambda: self.others.moving(),
+                open_motions=self.others.moving,
                 refresh=self.offers.refresh,
             ),
             stop_rules=StopRules(conditions=config.stop_when.all(), robot=self.robot),

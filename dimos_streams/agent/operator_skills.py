@@ -18,6 +18,7 @@ from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.models import late_imports
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.standing_events import MODE, Setting
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import SkillError, UserError, suggest
 from dimos_streams.module import Module
@@ -61,7 +62,8 @@ class OperatorSkills(Module):
                 while backlog:
                     event = backlog.popleft()
                     await call.update(event.kind, **event_data(event))
-                await _set_or_due(changed, due)
+                if (left_s := due - clock.monotonic()) > 0:
+                    await ends_within(left_s, changed.wait())
                 if backlog:
                     continue
                 due = clock.monotonic() + SNAPSHOT_PERIOD_S
@@ -269,11 +271,3 @@ class OperatorSkills(Module):
         if core is None:
             raise SkillError(f"agent {self.name!r} is starting")
         return core
-
-
-async def _set_or_due(changed: asyncio.Event, due: float) -> None:
-    """Wait until there is a change, but no longer than until a time on the loop's clock."""
-    if clock.monotonic() < due:
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout_at(due):
-                await changed.wait()

@@ -70,9 +70,9 @@ async def first_of(task: asyncio.Future[Any], event: asyncio.Event) -> None:
         waiting.cancel()
 
 
-async def ends_within(bound_s: float, work: Awaitable[object]) -> bool:
-    """Wait for work, and return whether it ended within the seconds. Raises what it raises, a ``TimeoutError`` of its
-    own too."""
+async def ends_within(bound_s: float | None, work: Awaitable[object]) -> bool:
+    """Wait for work, and return whether it ended within the seconds, or within any time for None. Raises what it
+    raises, a ``TimeoutError`` of its own too."""
     bound = asyncio.timeout(bound_s)
     try:
         async with bound:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import typing
 from typing import Any, NamedTuple, Self
 
 from pydantic import BaseModel, ConfigDict, ValidationInfo, field_validator, model_validator
@@ -46,3 +48,15 @@ class ConfigFault(NamedTuple):
 
     path: tuple[str, ...]
     text: str
+
+
+@functools.cache
+def declared_config(owner: Any) -> type[ModuleConfig]:
+    """The class that annotates ``config`` in a class. Raises ``TypeError`` if that is not a ``ModuleConfig``."""
+    try:
+        annotation = typing.get_type_hints(owner)["config"]
+    except Exception as error:  # it may be any expression
+        raise TypeError(f"{owner.__name__}: an annotation can't be resolved: {error}") from error
+    if not (isinstance(annotation, type) and issubclass(annotation, ModuleConfig)):
+        raise TypeError(f"{owner.__name__}.config must be annotated with a ModuleConfig, not {annotation!r}")
+    return annotation

@@ -8,16 +8,15 @@ import hashlib
 import json
 import logging
 import random
-import typing
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from dimos_streams.common.process.threads import outcome_of
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import redacted_data
-from dimos_streams.common.tasks import stray_cancellation
+from dimos_streams.common.tasks import end_tasks, stray_cancellation
 from dimos_streams.module.class_check import check_class, check_streams
-from dimos_streams.module.config import ConfigFault, ModuleConfig
+from dimos_streams.module.config import ConfigFault, ModuleConfig, declared_config
 from dimos_streams.module.run_context import RunContext
 from dimos_streams.module.services import Clocks
 from dimos_streams.skill import SkillInfo, SkillSpec, skills_of
@@ -114,7 +113,7 @@ class Module:
     @classmethod
     def config_type(cls) -> type[ModuleConfig]:
         """The class that annotates ``config``. Raises ``TypeError`` if that is not a ``ModuleConfig``."""
-        return _config_type(cls)  # type: ignore[arg-type]
+        return declared_config(cls)  # type: ignore[arg-type]
 
     @classmethod
     def problems(cls, config: Any) -> Iterable[ConfigFault]:
@@ -268,11 +267,7 @@ class Module:
 
     async def end_tasks(self) -> None:
         """Cancel all spawned tasks and wait for them; for hosts."""
-        tasks = [task for task in self._tasks if task is not asyncio.current_task()]
-        for task in tasks:
-            task.cancel()
-        if tasks:
-            await asyncio.wait(tasks)  # _on_task_done reports their errors
+        await end_tasks(*(task for task in self._tasks if task is not asyncio.current_task()))
 
     def _on_task_done(self, task: asyncio.Task[Any]) -> None:
         self._tasks.pop(task, None)
@@ -297,17 +292,6 @@ def _streams(owner: Any) -> Mapping[str, StreamSpec]:
     streams = declared_streams(owner)
     check_streams(owner.__name__, streams)
     return streams
-
-
-@functools.cache
-def _config_type(owner: Any) -> type[ModuleConfig]:
-    try:
-        annotation = typing.get_type_hints(owner)["config"]
-    except Exception as error:  # it may be any expression
-        raise TypeError(f"{owner.__name__}: an annotation can't be resolved: {error}") from error
-    if not (isinstance(annotation, type) and issubclass(annotation, ModuleConfig)):
-        raise TypeError(f"{owner.__name__}.config must be annotated with a ModuleConfig, not {annotation!r}")
-    return annotation
 
 
 def _seed_for(seed: int, name: str) -> int:

@@ -7,6 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from dimos_streams import clock
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
@@ -53,6 +54,4 @@ class Heard:
     async def wait(self, until: float) -> None:
         """Wait for a heartbeat that comes from now on, until this time at most."""
         self._event.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(until - clock.monotonic()):
-                await self._event.wait()
+        await ends_within(until - clock.monotonic(), self._event.wait())

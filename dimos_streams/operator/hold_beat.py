@@ -6,12 +6,12 @@ Whoever holds robots has one ``HoldBeat``, and brings two things: for what it ho
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Callable, Iterable
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.operator.holding import HOLD_PERIOD_S, MAX_VALID_S, RELEASES
 
@@ -81,9 +81,7 @@ class HoldBeat:
                 busy = send_round() or self.releasing
             except Exception:  # the hold must outlive whatever one message or call does to it
                 _log.exception("robots could not be held for %s this time", self._source)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(HOLD_PERIOD_S if busy else None):
-                    await self._changed.wait()
+            await ends_within(HOLD_PERIOD_S if busy else None, self._changed.wait())
 
     def _publish(self, publish: Callable[[str, Hold], None], channel: str, message: Hold) -> bool:
         try:

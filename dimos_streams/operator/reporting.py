@@ -15,8 +15,9 @@ from dimos_streams.tool_stream.event import MAX_DEPTH, MAX_PAYLOAD, json_text
 
 MAX_REPORT = MAX_PAYLOAD - 4_000
 """Maximum bytes of an event's or a snapshot's JSON; the rest is for the update's text."""
-_ARGUMENTS = (8_000, 1_000, 100)
-"""Limits to the bytes of a waiting call's arguments, tried in turn: they are shortened as little as will do."""
+_LIMITS = (8_000, 1_000, 100)
+"""Limits to a text in an event, and to the bytes of a waiting call's arguments, tried in turn: both are shortened as
+little as will do."""
 _SHORTENED_DEPTH = MAX_DEPTH // 2
 """Maximum depth of what is shortened; a model may nest what it asks for as deep as it likes."""
 _Asked = TypeVar("_Asked", ApprovalView, WaitingCall)
@@ -28,7 +29,7 @@ def event_data(event: AgentEvent) -> dict[str, Any]:
     What is too long for one update, or nested too deep, is shortened, and says so.
     """
     fields = event.model_dump(mode="json")
-    for limit in (8_000, 1_000, 100):
+    for limit in _LIMITS:
         if _fits(fields):
             break
         fields = {**fields, "data": {**shortened(event.data, limit), "shortened": True}}
@@ -71,7 +72,7 @@ def _smaller(snapshot: AgentSnapshot) -> AgentSnapshot | None:
     if snapshot.plan is not None:
         return snapshot.model_copy(update={"plan": None})
     waits: list[ApprovalView | WaitingCall] = [*snapshot.approvals, *snapshot.waiting_calls]
-    for limit in _ARGUMENTS:
+    for limit in _LIMITS:
         if any(_size(asked.arguments) > limit for asked in waits):
             short = {
                 "approvals": tuple(_with_arguments(view, limit) for view in snapshot.approvals),
@@ -98,7 +99,7 @@ def approvals_within(views: Sequence[ApprovalView]) -> list[ApprovalView]:
     """Approvals as they fit into one event: long arguments are shortened, which their views say, then the newest left
     out."""
     kept = list(views)
-    for limit in _ARGUMENTS:
+    for limit in _LIMITS:
         if _approvals_size(kept) <= MAX_REPORT:
             break
         kept = [_with_arguments(view, limit) for view in kept]

@@ -49,7 +49,7 @@ class Pipeline:
 
     The constructor raises UserError when the backend lacks a package or a setting."""
 
-    def __init__(self, config: DetectorConfig, camera_ahead: Callable[[], int | None] = lambda: 0) -> None:
+    def __init__(self, config: DetectorConfig, camera_ahead: Callable[[], int | None]) -> None:
         """``camera_ahead`` tells how far the camera's clock is ahead of odometry's, µs; None where nobody knows."""
         self._config = config
         backend = backend_of(config)

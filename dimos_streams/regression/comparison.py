@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from dimos_streams.common.readable.shortening import beginning
@@ -53,7 +54,7 @@ class Comparison:
         tolerances: Tolerances,
         *,
         with_series: bool = False,
-        on_left: Callable[[str, Output[bytes]], None] | None = None,
+        on_left: Callable[[str, Output[bytes]], None] = lambda channel, output: None,
     ) -> None:
         """``with_series`` keeps all numbers in memory. ``on_left`` is called with recorded messages that must
         have come from other modules, or from calls that began before the log, since nothing replayed agrees with
@@ -132,21 +133,13 @@ class Comparison:
     def _of_channel(self, channel: str) -> Matcher[bytes]:
         matcher = self._channels.get(channel)
         if matcher is None:
-
-            def compare(recorded: bytes, replayed: bytes) -> list[FieldDifference]:
-                return message_differences(channel, recorded, replayed, self._allow)
-
-            def left(output: Output[bytes]) -> None:
-                if self._on_left is not None:
-                    self._on_left(channel, output)
-
             matcher = self._channels[channel] = Matcher(
                 channel,
-                compare,
-                lambda data: _described(channel, data),
+                partial(message_differences, channel, allow=self._allow),
+                partial(_described, channel),
                 window_us=self._window_us,
                 in_order=False,
-                on_left=left,
+                on_left=partial(self._on_left, channel),
             )
         return matcher
 

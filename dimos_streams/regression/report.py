@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.regression.comparison import PROGRESS, Series
 from dimos_streams.regression.matching import Difference, StreamResult
 from dimos_streams.regression.tolerances import Tolerances
@@ -56,7 +57,7 @@ class Report:
         verdict = "passed" if self.passed else "FAILED"
         yield (
             f"{verdict}: {', '.join(self.modules)} on {self.span_s:.1f} s of {self.log}: "
-            f"{_counted(self.inputs, 'input')}, {_counted(self.calls, 'call')}"
+            f"{plural(self.inputs, 'input')}, {plural(self.calls, 'call')}"
         )
         if self.problem:
             yield f"  {self.problem}"
@@ -144,7 +145,3 @@ def _rank(stream: str) -> int:
 def _finite(amount: float | None) -> float | None:
     """An amount as JSON has it, where infinity is null; the difference's texts show what was there."""
     return amount if amount is not None and math.isfinite(amount) else None
-
-
-def _counted(count: int, thing: str) -> str:
-    return f"{count} {thing}{'' if count == 1 else 's'}"

@@ -15,6 +15,7 @@ from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.runtime.plan import ModulePlan, plan_modules
+from dimos_streams.skill import skills_of
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS, ToolEvent, json_text
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
@@ -43,6 +44,8 @@ class Scope:
     """Outputs that other modules write too, with these modules."""
     writers: dict[str, frozenset[str]]
     """Outputs, with those of the modules under test that write them."""
+    calls: set[str] = field(default_factory=set)
+    """Ids of the calls that the modules were asked to run."""
     _busy: dict[str, set[str]] = field(default_factory=dict)
     _free_since: dict[str, int] = field(default_factory=dict)
     _quiet: frozenset[str] = frozenset()
@@ -103,16 +106,10 @@ class Scope:
             call = decode(SkillCall, data, channel)
             if call.module in self.names:
                 return "input"
-            return "output" if not call.module and self._is_own(call.parent) else "other"
+            return "output" if not call.module and call.parent in self.calls else "other"
         if channel == CANCELS:
-            return "input" if self._is_own(decode(SkillCancel, data, channel).call_id) else "other"
+            return "input" if decode(SkillCancel, data, channel).call_id in self.calls else "other"
         return "other"
-
-    def _is_own(self, call_id: str) -> bool:
-        return call_id in self.calls
-
-    calls: set[str] = field(default_factory=set)
-    """Ids of the calls that the modules were asked to run."""
 
 
 def scope_of(blueprint: Blueprint, modules: Sequence[str], recorded: Callable[[str], bool]) -> Scope:
@@ -205,6 +202,4 @@ def _read_channels(
 
 def _speaks_only_in_calls(blueprint: Blueprint, name: str) -> bool:
     """Return whether a module has skills; then what it writes on shared channels comes from them."""
-    from dimos_streams.skill import skills_of
-
     return bool(skills_of(module_class(blueprint.modules[name])))

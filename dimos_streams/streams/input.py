@@ -1,13 +1,11 @@
-"""An input of a module: the latest message, queues of its consumers, counts."""
+"""An input of a module: the latest message, and counts."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import logging
 import math
 import typing
-from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Generic, TypeVar
@@ -19,6 +17,7 @@ from dimos_streams.messages.base import LcmStruct, Message
 from dimos_streams.messages.codec import channel_name, decode
 from dimos_streams.streams.conversion import Conversion
 from dimos_streams.streams.options import options_alone
+from dimos_streams.streams.reader import Reader
 from dimos_streams.streams.spec import StreamSpec
 
 if typing.TYPE_CHECKING:
@@ -43,29 +42,6 @@ class InStatistics:
     dropped: int
     """The number of messages that a full queue pushed out before anybody took them. That is normal for
     latest-wins."""
-
-
-class Reader(Generic[T]):
-    """One consumer's own bounded queue on an input. When it is full, it drops the oldest message."""
-
-    def __init__(self, capacity: int) -> None:
-        self._queue: deque[T] = deque(maxlen=capacity)
-        self._arrived = asyncio.Event()
-        self.dropped = 0
-
-    def push(self, message: T) -> None:
-        """Queue one message; for ``In``."""
-        if len(self._queue) == self._queue.maxlen:
-            self.dropped += 1
-        self._queue.append(message)
-        self._arrived.set()
-
-    async def next(self) -> T:
-        """Return the oldest message that was not taken yet; wait for one if there is none."""
-        while not self._queue:
-            self._arrived.clear()
-            await self._arrived.wait()
-        return self._queue.popleft()
 
 
 class In(Generic[T]):

@@ -1,16 +1,18 @@
-"""Calls of a test that go over the bus, to the modules themselves."""
+"""Calls of a test that go over the bus, to the modules themselves, and the modules that take them."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.module import Module
+from dimos_streams.skill.names import own_name, public_prefix
 from dimos_streams.tool_stream.event import CALLS, json_text
 
 _AGAIN_S = 0.5
@@ -47,3 +49,16 @@ def request_call(
         arguments_json=json_text(arguments),
     )
     bus.publish(CALLS, encode(message))
+
+
+def module_with(skill: str, modules: Iterable[Module]) -> Module | None:
+    """Return the first of some modules that offers a skill of that public name, or None if none does."""
+    return next(
+        (module for module in modules if own_name(skill, module.context.namespace) in module.offered_skills()), None
+    )
+
+
+def public_skills(modules: Iterable[Module]) -> Iterator[str]:
+    """Yield the public names of the skills that modules offer."""
+    for module in modules:
+        yield from (f"{public_prefix(module.context.namespace)}{name}" for name in module.offered_skills())

@@ -32,10 +32,9 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.messages.plain_classes import accepted
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.runtime.module_host import ModuleHost
-from dimos_streams.skill.names import own_name, public_prefix
 from dimos_streams.streams import StreamSpec
 from dimos_streams.testing.block import Block
-from dimos_streams.testing.bus_calls import asking, request_call
+from dimos_streams.testing.bus_calls import asking, module_with, public_skills, request_call
 from dimos_streams.testing.harness_call import HarnessCall, check_awaited
 from dimos_streams.tool_stream.event import STATUS, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
@@ -165,10 +164,12 @@ class ModuleHarness:
         """
         self._block.check(f"call({skill!r})")
         call_id = f"test-{next(self._numbers)}"
-        module = self._module_with(skill)
+        module = module_with(skill, self._host.modules)
+        if module is None:
+            raise UnknownSkillError(skill, public_skills(self._host.modules))
         call = HarnessCall(call_id, skill, partial(request_end, self.bus, call_id))
         self._calls[call_id] = call
-        names = {"module": module, "skill": skill, "caller": caller}
+        names = {"module": module.name, "skill": skill, "caller": caller}
         with asking(lambda: request_call(self.bus, call_id, arguments=arguments, **names)):
             await call.wait_for(lambda event: event.type == "open")
         return call
@@ -202,20 +203,6 @@ class ModuleHarness:
         failed = self.failed()
         assert failed is not None, "it is what was waited for"
         return failed
-
-    def _module_with(self, skill: str) -> str:
-        for module in self._host.modules:
-            if own_name(skill, module.context.namespace) in module.offered_skills():
-                return module.name
-        raise UnknownSkillError(skill, self._skills())
-
-    def _skills(self) -> list[str]:
-        """The public names of the skills of all modules."""
-        return [
-            f"{public_prefix(module.context.namespace)}{name}"
-            for module in self._host.modules
-            for name in module.offered_skills()
-        ]
 
     def _spec(self, stream: str) -> StreamSpec:
         if stream not in self._streams:

@@ -13,7 +13,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import math
-from collections.abc import AsyncIterator, Callable, Generator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Generator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import Any, NoReturn
@@ -32,11 +32,10 @@ from dimos_streams.recording.metadata import describe
 from dimos_streams.recording.recorder import Recorder, RecordingOptions, recording
 from dimos_streams.recording.selection import Selection
 from dimos_streams.runtime.facts import run_facts
-from dimos_streams.runtime.in_process import Attachment, InProcessRun
+from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.skill.names import own_name, public_prefix
 from dimos_streams.testing.block import Block
-from dimos_streams.testing.bus_calls import request_call
+from dimos_streams.testing.bus_calls import module_with, public_skills, request_call
 from dimos_streams.testing.harness_call import HarnessCall, check_awaited
 from dimos_streams.testing.patterns import EventPattern
 from dimos_streams.testing.topic import Topic, channel_of
@@ -91,9 +90,8 @@ class MissionRun:
             types=message_types(self.blueprint),
         )
         self._recording_options = RecordingOptions(path=record, selection=self._selection, metadata=metadata)
-        attach: list[Attachment] = [self._record, self._listen]
         options = RunOptions(bus_url="memq://", seed=seed, wrap_bus=faults)
-        self._run = InProcessRun(self.blueprint, options, attach=attach)
+        self._run = InProcessRun(self.blueprint, options, attach=[self._record, self._listen])
         self._tasks: list[asyncio.Task[None]] = []
 
     async def __aenter__(self) -> MissionRun:
@@ -162,9 +160,8 @@ class MissionRun:
         else:
             call_id = await self._run.gateway.call(skill, arguments, caller=CALLER)
         call = self._calls[call_id] = HarnessCall(call_id, skill, partial(request_end, self.bus, call_id))
-        for known in self.events:
-            if known.call_id == call_id:
-                call.add(known)
+        for known in (event for event in self.events if event.call_id == call_id):
+            call.add(known)
         return call
 
     async def until(
@@ -186,11 +183,18 @@ class MissionRun:
                     await asyncio.sleep(_LOOK_EVERY_S)
                 return None
         except TimeoutError:
-            what = str(condition) if isinstance(condition, EventPattern) else "the condition"
-            newest = "".join(f"\n  {_shown(event)}" for event in self.events[-_SHOWN_EVENTS:])
-            came = f"newest events:{newest}" if newest else "there was no event at all"
-            near = condition.misspelt(self._skills(), self._modules()) if isinstance(condition, EventPattern) else ""
-            raise AssertionError(f"{what} did not come within {timeout_s:g} s{near}; {came}") from None
+            raise AssertionError(self._what_did_not_come(condition, timeout_s)) from None
+
+    def _what_did_not_come(self, condition: object, timeout_s: float) -> str:
+        """The text about a condition that was waited for in vain, with the newest events."""
+        what, near = "the condition", ""
+        if isinstance(condition, EventPattern):
+            what, modules = str(condition), self.blueprint.modules
+            skills = [*public_skills(map(self._run.module, modules)), *(event.skill for event in self.events)]
+            near = condition.misspelt(skills, [*modules, *(event.module for event in self.events)])
+        newest = "".join(f"\n  {_shown(event)}" for event in self.events[-_SHOWN_EVENTS:])
+        came = f"newest events:{newest}" if newest else "there was no event at all"
+        return f"{what} did not come within {timeout_s:g} s{near}; {came}"
 
     async def sleep(self, seconds: float) -> None:
         """Let virtual time pass."""
@@ -280,28 +284,15 @@ class MissionRun:
         if self._recorder is not None:
             self._recorder.writer.flush()
 
-    def _modules(self) -> Iterator[str]:
-        """The modules that there are, and those that have said something."""
-        yield from self.blueprint.modules
-        yield from (event.module for event in self.events)
-
-    def _skills(self) -> Iterator[str]:
-        """The skills that are offered, and those that have said something."""
-        for name in self.blueprint.modules:
-            module = self._run.module(name)
-            yield from (f"{public_prefix(module.context.namespace)}{skill}" for skill in module.offered_skills())
-        yield from (event.skill for event in self.events)
-
     def _request(self, skill: str, arguments: Mapping[str, Any]) -> str:
         """Call a skill where there is no bridge."""
         self._without_bridge += 1
         call_id = f"{CALLER}-{self._without_bridge}"
-        for name in self.blueprint.modules:
-            module = self._run.module(name)
-            if own_name(skill, module.context.namespace) in module.offered_skills():
-                request_call(self.bus, call_id, module=name, skill=skill, caller=CALLER, arguments=arguments)
-                return call_id
-        raise UserError(f"no module has a skill {skill!r}")
+        module = module_with(skill, map(self._run.module, self.blueprint.modules))
+        if module is None:
+            raise UserError(f"no module has a skill {skill!r}")
+        request_call(self.bus, call_id, module=module.name, skill=skill, caller=CALLER, arguments=arguments)
+        return call_id
 
 
 def _shown(event: ToolEvent) -> str:

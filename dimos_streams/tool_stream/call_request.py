@@ -11,12 +11,10 @@ from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.errors import CallRejectedError, MessageError, SkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamRequest
-from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import CALLS, EVENTS, PENDING, REQUESTS, Outcome, ToolEvent
 from dimos_streams.tool_stream.wire.layout import call_id_of
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
-PENDING = "pending"
-"""The kind of a ``ToolStreamRequest`` by which the bridge says that a call waits for what it needs to begin."""
 _REPEAT_S = 0.25
 _PENDING_REPEAT_S = 1.0
 _TAKEN_WITHIN_S = 5.0

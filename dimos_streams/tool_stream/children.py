@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.event import PARENT, ToolEvent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -53,11 +54,7 @@ class ChildStream:
 
     async def changed(self, within_s: float) -> None:
         """Wait for an event that has not been read, but no longer than ``within_s`` seconds."""
-        try:
-            async with asyncio.timeout(within_s):
-                await self._changed.wait()
-        except TimeoutError:
-            return
+        await ends_within(within_s, self._changed.wait())
 
 
 class ChildStreams:

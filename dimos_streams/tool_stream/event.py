@@ -36,9 +36,10 @@ STATUS = channel_name("/module_status", ModuleStatus)
 OF_CALLS = (EVENTS, STATUS, CALLS, CANCELS, REQUESTS)
 """The channels on which modules speak of calls and of themselves, in every run."""
 
-ACK, NACK, GONE, DESCRIBE = "ack", "repair", "gone", "describe"
+ACK, NACK, GONE, DESCRIBE, PENDING = "ack", "repair", "gone", "describe", "pending"
 """Kinds of a ``ToolStreamRequest``, as they are called on the wire: events have come; events are to be sent again;
-they are not kept any more (a publisher's answer); modules are to say what skills they have."""
+they are not kept any more (a publisher's answer); modules are to say what skills they have; a call waits for what it
+needs to begin (the bridge's answer)."""
 
 CHILD = "~"
 """The separator in the id of a call that belongs to another: between that one's id and a number (``family.py``)."""
@@ -57,6 +58,12 @@ UNAWAITED = "unawaited"
 OF_AUTHORS = (MISFIT, UNAWAITED)
 """The keys in a close of what is wrong with the code of its skill, though the call has ended as it says."""
 
+BAD_ARGUMENTS = "arguments"
+"""The ``error`` in the data of a close that rejects a call whose arguments its module does not take."""
+
+CALL_ID_RULE = f"valid: up to {MAX_NAME} letters, digits and ._~:-, with a letter, a digit or _ first"
+_CALL_ID = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._~:-]{{0,{MAX_NAME - 1}}}")
+
 MAX_PAYLOAD = 48_000
 """Maximum size of text and data in one event, in bytes: with its other fields it stays below what an untuned machine
 delivers."""
@@ -72,6 +79,8 @@ around its data, and readers of JSON refuse what has more than 200."""
 MAX_ARGUMENTS_DEPTH = 64
 """Maximum depth of a call's arguments, which are within the data of its ``open``, and within the arguments of its
 review."""
+MAX_REASON = 4000
+"""Maximum number of characters of the reason for which a call is refused or is to end."""
 MAX_SEQ = 2**30
 """The largest valid seq; there is room in its field for whatever follows."""
 MIN_UTIME, MAX_UTIME = -(2**63), 2**63 - 1
@@ -91,6 +100,9 @@ class Outcome(enum.StrEnum):
     TIMED_OUT = "timed_out"
     LOST = "lost"
     REJECTED = "rejected"
+
+
+OUTCOMES = tuple(Outcome)  # no set: what is looked up may not be hashable
 
 
 @dataclass(slots=True, kw_only=True)  # frozen for type checkers: at run time an event would take three times as long
@@ -166,13 +178,6 @@ def last_seq_of(type: str) -> int:
     return MAX_SEQ + (type == "close")
 
 
-MAX_REASON = 4000
-"""Maximum number of characters of the reason for which a call is refused or is to end."""
-BAD_ARGUMENTS = "arguments"
-"""The ``error`` in the data of a close that rejects a call whose arguments its module does not take."""
-OUTCOMES = tuple(Outcome)  # no set: what is looked up may not be hashable
-_CALL_ID = re.compile(rf"[A-Za-z0-9_][A-Za-z0-9._~:-]{{0,{MAX_NAME - 1}}}")
-CALL_ID_RULE = f"valid: up to {MAX_NAME} letters, digits and ._~:-, with a letter, a digit or _ first"
 _FIELD_TYPES: dict[str, type] = {
     "utime": int,
     "call_id": str,

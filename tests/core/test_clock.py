@@ -18,7 +18,7 @@ from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import UnendingError
 from dimos_streams.messages.std_msgs import String
-from dimos_streams.streams.input import Reader
+from dimos_streams.streams.reader import Reader
 
 
 def test_an_hour_passes_at_once() -> None:
@@ -103,7 +103,7 @@ def test_a_deadlock_names_this_packages_files_by_their_places_in_it() -> None:
     async def main() -> None:
         await Reader[String](1).next()
 
-    with pytest.raises(clock.DeadlockError, match=r"  \(dimos_streams/streams/input\.py:\d+ in Reader\.next"):
+    with pytest.raises(clock.DeadlockError, match=r"  \(dimos_streams/streams/reader\.py:\d+ in Reader\.next"):
         clock.run_virtual(main())
 
 

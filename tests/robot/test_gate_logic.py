@@ -10,9 +10,10 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.operator.holding import STOP_ROBOT
 from dimos_streams.robot.velocity import STILL, Velocity
-from dimos_streams.robot.velocity_gate.logic import VelocityGateLimits, VelocityGateLogic
+from dimos_streams.robot.velocity_gate.config import VelocityGateConfig
+from dimos_streams.robot.velocity_gate.logic import VelocityGateLogic
 
-LIMITS = VelocityGateLimits()
+LIMITS = VelocityGateConfig.model_validate({})
 PERIOD = 0.05
 VALID = (0.05, 12.0)
 UNSEEN = f"no ray of the scan was measured where the robot goes: at most {LIMITS.unseen_speed} m/s"

@@ -23,7 +23,7 @@ from dimos_streams.skills.moving.planar import Pose, PoseHistory, clamped, turne
 from dimos_streams.skills.moving.pursuit import Gains, PursuitLimits, Target, approach
 from dimos_streams.skills.moving.steering import STEPS, Detour, Surroundings, surroundings_of
 from dimos_streams.skills.own_calls import OwnCalls
-from dimos_streams.skills.patrol_run import Encounter, PatrolReport
+from dimos_streams.skills.patrol_report import Encounter, PatrolReport
 from dimos_streams.skills.seeing.frames import DetectionFrame
 from dimos_streams.skills.seeing.sighting import Lens, lens_fault, sightings_of
 from dimos_streams.skills.seeing.watch import PersonWatch

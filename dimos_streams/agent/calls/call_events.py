@@ -13,6 +13,7 @@ from dimos_streams.agent.calls.open_call import Deliver, OpenCall
 from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S, Reconciliation
 from dimos_streams.agent.missions.message_queue import CallUpdate
 from dimos_streams.agent.missions.mission import all_ended
+from dimos_streams.common.listeners import Listeners
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.family import parent_of
@@ -39,19 +40,16 @@ class CallEvents:
         endings: CallEndings,
         reconciliation: Reconciliation,
         deliver: Deliver,
-        *,
-        on_adopt: Callable[[OpenCall], None],
-        on_end: Callable[[ToolEvent], None],
     ) -> None:
-        """``on_adopt`` is called with each call that somebody else has begun on this caller's behalf, before its
-        updates; ``on_end`` with the close of each call."""
         self._known = known
         self._starts = starts
         self._endings = endings
         self._reconciliation = reconciliation
         self._deliver = deliver
-        self._on_adopt = on_adopt
-        self._on_end = on_end
+        self.adopted = Listeners[Callable[[OpenCall], None]]()
+        """Called with each call that somebody else has begun on this caller's behalf, before its updates."""
+        self.closed = Listeners[Callable[[ToolEvent], None]]()
+        """Called with the close of each call."""
         self._answers: dict[str, int] = {}
 
     def recorded(self, call: OpenCall) -> None:
@@ -84,7 +82,8 @@ class CallEvents:
         else:
             await self._report(call, event, offset)
         if event.type == "close" and self._known.get(call.call_id) is not None:
-            self._on_end(event)
+            for on_close in self.closed:
+                on_close(event)
             self._known.close(call, event)
 
     async def _report(self, call: OpenCall, event: ToolEvent, offset: int) -> None:
@@ -135,7 +134,8 @@ class CallEvents:
         if doubtful is not None:
             self._known.memory.settled(doubtful)
         if not event.data.get("refused"):
-            self._on_adopt(call)
+            for on_adopt in self.adopted:
+                on_adopt(call)
             call.on_late(call.call_id)
         if reason or all_ended(call.missions):
             self._endings.end_soon([call], reason or "what led to this call was ended", bound_s=_UNWANTED_S)

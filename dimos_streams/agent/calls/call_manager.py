@@ -33,15 +33,11 @@ class CallManager:
         *,
         key_prefix: str,
         on_given_up: OnGivenUp = nothing_to_do,
-        on_adopt: Callable[[OpenCall], None] = lambda call: None,
-        on_end: Callable[[ToolEvent], None] = lambda close: None,
     ) -> None:
         """``deliver`` gets the updates of calls. ``key_prefix`` makes idempotency keys; it must differ from one start
         of the agent to the next.
 
-        ``on_given_up`` gets calls before they are given up, and returns what it has done about that. ``on_adopt`` is
-        called with each call that somebody else has begun on this agent's behalf, before its updates; ``on_end`` with
-        the close of each call.
+        ``on_given_up`` gets calls before they are given up, and returns what it has done about that.
         """
         self._gateway = gateway
         self.caller = caller
@@ -50,9 +46,7 @@ class CallManager:
         self._starts = CallStarts(gateway, caller, memory, key_prefix)
         self.endings = CallEndings(gateway, caller, memory, self._observe_made, on_given_up)
         self.reconciliation = Reconciliation(gateway, caller, self.known, self._observe_made)
-        self.incoming = CallEvents(
-            self.known, self._starts, self.endings, self.reconciliation, deliver, on_adopt=on_adopt, on_end=on_end
-        )
+        self.incoming = CallEvents(self.known, self._starts, self.endings, self.reconciliation, deliver)
 
     @property
     def open(self) -> tuple[OpenCall, ...]:
@@ -121,16 +115,6 @@ class CallManager:
         """Return the open call of that id, of any caller, or None if there is none. Raises ``SkillError``."""
         views = await self._gateway.calls(open_only=True)
         return next((view for view in views if view.call_id == call_id), None)
-
-    def assign(self, call: OpenCall, missions: tuple[Mission, ...]) -> None:
-        """Assign an adopted call to these missions, because it turns out to be theirs."""
-        for mission in missions:
-            mission.hold()
-        call.missions, call.last_seq = missions, 0
-
-    def hand_over(self, call: OpenCall, to: Deliver | None) -> None:
-        """Let ``to`` get the updates of a call from now on; None gives it back to the agent's queue."""
-        call.deliver = to
 
     async def adopt_open(self, known: Iterable[OpenCall] = ()) -> tuple[OpenCall, ...]:
         """Take over the calls of this caller that are open already, and those that a record knows of.

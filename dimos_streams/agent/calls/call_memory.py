@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from dimos_streams.agent.calls.open_call import Deliver, OpenCall
-from dimos_streams.agent.missions.mission import Mission, going_on
+from dimos_streams.agent.missions.mission import Mission, going_on, release_all, retain_all
 from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.common.newest_entries import NewestEntries
 
@@ -68,8 +68,7 @@ class CallMemory:
         on until it is ``settled``, or a bounded time is over."""
         self._doubtful.append(call)
         if missions := going_on(call.missions):
-            for mission in missions:
-                mission.hold()
+            retain_all(missions)
             self._held[call] = missions
             call.timer = asyncio.get_running_loop().call_later(_DOUBT_S, self.settled, call)
 
@@ -77,8 +76,7 @@ class CallMemory:
         """Note that a call in doubt keeps its missions going no longer; twice is fine."""
         if call.timer is not None:
             call.timer.cancel()
-        for mission in self._held.pop(call, ()):
-            mission.release()
+        release_all(self._held.pop(call, ()))
 
     def claim_doubtful(self, call: OpenCall) -> OpenCall | None:
         """Return the call in doubt that this one turns out to be, and forget it; None if it is not one of

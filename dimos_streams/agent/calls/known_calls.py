@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from typing import TypeAlias
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_memory import CallMemory, ClosedCall
 from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.missions.mission import release_all, retain_all
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.family import head_of_family
 
@@ -39,8 +40,7 @@ class KnownCalls:
 
     def add(self, call: OpenCall) -> OpenCall:
         """Add an open call."""
-        for mission in call.missions:
-            mission.hold()
+        retain_all(call.missions)
         self._open[call.call_id] = call
         return call
 
@@ -52,8 +52,7 @@ class KnownCalls:
         if call.timer is not None:
             call.timer.cancel()
         self.memory.remember_closed(call)
-        for mission in call.missions:
-            mission.release()
+        release_all(call.missions)
 
     async def find(self, call_id: str, within_s: float) -> OpenCall | None:
         """Return an open call, or the open call that a child belongs to; wait up to ``within_s`` for one that is not
@@ -73,6 +72,4 @@ class KnownCalls:
             return
         call = self._open.get(call_id)
         closed = asyncio.Event() if call is None else call.closed
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(within_s):
-                await closed.wait()
+        await ends_within(within_s, closed.wait())

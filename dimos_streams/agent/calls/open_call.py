@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from dimos_streams import clock
 from dimos_streams.agent.missions.message_queue import CallUpdate
-from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.missions.mission import Mission, release_all, retain_all
 from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
@@ -64,6 +64,12 @@ class OpenCall:
         that the others want it."""
         ended = [mission.ended for mission in self.missions]
         return bool(self.asked_to_end) and (all(ended) or not any(ended))
+
+    def assign(self, missions: tuple[Mission, ...]) -> None:
+        """Let the call be work of these missions from now on, and of no others."""
+        before, self.missions = self.missions, missions
+        retain_all(missions)
+        release_all(before)
 
     def ask_to_end(self, reason: str) -> None:
         """Note that the call is asked to end. The first reason stays."""

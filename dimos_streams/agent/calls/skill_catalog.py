@@ -6,8 +6,9 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from dimos_streams import clock
+from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.names import is_near
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import SkillError, UnknownSkillError
 from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 
 _logger = logging.getLogger(__name__)
@@ -19,24 +20,17 @@ class Offers:
     While the bridge can't answer, the last list counts.
     """
 
-    def __init__(
-        self,
-        gateway: SkillGateway,
-        *,
-        module: str = "",
-        fresh_s: float = 0.5,
-        on_refresh: Callable[[], None] = lambda: None,
-    ) -> None:
+    def __init__(self, gateway: SkillGateway, *, module: str, fresh_s: float = 0.5) -> None:
         """``module`` is the agent's own, whose skills are for operators and never offered. If it is in a namespace,
-        only skills of modules in that namespace, or in none, are offered. ``on_refresh`` is called when there is a
-        newer list."""
+        only skills of modules in that namespace, or in none, are offered."""
         self._gateway = gateway
         self._module = module
         self._fresh_s = fresh_s
         self._asked_at: float | None = None
         self._all: dict[str, OfferedSkill] = {}
-        self._on_refresh = on_refresh
         self._offered: dict[str, OfferedSkill] = {}
+        self.refreshed = Listeners[Callable[[], None]]()
+        """Called when there is a newer list."""
 
     @property
     def all(self) -> Mapping[str, OfferedSkill]:
@@ -67,7 +61,19 @@ class Offers:
         self._asked_at = now
         self._all = {skill.name: skill for skill in skills}
         self._offered = {skill.name: skill for skill in offered_to(self._module, skills)}
-        self._on_refresh()
+        for listener in self.refreshed:
+            listener()
+
+    async def find(self, name: str, known: Iterable[str] | None = None) -> OfferedSkill:
+        """Return a skill that models may call, after another look at the bridge's list if it is not in the last one.
+
+        Raises ``UnknownSkillError``, which lists the names that are ``known``, by default those of the list.
+        """
+        if name not in self._offered:
+            await self.refresh(at_once=True)
+        if name not in self._offered:
+            raise UnknownSkillError(name, self._offered if known is None else known)
+        return self._offered[name]
 
     def concerns(self, skill: str) -> bool:
         """Return whether a skill of the last list is this agent's to stop: it is offered to it, or it moves the same

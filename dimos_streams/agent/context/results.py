@@ -126,7 +126,7 @@ class ResultPipeline:
         self._masked: Memo[ToolResultMessage | UserMessage, _Masked] = Memo(self._mask)
         self._old = _Old()
 
-    def shorten(self, text: str, *, skill: str, call_id: str = "", is_error: bool = False) -> str:
+    def shorten(self, text: str, *, skill: str, is_error: bool = False) -> str:
         """Return the text as the model gets it, once, when it goes into the record: head and tail, with how much is
         left out, and the reference to the whole. Errors stay whole."""
         limit = self._settings.max_characters
@@ -226,7 +226,7 @@ def _size(text: str) -> int:
     return len(text.encode("utf-8", "surrogatepass"))
 
 
-def read_part(text: str, *, offset: int, length: int, search: str = "") -> str:
+def read_part(text: str, *, offset: int, length: int, search: str) -> str:
     """Return a part of a text with its place; with ``search``, the part around each place where that occurs."""
     if not search:
         part = text[offset : offset + length]

@@ -10,6 +10,7 @@ from typing import Any, Generic, TypeAlias, TypeVar
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.control.undo import Undone
 from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.operator.messages.kept_report import KeptReport
@@ -36,7 +37,7 @@ class AbortReport(HoldView, KeptReport):
 
     def __str__(self) -> str:
         missions, calls = len(self.missions), len(self.cancelled)
-        ended = f"{missions} mission{'s'[: missions != 1]}, {calls} call{'s'[: calls != 1]}"
+        ended = f"{plural(missions, 'mission')}, {plural(calls, 'call')}"
         if not missions and not calls:
             ended += " (those of others are not the agent's to end: `say stop` ends these, too)"
         lines = [f"aborted: {ended}; the robot {'is' if self.unfinished else 'was'} {super().__str__()}"]

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.common.tasks import ends_within
 
 RETURN_BOUND_S = 5.0
 """The time in s for a console that watched the process before to come back."""
@@ -53,12 +54,7 @@ class ConsoleWatch:
         self._present = present if self._present is None else self._present
         if present is False and not self._consoles:
             self._approvals.console(present=False)
-        if not present:
-            return
-        try:
-            async with asyncio.timeout(RETURN_BOUND_S):
-                await self._came.wait()
-        except TimeoutError:
+        if present and not await ends_within(RETURN_BOUND_S, self._came.wait()):
             self._lost()
 
     def _lost(self) -> None:

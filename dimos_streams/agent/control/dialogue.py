@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import AsyncIterator, Callable
 
 from dimos_streams.agent.missions.message_queue import OperatorInput
+from dimos_streams.agent.missions.mission import retain_all
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 
 _MAX_INPUTS = 100
@@ -59,8 +60,7 @@ class Dialogue:
         """Take in input; for ``Foreground``. Return False if too much waits."""
         if len(self._inputs) >= _MAX_INPUTS:
             return False
-        for mission in input.missions:
-            mission.hold()
+        retain_all(input.missions)
         self._inputs.append(input)
         self.listening = False
         self._arrived.set()
@@ -82,7 +82,7 @@ class Foreground:
         self,
         emit: Emit,
         put_back: Callable[[OperatorInput], None],
-        on_change: Callable[[], None] = lambda: None,
+        on_change: Callable[[], None],
     ) -> None:
         """``put_back`` gets input that a dialogue left; ``on_change`` is called when one begins or ends."""
         self._emit = emit

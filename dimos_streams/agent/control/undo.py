@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, NamedTuple, TypeAlias
@@ -16,6 +15,7 @@ from dimos_streams.agent.control.undo_pause import UndoPause
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import (
     CallInDoubtError,
     CallRejectedError,
@@ -193,9 +193,7 @@ class Undoing:
             if rest_s <= 0:
                 raise TimeoutError
             began, stands_still = clock.monotonic(), self._pause.stops_time(entry)
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(min(rest_s, _LOOK_S)):
-                    await call.closed.wait()
+            await ends_within(min(rest_s, _LOOK_S), call.closed.wait())
             if not stands_still:
                 rest_s -= clock.monotonic() - began
 

@@ -46,7 +46,7 @@ class Ending:
         return _WHY_NO_RESULT.get(self.reason, f"{self.reason}{f' ({self.note})' if self.note else ''}")
 
 
-def ending_of(answer: ModelAnswer, *, ignored: bool = False) -> Ending:
+def ending_of(answer: ModelAnswer, *, ignored: bool) -> Ending:
     """The ending of a turn whose last answer asks for nothing; ``ignored`` as in ``of_last_answer``."""
     reason, note = of_last_answer(answer.finish, ignored=ignored)
     return Ending(reason, note, why=answer.why_cut, about=answer.about)

@@ -10,7 +10,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.end_reasons import stopped
 from dimos_streams.agent.missions.end_state import cancelled_by_another, fact_of_update
 from dimos_streams.agent.missions.message_queue import CallUpdate, Notice, OperatorInput, QueueItem
-from dimos_streams.agent.missions.mission import Mission, ids, note_call
+from dimos_streams.agent.missions.mission import Mission, ids, note_call, release_all
 from dimos_streams.agent.record.agent_events import EventKind
 
 
@@ -22,16 +22,14 @@ def close_unanswered(parts: LoopParts, missions: Sequence[Mission], reason: str,
 def release(items: Sequence[QueueItem]) -> None:
     """Release the missions of messages that were dealt with: they keep them going no longer."""
     for item in items:
-        for mission in item.missions:
-            mission.release()
+        release_all(item.missions)
 
 
 class Intake:
     """Records what a loop takes from its queue, each message once, in order."""
 
-    def __init__(self, parts: LoopParts, agent: str) -> None:
+    def __init__(self, parts: LoopParts) -> None:
         self._parts = parts
-        self._agent = agent
         self._unrecorded: deque[QueueItem] = deque()
 
     def oldest_offset(self) -> int | None:
@@ -88,9 +86,7 @@ class Intake:
         event, body = item.event, update_body(item.event)
         cancelled = cancelled_by_another(event, by_agent=item.ended_by_agent)
         note_call(item.missions, fact_of_update(event, cancelled))
-        body = self._parts.view.results.shorten(
-            body, skill=event.skill, call_id=event.call_id, is_error=failed(event)
-        )
+        body = self._parts.view.results.shorten(body, skill=event.skill, is_error=failed(event))
         self._parts.events.emit(
             EventKind.UPDATE,
             ids(item.missions),

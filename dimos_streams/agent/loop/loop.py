@@ -39,7 +39,7 @@ class AgentLoop:
         parts: LoopParts,
         undo_log: UndoLog,
         *,
-        name: str = "agent",
+        name: str,
         on_state: Callable[[LoopState, LoopState], None] = lambda old, new: None,
     ) -> None:
         """``on_state`` is called at each change, with the old and the new state."""
@@ -53,7 +53,7 @@ class AgentLoop:
         self._commands: deque[AbortCommand | UndoCommand] = deque()
         self._abort: AbortCommand | None = None
         self._turn: Turn | None = None
-        self._intake = Intake(parts, name)
+        self._intake = Intake(parts)
         self._runner = CommandRunner(parts, undo_log, self.machine, self._intake, self._wake)
         self._turns = itertools.count(1)
         self._call_numbers = itertools.count(1)

@@ -61,14 +61,6 @@ class ModelView:
         ]
 
 
-async def _no_gate() -> HoldView:
-    return HoldView()
-
-
-async def _no_motions() -> Sequence[CallView]:
-    return ()
-
-
 @dataclass(slots=True, kw_only=True)
 class Permissions:
     """Decides what may begin, and when: the operator's control, the gates, and the guard against repetition."""
@@ -81,11 +73,11 @@ class Permissions:
     """Makes the guard of each mission."""
     unowned: RunawayGuard | None = None
     """The guard of turns that belong to no mission; the first of them makes it."""
-    may_begin: Callable[[], bool] = lambda: True
+    may_begin: Callable[[], bool]
     """Tells whether an idle loop may take what waits."""
-    confirm_hold: Callable[[], Awaitable[HoldView]] = _no_gate
+    confirm_hold: Callable[[], Awaitable[HoldView]]
     """Gives the velocity gates' answer on whether the robot is held."""
-    open_motions: Callable[[], Awaitable[Sequence[CallView]]] = _no_motions
+    open_motions: Callable[[], Awaitable[Sequence[CallView]]]
     """Gives the open calls of all callers that may move the robot."""
 
     def guards(self, missions: Sequence[Mission]) -> list[tuple[Mission | None, ActionGuard]]:
@@ -112,8 +104,8 @@ class Permissions:
 class StopRules:
     """The conditions under which a turn ends its missions, besides the limits that come with the model."""
 
-    conditions: tuple[StopCondition, ...] = ()
-    robot: Callable[[], RobotState] = RobotState
+    conditions: tuple[StopCondition, ...]
+    robot: Callable[[], RobotState]
     """Gives the state of the robot that the conditions see."""
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -17,8 +16,8 @@ from dimos_streams.agent.policies.gates.allowed import names_skill
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.begun_calls import begun_call, whose_list
-from dimos_streams.common.tasks import end_tasks, first_of
-from dimos_streams.errors import SkillError, UnknownSkillError
+from dimos_streams.common.tasks import end_tasks, ends_within, first_of
+from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.skill import Call
 from dimos_streams.tool_stream.family import parent_of
@@ -125,7 +124,7 @@ class Reviews:
     async def _review(self, call: Call, asked: AskedCall, asking: OpenCall) -> None:
         _check_wanted(asked, asking)
         parts = self._parts_of(asking.missions)
-        skill = await _offered(parts, asked.skill)
+        skill = await parts.view.offers.find(asked.skill)
         first, is_part = parts.view.offers.all.get(asking.skill), bool(parent_of(asked.call_id))
         request = CallRequest(
             skill=skill,
@@ -184,9 +183,7 @@ class Reviews:
     async def _keep(self, permitted: _Permitted) -> None:
         """Keep a permission until the operator takes it back, or until something in the world speaks against it."""
         while not permitted.held.is_set():
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(_LOOK_S):
-                    await permitted.held.wait()
+            await ends_within(_LOOK_S, permitted.held.wait())
             refusal = permitted.verdict.again(permitted.verdict.arguments)
             if refusal is not None:
                 # If the bridge has begun the call already, it is the call that has changed the world.
@@ -207,12 +204,3 @@ def _check_wanted(asked: AskedCall, asking: OpenCall) -> None:
     why = asking.asked_to_end or (all_ended(asking.missions) and f"its mission was ended: {asking.missions[0].ended}")
     if why:
         raise SkillError(f"not run: call {asked.parent!r}, which asks for {asked.skill!r}, is to end: {why}")
-
-
-async def _offered(parts: LoopParts, name: str) -> OfferedSkill:
-    """Return a skill if the model is offered it. Raises ``SkillError`` if not."""
-    if name not in parts.view.offers.offered:
-        await parts.view.offers.refresh(at_once=True)
-    if name not in parts.view.offers.offered:
-        raise UnknownSkillError(name, parts.view.offers.offered)
-    return parts.view.offers.offered[name]

@@ -22,7 +22,7 @@ from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.begun_calls import begun_call, whose_list
 from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.common.process.internal_error import internal_error
-from dimos_streams.errors import CallInDoubtError, CallRejectedError, SkillError, UnknownSkillError
+from dimos_streams.errors import CallInDoubtError, CallRejectedError, SkillError
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
@@ -113,7 +113,7 @@ class Execution:
         name, call_id = assembled.call.name, result.call.call_id if result.call else ""
         del self._unanswered[assembled.call.id]
         self._note(assembled, result)
-        text = self._parts.view.results.shorten(result.text, skill=name, call_id=call_id, is_error=result.is_error)
+        text = self._parts.view.results.shorten(result.text, skill=name, is_error=result.is_error)
         self._turn.emit(
             EventKind.RESULT,
             text=text,
@@ -187,17 +187,7 @@ class Execution:
             return CallResult(text, is_error=True, charged=False)
         if assembled.call.name in self._parts.view.tools:
             return await self._run_tool(assembled)
-        return await self._run_skill(assembled, await self._skill(assembled.call.name))
-
-    async def _skill(self, name: str) -> OfferedSkill:
-        """Return a skill that models are offered: not one of the operator's skills, nor of this agent's own. Raises
-        ``SkillError``."""
-        offers = self._parts.view.offers
-        if name not in offers.offered:
-            await offers.refresh(at_once=True)
-        if name not in offers.offered:
-            raise UnknownSkillError(name, (tool.name for tool in self._turn.tools))
-        return offers.offered[name]
+        return await self._run_skill(assembled)
 
     async def _run_tool(self, assembled: AssembledCall) -> CallResult:
         name, call = assembled.call.name, assembled.call
@@ -211,7 +201,9 @@ class Execution:
             name, assembled.arguments, going_on(self._turn.missions), tool_call_id=call.id
         )
 
-    async def _run_skill(self, assembled: AssembledCall, skill: OfferedSkill) -> CallResult:
+    async def _run_skill(self, assembled: AssembledCall) -> CallResult:
+        tools = (tool.name for tool in self._turn.tools)
+        skill = await self._parts.view.offers.find(assembled.call.name, known=tools)
         request = CallRequest(
             skill=skill,
             arguments=assembled.arguments,

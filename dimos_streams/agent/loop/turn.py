@@ -39,7 +39,7 @@ class Turn:
         machine: StateMachine,
         missions: tuple[Mission, ...],
         numbers: itertools.count[int],
-        heard: Collection[Mission] = (),
+        heard: Collection[Mission],
     ) -> None:
         """``heard`` are the missions whose input is new to the model."""
         self._heard = heard

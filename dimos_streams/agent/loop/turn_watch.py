@@ -12,7 +12,6 @@ from dimos_streams.agent.missions.limits import over_budget
 from dimos_streams.agent.missions.mission import Mission, going_on, ids, with_parents
 from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress, verdict
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
-from dimos_streams.agent.policies.repetition import Hint, StopTurn, Warn
 from dimos_streams.agent.policies.runaway import REPETITION
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.tools.call_result import CallResult
@@ -30,9 +29,7 @@ class TurnWatch:
         self._executed: list[ExecutedCall] = []
         self._repetition = parts.permissions.new_repetition()
 
-    def must_stop(
-        self, iteration: int, text: str, spent: Usage, asked: Sequence[AssembledCall] = ()
-    ) -> Ending | None:
+    def must_stop(self, iteration: int, text: str, spent: Usage, asked: Sequence[AssembledCall]) -> Ending | None:
         """Return the ending if budgets or conditions end the missions here, or None if they may go on.
 
         ``text`` is the model's newest text, ``spent`` what the turn has used, ``asked`` what is still to be run.
@@ -69,11 +66,12 @@ class TurnWatch:
         if batch and (ending := self._runs_away(batch, exempt)):
             return ending
         alarm = self._repetition.observe(batch, exempt) if batch else None
-        if isinstance(alarm, StopTurn):
+        if alarm is None:
+            return ""
+        if alarm.action == "stop":
             return Ending(REPETITION, alarm.text)
-        if isinstance(alarm, Warn | Hint):
-            self._parts.events.emit(EventKind.NOTE, ids(self._missions), text=alarm.text)
-        return alarm.text if isinstance(alarm, Hint) else ""
+        self._parts.events.emit(EventKind.NOTE, ids(self._missions), text=alarm.text)
+        return alarm.text if alarm.action == "hint" else ""
 
     def note_executed(self, answer: ModelAnswer, results: Sequence[CallResult]) -> Ending | None:
         """Take in what became of an answer's calls; return an ending if there are too many failures in a row, or

@@ -53,7 +53,7 @@ def of_model(finish: str) -> str:
     return f"model:{finish}" if finish in _AGENTS_OWN else finish
 
 
-def of_last_answer(finish: str, *, ignored: bool = False) -> tuple[str, str]:
+def of_last_answer(finish: str, *, ignored: bool) -> tuple[str, str]:
     """The reason for which a turn ends with an answer that asks for no call, and a note on it, which may be empty.
 
     ``ignored`` says that somebody's input was heard, and that the turn has neither a text nor a call in answer to it.

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from dimos_streams.agent.missions.mission import Mission, all_ended
+from dimos_streams.agent.missions.mission import Mission, all_ended, release_all, retain_all
 from dimos_streams.agent.models.protocol import Speaker
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -92,8 +92,7 @@ class MessageQueue:
     async def put(self, item: QueueItem) -> None:
         """Append an item, or replace the waiting progress of its call; wait for room, behind those that wait
         already."""
-        for mission in item.missions:
-            mission.hold()
+        retain_all(item.missions)
         try:
             async with self._turn:
                 while len(self._items) - (self._stale_progress(item) is not None) >= self.capacity:
@@ -102,14 +101,12 @@ class MessageQueue:
                 self._drop_stale_progress(item)
                 self._append(item)
         except asyncio.CancelledError:
-            for mission in item.missions:
-                mission.release()
+            release_all(item.missions)
             raise
 
     def put_nowait(self, item: QueueItem) -> None:
         """Append one of the few items that the agent makes itself, beyond the capacity if need be."""
-        for mission in item.missions:
-            mission.hold()
+        retain_all(item.missions)
         self._append(item)
 
     def take_nowait(self) -> list[QueueItem]:
@@ -159,5 +156,4 @@ class MessageQueue:
     def _drop_stale_progress(self, item: QueueItem) -> None:
         stale = self._stale_progress(item)
         if stale is not None:
-            for mission in self._items.pop(stale).missions:
-                mission.release()
+            release_all(self._items.pop(stale).missions)

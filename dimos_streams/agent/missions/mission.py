@@ -59,7 +59,7 @@ class Mission:
         self._on_end = on_end
         self.guard: ActionGuard | None = None
         """The guard that watches it over its turns; the first turn makes it."""
-        self._held = 0
+        self._work = 0
         self._parts: dict[Mission, None] = {}
 
     @property
@@ -85,19 +85,19 @@ class Mission:
     @property
     def over(self) -> bool:
         """True if nothing of it is left."""
-        return self._held == 0
+        return self._work == 0
 
-    def hold(self) -> None:
+    def retain(self) -> None:
         """Count one more piece of work."""
-        if self._held == 0 and self.parent is not None:
-            self.parent.hold()
+        if self._work == 0 and self.parent is not None:
+            self.parent.retain()
             self.parent._parts[self] = None
-        self._held += 1
+        self._work += 1
 
     def release(self) -> None:
         """Count a piece of work as done."""
-        self._held -= 1
-        if self._held == 0:
+        self._work -= 1
+        if self._work == 0:
             self._on_over()
             if self.parent is not None:
                 self.parent._parts.pop(self, None)
@@ -119,7 +119,7 @@ class Mission:
     def let_go(self) -> None:
         """Report it as over if nothing of it is left to do, also if nothing ever was."""
         if self.over:
-            self.hold()
+            self.retain()
             self.release()
 
     def leave(self, unfinished: str) -> None:
@@ -133,6 +133,18 @@ class Mission:
         self.spent += spent
         if self.parent is not None:
             self.parent.spend(spent)
+
+
+def retain_all(missions: Iterable[Mission]) -> None:
+    """Count one more piece of work in each of these missions."""
+    for mission in missions:
+        mission.retain()
+
+
+def release_all(missions: Iterable[Mission]) -> None:
+    """Count a piece of work of each of these missions as done."""
+    for mission in missions:
+        mission.release()
 
 
 def ids(missions: Iterable[Mission]) -> tuple[str, ...]:

@@ -178,7 +178,7 @@ class Manners:
     def __init__(
         self,
         *,
-        vision: bool | str = "auto",
+        vision: bool | str,
         learnt: Iterable[str] = (),
         on_learnt: Callable[[str], None] = lambda summary: None,
     ) -> None:

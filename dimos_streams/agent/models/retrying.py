@@ -47,10 +47,10 @@ class RetryingModel:
         model: Model,
         rng: random.Random,
         *,
-        attempts: int = 5,
-        initial_s: float = 0.5,
-        longest_wait_s: float = 60.0,
-        on_retry: Callable[[Retry], None] | None = None,
+        attempts: int,
+        initial_s: float,
+        longest_wait_s: float,
+        on_retry: Callable[[Retry], None] | None,
     ) -> None:
         """``longest_wait_s`` is the most that a server may ask for; if it asks for more, its error is final."""
         self._model = model

@@ -8,6 +8,7 @@ from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.policies.approval_texts import ways_to
 from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.operator.known_names import BEHIND_PAUSE, DECISION
 
@@ -16,7 +17,7 @@ _WITHOUT_WAITING = "`abort` stops now, `say --now` goes before all that waits"
 _WORK = {LoopState.SETTLING: "an abort", LoopState.UNDOING: "an undo"}
 
 
-def waits_behind(loop: AgentLoop, foreground: Foreground, approvals: ApprovalBook, *, now: bool = False) -> str:
+def waits_behind(loop: AgentLoop, foreground: Foreground, approvals: ApprovalBook, *, now: bool) -> str:
     """Return a text about what new input has to wait for, and how not to; empty if it is heard at once.
 
     ``now`` is for input that goes before all that waits, but not before the end of a pause, of an abort or of an
@@ -49,4 +50,4 @@ def _work(loop: AgentLoop, approvals: ApprovalBook) -> str:
 
 
 def _messages(waiting: int) -> str:
-    return f"{waiting} message{'s'[: waiting != 1]}" if waiting else ""
+    return plural(waiting, "message") if waiting else ""

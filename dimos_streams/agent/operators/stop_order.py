@@ -15,6 +15,7 @@ from dimos_streams.agent.hold_reasons import HoldReasons
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
 
@@ -66,7 +67,7 @@ class StopOrder:
     def _record(self, id: str, input: str, text: str) -> None:
         """Record the stop as a mission that is over, so that no successor takes it up again."""
         mission, emit = self.missions.begin(id, input, is_done=True), self.loop.parts.events.emit
-        mission.hold()
+        mission.retain()
         emit(EventKind.INPUT, (id,), text=input)
         emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
         mission.end_state.note_turn_end(text, "completed", "", heard=True)
@@ -80,8 +81,8 @@ def _text(report: AbortReport, others: EndedOthers) -> str:
     missions = len(report.missions)
     none = "no call ended" if report.unfinished or others.may_run else "no call ran"
     done = [
-        f"{calls} call{'s'[: calls != 1]} ended" if calls else none,
-        *([f"{missions} mission{'s'[: missions != 1]} ended"] if missions else []),
+        f"{plural(calls, 'call')} ended" if calls else none,
+        *([f"{plural(missions, 'mission')} ended"] if missions else []),
     ]
     theirs = _listed([f"{view.skill} of {view.caller}" for view in others.ended])
     text = f"stopped: {', '.join(done)}{f' (also {theirs})' if theirs else ''}"

@@ -204,7 +204,7 @@ class PlanBook:
         elif event.kind in (EventKind.ENDED, EventKind.DONE):
             self._void("the mission that it was approved for is over", lambda plan: frozenset(event.missions))
 
-    def claim_step(self, skill: str, arguments: Mapping[str, Any], missions: Iterable[str] = ()) -> PlanStep | None:
+    def claim_step(self, skill: str, arguments: Mapping[str, Any], missions: Iterable[str]) -> PlanStep | None:
         """Use up and return the step that is this call, of a plan approved for one of these missions, or None if
         there is none.
 

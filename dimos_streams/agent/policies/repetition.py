@@ -14,34 +14,19 @@ from dimos_streams import clock
 from dimos_streams.agent.policies.canonical import canonical, shown
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 
-
-@dataclass(frozen=True, slots=True)
-class Warn:
-    """An alarm that the model repeats itself: people are informed."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Hint:
-    """An alarm that the model repeats itself: people are informed, and the text is added to what it sees next."""
-
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class StopTurn:
-    """An alarm that the model repeats itself: the turn ends, and what it asks for is not run. ``text`` is why."""
-
-    text: str
-
-
-Alarm: TypeAlias = Warn | Hint | StopTurn
-
 MAX_PERIOD = 4
 Action: TypeAlias = Literal["warn", "hint", "stop"]
-_KINDS: dict[Action, type[Warn] | type[Hint] | type[StopTurn]] = {"warn": Warn, "hint": Hint, "stop": StopTurn}
+"""The consequence of repetition: people are informed; the model is, too; or what is watched ends, and what the model
+asks for is not run."""
 _Batch: TypeAlias = tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Alarm:
+    """An alarm that the model repeats itself."""
+
+    action: Action
+    text: str
 
 
 class RepetitionSettings(FrozenModel):
@@ -73,12 +58,9 @@ class RepetitionGuard:
     in other batches polling calls are ignored. Any other change of an argument begins anew.
     """
 
-    def __init__(
-        self, settings: RepetitionSettings | None = None, *, within_s: float = math.inf, watched: str = "turn"
-    ) -> None:
+    def __init__(self, settings: RepetitionSettings, *, within_s: float = math.inf, watched: str = "turn") -> None:
         """Batches that are older than ``within_s`` seconds are forgotten. ``watched`` is the word for what is
         watched."""
-        settings = settings or RepetitionSettings()
         at: dict[Action, int | None] = {
             "warn": settings.warn_at,
             "hint": settings.hint_at,
@@ -115,7 +97,7 @@ class RepetitionGuard:
             return None
         calls = ", ".join(shown(skill, arguments) for skill, arguments in counted)
         what = f"{calls} was asked for" if period == 1 else f"the same {period} answers, the last one {calls}, came"
-        return _KINDS[action](f"{what} {times} times in a row{self._advice[action]}")
+        return Alarm(action, f"{what} {times} times in a row{self._advice[action]}")
 
     def _repeated(self) -> tuple[int, int]:
         """The length of the shortest cycle that ends now and how often it has come; (1, 1) if nothing is repeated."""

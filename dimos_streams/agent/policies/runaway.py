@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.agent.policies.repetition import RepetitionGuard, RepetitionSettings, StopTurn
+from dimos_streams.agent.policies.repetition import RepetitionGuard, RepetitionSettings
 
 MAX_ACTIONS = "max_actions"
 REPETITION = "repetition"
@@ -16,21 +16,15 @@ class RunawayGuard:
     """Watches one mission over all its turns. Answers that ask for nothing but polling do not count.
 
     ``actions`` answers that ask for calls may come one right after the other; ``per_hour`` of them grow back, so a
-    mission whose pace is that of the world may last for ever. Repetition counts if it comes quickly. Operators' input
-    begins anew.
+    mission whose pace is that of the world may last for ever. Repetition counts if it comes quickly. After operators'
+    input there is a new guard.
     """
 
     def __init__(self, settings: RepetitionSettings, actions: int | None, per_hour: float) -> None:
-        self._settings = settings
         self._actions = actions
         self._per_hour = per_hour
-        self.reset()
-
-    def reset(self) -> None:
-        """Begin anew, because an operator has said something."""
-        self._left = float(self._actions or 0)
+        self._left = float(actions or 0)
         self._looked_at: float | None = None
-        settings = self._settings
         within_s = settings.mission_within_s
         self._repetition = RepetitionGuard(settings.of_mission(), within_s=within_s, watched="mission")
 
@@ -50,7 +44,7 @@ class RunawayGuard:
             return None
         at = clock.monotonic() if at is None else at
         alarm = self._repetition.observe(batch, exempt, at=at)
-        if isinstance(alarm, StopTurn):
+        if alarm is not None:
             return REPETITION, alarm.text
         if self._actions is None or self._spend(at):
             return None

@@ -271,8 +271,8 @@ def file_name(agent: str, mission: str) -> str:
     return f"{_slug(agent)}.{_slug(mission)}.jsonl"
 
 
-def mission_files(directory: Path, agent: str | None = None) -> list[Path]:
-    """The files of missions in a directory, by name, of one agent if it is named; the general files are none."""
+def mission_files(directory: Path, agent: str | None) -> list[Path]:
+    """The files of missions in a directory, by name, of one agent or, for None, of all. General files are none."""
     found = directory.glob("*.jsonl" if agent is None else f"{_slug(agent)}.*.jsonl")
     return sorted(path for path in found if not path.name.endswith(f".{GENERAL}.jsonl"))
 

@@ -33,12 +33,22 @@ _SHOWN = 200
 _logger = logging.getLogger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RecordLine:
+def _with_numbers_of_a_record(event: AgentEvent) -> AgentEvent:
+    """Raises ``ValueError`` for numbers that no event has: others compute with them."""
+    if not 1 <= event.number <= _MAX_NUMBER:
+        raise ValueError(f"number is {event.number}; valid: 1 to {_MAX_NUMBER}")
+    if not MIN_UTIME <= event.utime <= MAX_UTIME:
+        raise ValueError(f"utime is {event.utime}; valid: {MIN_UTIME} to {MAX_UTIME}")
+    return event
+
+
+class RecordLine(BaseModel):
     """One line of the record."""
 
-    offset: int
-    event: AgentEvent
+    model_config = ConfigDict(frozen=True, defer_build=True)
+
+    offset: Annotated[int, Field(ge=0, le=_MAX_OFFSET)]
+    event: Annotated[AgentEvent, AfterValidator(_with_numbers_of_a_record)]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -131,24 +141,8 @@ def _content(path: Path) -> bytes:
         return b""
 
 
-def _with_numbers_of_a_record(event: AgentEvent) -> AgentEvent:
-    """Raises ``ValueError`` for numbers that no event has: others compute with them."""
-    if not 1 <= event.number <= _MAX_NUMBER:
-        raise ValueError(f"number is {event.number}; valid: 1 to {_MAX_NUMBER}")
-    if not MIN_UTIME <= event.utime <= MAX_UTIME:
-        raise ValueError(f"utime is {event.utime}; valid: {MIN_UTIME} to {MAX_UTIME}")
-    return event
-
-
-class _Line(BaseModel):
-    model_config = ConfigDict(frozen=True, defer_build=True)
-
-    offset: Annotated[int, Field(ge=0, le=_MAX_OFFSET)]
-    event: Annotated[AgentEvent, AfterValidator(_with_numbers_of_a_record)]
-
-
 def _parsed(text: bytes) -> RecordLine:
     """Raises ``ValueError`` for what is no line of a record; pydantic's ``ValidationError`` is one."""
-    line = _Line.model_validate(parse_json(text))
+    line = RecordLine.model_validate(parse_json(text))
     check_data(line.event)
-    return RecordLine(offset=line.offset, event=line.event)
+    return line

@@ -56,8 +56,9 @@ class CallsBefore:
                 continue
             for call in left:
                 if (call.skill, dict(call.arguments)) == (asked.skill, dict(asked.arguments)) and not call.parent:
-                    self._parts.calls.assign(call, self._missions_of(asked))
-                    asked.call_id, call.reviewer = call.call_id, self._held_to(asked.agents)
+                    call.assign(self._missions_of(asked))
+                    call.last_seq, call.reviewer = 0, self._held_to(asked.agents)
+                    asked.call_id = call.call_id
                     self._note_begun(asked)
                     left.remove(call)
                     break

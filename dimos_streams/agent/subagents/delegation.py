@@ -63,7 +63,7 @@ class Delegation:
         self,
         agents: Mapping[str, SubAgent],
         *,
-        name: str = "agent",
+        name: str,
         make_loop: Callable[[LoopParts, str], AgentLoop],
         make_model: Callable[[str], ModelInUse],
         tools_for: Callable[[CallScope], Iterable[LocalTool]],

@@ -14,7 +14,7 @@ from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.message_queue import CallUpdate, OperatorInput
-from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.missions.mission import Mission, release_all
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallRequest, Refuse, Reviewer, Verdict
@@ -117,16 +117,16 @@ class SubMission:
         for call in calls:
             self.handed[call.call_id] = call.missions
             others = tuple(mission for mission in call.missions if mission not in self.parent_missions)
-            self._assign(call, (*others, self.mission))
-            self.parts.calls.hand_over(call, self.deliver)
+            call.assign((*others, self.mission))
+            call.deliver = self.deliver
 
     def give_back(self, *, all: bool) -> None:
         """Give open calls back to the parent: those that came with the task, or ``all``."""
         for call in self.parts.calls.open:
             if self.mission in call.missions and (all or call.call_id in self.handed):
                 missions = self.handed.get(call.call_id)
-                self._assign(call, self._without_this(call.missions) if missions is None else missions)
-                self.parts.calls.hand_over(call, self.parent.deliver)
+                call.assign(self._without_this(call.missions) if missions is None else missions)
+                call.deliver = self.parent.deliver
                 self.left.append(call)
 
     def close(self) -> None:
@@ -138,8 +138,7 @@ class SubMission:
         for item in self.parts.queue.take_all():
             if isinstance(item, CallUpdate) or item.missions != (self.mission,):
                 self.parent.queue.put_nowait(replace(item, missions=self._without_this(item.missions)))
-            for mission in item.missions:
-                mission.release()
+            release_all(item.missions)
 
     def _without_this(self, missions: tuple[Mission, ...]) -> tuple[Mission, ...]:
         """The missions with the parent's in place of the sub-mission."""
@@ -147,13 +146,6 @@ class SubMission:
             return missions
         kept = dict.fromkeys(mission for mission in missions if mission is not self.mission)
         return (*kept, *(mission for mission in self.parent_missions if mission not in kept))
-
-    def _assign(self, call: OpenCall, missions: tuple[Mission, ...]) -> None:
-        before, call.missions = call.missions, missions
-        for mission in missions:
-            mission.hold()
-        for mission in before:
-            mission.release()
 
 
 class _Report(Arguments):

@@ -48,7 +48,7 @@ class LocalTool:
 class LocalTools:
     """The tools of the agent itself that one loop offers beside the skills. They pass no gate but control's."""
 
-    def __init__(self, tools: Iterable[LocalTool] = ()) -> None:
+    def __init__(self, tools: Iterable[LocalTool]) -> None:
         self._tools: dict[str, LocalTool] = {}
         self._schemas: dict[str, ToolSchema] = {}
         for tool in tools:

@@ -55,7 +55,7 @@ class CallId(Arguments):
     reason: Annotated[str, Field(description="Why, for the operator.")] = ""
 
 
-def call_tools(scope: CallScope, *, always: bool = False) -> list[LocalTool]:
+def call_tools(scope: CallScope, *, always: bool) -> list[LocalTool]:
     """``list_calls`` and ``cancel_call`` for the calls in reach, offered while one runs, or ``always``."""
 
     def offered() -> bool:
@@ -173,7 +173,7 @@ class PlanId(Arguments):
     plan: Annotated[str, Field(description='The plan\'s id, "plan-1".')]
 
 
-def plan_tools(plans: PlanBook, *, offered: Callable[[], bool] = lambda: True) -> list[LocalTool]:
+def plan_tools(plans: PlanBook, *, offered: Callable[[], bool]) -> list[LocalTool]:
     """``create_plan``, ``add_plan_steps``, ``submit_plan`` (waits for the operator) and ``check_plan``."""
     return [*_tools_to_write_plans(plans, offered), *_tools_to_carry_plans_out(plans, offered)]
 

@@ -22,12 +22,12 @@ from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageEr
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.tool_stream.addressee import first_texts
-from dimos_streams.tool_stream.call_request import PENDING
 from dimos_streams.tool_stream.event import (
     CALLS,
     CANCELS,
     MAX_ARGUMENTS,
     MAX_REASON,
+    PENDING,
     REQUEST_BYTES,
     REQUESTS,
     Outcome,

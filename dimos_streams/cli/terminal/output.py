@@ -15,6 +15,7 @@ from typing import Any, TextIO
 
 from dimos_streams.cli.system import signals
 from dimos_streams.common.printable import printable, printable_lines
+from dimos_streams.common.readable.plural import plural as plural
 from dimos_streams.common.readable.unseen import written_out
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import DimosStreamsError, cannot_write, is_of_the_disk
@@ -164,11 +165,6 @@ def note(text: str) -> None:
         print(printable_lines(text), file=sys.stderr, flush=True)
     except OSError:
         sys.stderr = _nowhere()
-
-
-def plural(count: int, thing: str) -> str:
-    """Return ``"1 call"``, ``"2 calls"``."""
-    return f"{count} {thing}" if count == 1 else f"{count} {thing}s"
 
 
 def duration(seconds: float, digits: int = 2) -> str:

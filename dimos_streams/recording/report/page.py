@@ -11,6 +11,7 @@ from importlib.resources import files
 from xml.etree.ElementTree import Element
 
 from dimos_streams.common.readable.dates import utc_text
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.text import parse_json
 from dimos_streams.recording.report.axes import clock_text
 from dimos_streams.recording.report.map_figure import COLOURS, map_figure
@@ -63,7 +64,7 @@ def _title(recorded: Recorded) -> str:
     said = next((line.text for line in recorded.lines if line.role == "operator"), "")
     if said:
         more = len(recorded.missions) - 1
-        also = f" and {more} more mission{'s' * (more > 1)}" if more > 0 else ""
+        also = f" and {plural(more, 'more mission')}" if more > 0 else ""
         return f"{cut(said, _MAX_TITLE - len(also))}{also}"
     skills = dict.fromkeys(call.skill for call in recorded.calls)
     name = str(((recorded.metadata and recorded.metadata.blueprint) or {}).get("name", ""))

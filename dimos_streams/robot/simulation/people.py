@@ -24,6 +24,8 @@ WALK_ACCELERATION = 1.2
 STRIDE_PER_HEIGHT = 0.72
 FULL_SWING_SPEED = 0.7
 """The speed, in m/s, from which on limbs swing as far as they do."""
+_ROUNDINGS = 4
+"""The number of times that the corners of a walk are cut off."""
 
 Point = tuple[float, float]
 
@@ -95,9 +97,9 @@ STOCK_PEOPLE: tuple[Person, ...] = (PERSON_RED, PERSON_GREEN, PERSON_YELLOW)
 class Loop:
     """A closed polyline with rounded corners, asked by the length walked along it."""
 
-    def __init__(self, corners: Sequence[Point], roundings: int = 4) -> None:
+    def __init__(self, corners: Sequence[Point]) -> None:
         points = list(corners)
-        for _ in range(roundings):
+        for _ in range(_ROUNDINGS):
             points = _cut_corners(points)
         ends = [*points[1:], points[0]]
         self._edges = [(a, b) for a, b in zip(points, ends, strict=True) if a != b]

@@ -15,32 +15,9 @@ from dimos_streams.messages.scan import free_distance, hits, looks, why_blind
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.operator.holding import HOLDS_KNOWN_AFTER_S, STOP_ROBOT, HoldTable
 from dimos_streams.robot.velocity import STILL, Velocity
+from dimos_streams.robot.velocity_gate.config import VelocityGateConfig
 
 Source = Literal["teleop", "skill"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class VelocityGateLimits:
-    """The limits of what may pass. Metres, seconds, radians.
-
-    ``stop_distance`` is kept free in front of the hull; ``braking`` is what the base surely manages, and
-    ``reaction_s`` the age that a scan or a command may have by the time the base obeys. ``unseen_speed`` is for ways
-    into which no ray of the scan was measured, as behind a lidar that looks ahead.
-    """
-
-    max_speed: float = 1.0
-    max_turn: float = 1.8
-    acceleration: float = 1.5
-    turn_acceleration: float = 5.0
-    command_timeout_s: float = 0.2
-    teleop_hold_s: float = 0.5
-    scan_timeout_s: float = 0.5
-    robot_radius: float = 0.22
-    side_margin: float = 0.08
-    stop_distance: float = 0.25
-    unseen_speed: float = 0.1
-    braking: float = 1.0
-    reaction_s: float = 0.2
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +43,7 @@ class VelocityGateLogic:
     With ``needs_scan``, nothing moves sideways or ahead without a fresh scan.
     """
 
-    def __init__(self, limits: VelocityGateLimits, *, needs_scan: bool, name: str = "gate") -> None:
+    def __init__(self, limits: VelocityGateConfig, *, needs_scan: bool, name: str = "gate") -> None:
         """``name`` is for the log."""
         self.limits = limits
         self.needs_scan = needs_scan

@@ -4,24 +4,21 @@ import asyncio
 import logging
 import math
 from collections.abc import Mapping, Sequence
-from typing import Annotated
-
-from pydantic import Field
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.errors import SettingsError
-from dimos_streams.live_settings import Live
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.messages.velocities import PARTING_ZEROS, is_sound
-from dimos_streams.module import Module, ModuleConfig, OfRobot
+from dimos_streams.module import Module
 from dimos_streams.operator.holding import GATE, HOLDS_KNOWN_AFTER_S, MAX_VALID_S, VelocityGateState
 from dimos_streams.robot.velocity import STILL, Velocity, velocity_of
+from dimos_streams.robot.velocity_gate.config import VelocityGateConfig
 from dimos_streams.robot.velocity_gate.hold_file import HoldFile
-from dimos_streams.robot.velocity_gate.logic import Source, VelocityGateLimits, VelocityGateLogic
+from dimos_streams.robot.velocity_gate.logic import Source, VelocityGateLogic
 from dimos_streams.streams import In, Out
 
 PERIOD_S = 0.05
@@ -30,34 +27,6 @@ _ABSURD = 5.0
 _SLOW = 0.1
 """The least limit, m/s or rad/s, that counts for that: what wants to drive a base that only turns is not absurd."""
 _log = LimitedLog(logging.getLogger(__name__))
-
-_DEFAULTS = VelocityGateLimits()
-
-
-class VelocityGateConfig(ModuleConfig):
-    """The limits of `VelocityGateLimits`, for blueprints."""
-
-    max_speed: Annotated[float, Live] = Field(_DEFAULTS.max_speed, ge=0.0, description="m/s, in any direction")
-    max_turn: Annotated[float, Live] = Field(_DEFAULTS.max_turn, ge=0.0, description="rad/s")
-    acceleration: float = Field(_DEFAULTS.acceleration, gt=0.0, description="m/s²")
-    turn_acceleration: float = Field(_DEFAULTS.turn_acceleration, gt=0.0, description="rad/s²")
-    command_timeout_s: float = Field(
-        _DEFAULTS.command_timeout_s, gt=0.0, le=0.35, description="a command older than this is zero"
-    )
-    teleop_hold_s: float = Field(
-        _DEFAULTS.teleop_hold_s, ge=0.0, description="skills wait so long after the last teleop command"
-    )
-    scan_timeout_s: float = Field(
-        _DEFAULTS.scan_timeout_s, gt=0.0, description="without a scan for so long the base only turns"
-    )
-    robot_radius: Annotated[float, OfRobot] = Field(_DEFAULTS.robot_radius, gt=0.0)
-    side_margin: Annotated[float, OfRobot] = Field(_DEFAULTS.side_margin, ge=0.0)
-    stop_distance: float = Field(_DEFAULTS.stop_distance, ge=0.0, description="kept free before the hull, m")
-    unseen_speed: float = Field(
-        _DEFAULTS.unseen_speed, ge=0.0, description="m/s, where no ray was measured; 0 to go nowhere unseen"
-    )
-    braking: float = Field(_DEFAULTS.braking, gt=0.0, description="deceleration that the base surely has, m/s²")
-    reaction_s: float = Field(_DEFAULTS.reaction_s, ge=0.0)
 
 
 class VelocityGate(Module):
@@ -85,7 +54,7 @@ class VelocityGate(Module):
 
     _quiet = PARTING_ZEROS + 1
     """The number of periods since the last one with something to say."""
-    _reported: tuple[tuple[str, ...], VelocityGateLimits, bool] | None = None
+    _reported: tuple[tuple[str, ...], VelocityGateConfig, bool] | None = None
     """The values from which the last reported state was made."""
 
     @classmethod
@@ -95,9 +64,7 @@ class VelocityGate(Module):
 
     async def start(self) -> None:
         """Listen."""
-        self.logic = VelocityGateLogic(
-            self._limits(), needs_scan=self.scan.wired, name=f"velocity gate {self.name!r}"
-        )
+        self.logic = VelocityGateLogic(self.config, needs_scan=self.scan.wired, name=f"velocity gate {self.name!r}")
         await self._recall()
         self._report_state(clock.monotonic(), still=True)
         self.skill_vel.on_message(lambda twist: self._take("skill", twist))
@@ -134,10 +101,7 @@ class VelocityGate(Module):
             most = getattr(self.configured, name)
             if getattr(self.config, name) > most:
                 raise SettingsError({name: f"more than the blueprint's {most:g} is not possible while it runs"})
-        self.logic.limits = self._limits()
-
-    def _limits(self) -> VelocityGateLimits:
-        return VelocityGateLimits(**self.config.model_dump())
+        self.logic.limits = self.config
 
     def _listen(self, now: float) -> None:
         if self.hold.wired:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dimos_streams.common.readable.listed import listed
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.readable.shortening import shortened
 
 _KINDS = {
@@ -70,7 +71,7 @@ def limits(schema: Mapping[str, Any]) -> list[str]:
 
 def _size(keyword: str, wanted: int) -> str:
     bound, part = _SIZES[keyword]
-    return f"{bound} {wanted} {part}{'' if wanted == 1 else 's'}"
+    return f"{bound} {plural(wanted, part)}"
 
 
 def _kind(name: str) -> str:

@@ -112,7 +112,7 @@ class Heart:
     def _look_for_losses(self) -> None:
         for hosted in list(self._modules.values()):
             try:
-                hosted.loss.look(hosted.calls)
+                hosted.loss.look(hosted.calls.values())
             except Exception:  # nobody would look after the calls of the other modules any more
                 _log.exception("the calls of module %r could not be looked after", hosted.module.name)
 

@@ -61,7 +61,7 @@ _log = LimitedLog(_logger)
 class SkillHost:
     """The host of modules' skills on one bus. Calls are idempotent by id: a call that comes twice runs once."""
 
-    def __init__(self, bus: Bus, namespaces: Sequence[str] | None = None) -> None:
+    def __init__(self, bus: Bus, namespaces: Sequence[str] | None) -> None:
         """``namespaces`` are those of its modules, if all of them are in some: see ``ModuleDirectory``."""
         self.publisher = ToolStreamPublisher(bus, on_describe=lambda: self._heart.describe())
         self.directory = ModuleDirectory(bus, namespaces)
@@ -108,17 +108,18 @@ class SkillHost:
             return
         hosted.stops_for = reason
         self._heart.announce_stop(module.name)
-        calls = {task: running for running, task in hosted.calls.values()}
-        for task, running in calls.items():
+        calls = tuple(hosted.calls.values())
+        for running in calls:
             why = (reasons or {}).get(running.id, reason)
             if failed:
-                running.disown(task, Outcome.FAILED, why)
+                running.disown(Outcome.FAILED, why)
             else:
-                running.cancel(task, why)
+                running.cancel(why)
         if calls:
-            _, hanging = await asyncio.wait(calls, timeout=_CANCEL_BOUND_S)
-            for task in hanging:
-                hosted.loss.give_up(calls[task], task, reason)
+            await asyncio.wait([running.task for running in calls], timeout=_CANCEL_BOUND_S)
+            for running in calls:
+                if not running.task.done():
+                    hosted.loss.give_up(running, reason)
         module.on_state = module.on_skills = lambda: None
         if not self.publisher.heartbeat_calls(module.name):
             self._leave(module.name)
@@ -181,10 +182,11 @@ class SkillHost:
 
     def outcome(self, call_id: str) -> Outcome | None:
         """Return the outcome of a call as far as it is known here, or None if it is open or not remembered."""
-        for hosted in self._modules.values():
-            if call_id in hosted.calls:
-                return hosted.calls[call_id][0].writer.outcome
-        return self._begun.outcome(call_id)
+        running = self._running(call_id)
+        return self._begun.outcome(call_id) if running is None else running.writer.outcome
+
+    def _running(self, call_id: str) -> RunningCall | None:
+        return next((hosted.calls[call_id] for hosted in self._modules.values() if call_id in hosted.calls), None)
 
     def _begin(self, hosted: HostedModule, message: SkillCall) -> None:
         arguments: Mapping[str, Any] = {}
@@ -202,13 +204,13 @@ class SkillHost:
         client = BusSkillClient(self._bus, self.directory, self._children, writer, read_only=policy.read_only)
         running = RunningCall(writer, arguments, message.parent, client, moves=policy.moves, on_loss=on_loss)
         work = run_call(hosted.module, spec, running, checked, after_s=self.directory.catching_up_s)
-        task = asyncio.get_running_loop().create_task(work, name=f"{message.skill}:{message.call_id}")
-        hosted.calls[message.call_id] = (running, task)
+        running.task = asyncio.get_running_loop().create_task(work, name=f"{message.skill}:{message.call_id}")
+        hosted.calls[message.call_id] = running
         self._begun.begin(message.call_id)
-        task.add_done_callback(lambda _: self._forget(hosted, running, task))
-        task.add_done_callback(lambda _: client.end_children())
+        running.task.add_done_callback(lambda task: self._forget(hosted, running, task))
+        running.task.add_done_callback(lambda _: client.end_children())
         if (reason := self._begun.withdrawal(message.call_id)) is not None:
-            running.cancel(task, reason)  # before its first step, so that nothing of its skill runs
+            running.cancel(reason)  # before its first step, so that nothing of its skill runs
 
     def _reject(
         self,
@@ -255,18 +257,13 @@ class SkillHost:
             _log.warning("skipped a cancel: %s", error)
             return
         outcome = Outcome(message.outcome) if message.outcome else None
-        for hosted in self._modules.values():
-            if message.call_id not in hosted.calls:
-                continue
-            running, task = hosted.calls[message.call_id]
-            if outcome is None:
-                running.cancel(task, message.reason)
-            else:
-                # That a call has completed only its skill can say: from anybody else it means that it is over.
-                ends = Outcome.CANCELLED if outcome is Outcome.COMPLETED else outcome
-                running.disown(task, ends, message.reason)
-            return
-        if message.call_id not in self._begun:
+        running = self._running(message.call_id)
+        if running is not None and outcome is not None:
+            # That a call has completed only its skill can say: from anybody else it means that it is over.
+            running.disown(Outcome.CANCELLED if outcome is Outcome.COMPLETED else outcome, message.reason)
+        elif running is not None:
+            running.cancel(message.reason)
+        elif message.call_id not in self._begun:
             self._begun.withdraw(message.call_id, outcome, message.reason)
         elif outcome not in (None, Outcome.COMPLETED):
             self._learn(message.call_id, outcome)

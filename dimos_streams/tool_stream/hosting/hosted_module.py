@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 from dataclasses import dataclass, field
 
@@ -29,7 +28,7 @@ class HostedModule:
     loss: LossWatch
     stops_for: str = ""
     """The reason for which it stops, and takes no more calls; empty while it takes them."""
-    calls: dict[str, tuple[RunningCall, asyncio.Task[None]]] = field(default_factory=dict)
+    calls: dict[str, RunningCall] = field(default_factory=dict)
 
     @classmethod
     def of(cls, module: Module) -> HostedModule:

@@ -9,8 +9,7 @@ a call that an operator's stop of the robot has ended: its velocities are cut of
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Mapping
+from collections.abc import Iterable
 from typing import Any
 
 from dimos_streams import clock
@@ -37,9 +36,6 @@ STALE_AFTER_S = 10.0
 later, whoever has ordered it may be gone, and the world another one."""
 _VELOCITIES = (Twist, TwistStamped)
 
-Running = Mapping[str, tuple[RunningCall, asyncio.Task[None]]]
-"""The calls of one module, by id."""
-
 
 class LossWatch:
     """A watch over the running calls of one module. Its host asks it to ``look`` several times a second."""
@@ -61,18 +57,18 @@ class LossWatch:
         """The consequence, in words, of a call that does not end; empty for a module that sends no velocities."""
         return ", so its velocities are cut off" if self._velocities() else ""
 
-    def look(self, calls: Running) -> None:
+    def look(self, calls: Iterable[RunningCall]) -> None:
         """Disown calls that nobody acknowledges, cut off those of them that do not end, and name all that do not."""
         now, before = clock.monotonic(), self._looked
         elapsed = min(now - before, _LONGEST_LOOK_S)
         steady = clock.steady()
         still_s = steady - self._steady
         self._looked, self._steady = now, steady
-        for running, task in list(calls.values()):
+        for running in tuple(calls):
             if running.is_to_end:
-                self._await_end(running, task, elapsed)
+                self._await_end(running, elapsed)
             if running.disowned_at is None and (why := self._why_lost(running, before, elapsed, still_s)):
-                running.disown(task, Outcome.LOST, why)
+                running.disown(Outcome.LOST, why)
             if self._goes_on(running, now):
                 self._cut_off(running)
 
@@ -87,9 +83,9 @@ class LossWatch:
             self._cut_off(running)  # whatever its skill did at its end
             self._let_go(running.id)
 
-    def give_up(self, running: RunningCall, task: asyncio.Task[None], reason: str) -> None:
+    def give_up(self, running: RunningCall, reason: str) -> None:
         """Close a call whose module ends and whose skill goes on: what it meets from then on is not its outcome."""
-        self._name_overdue(running, task)
+        self._name_overdue(running)
         running.close(Outcome.CANCELLED, running.cancel_reason or reason, {})
         if running.moves:
             self._cut_off(running)
@@ -101,16 +97,16 @@ class LossWatch:
             return False
         return running.disowned_at is not None or bool(self._velocities())
 
-    def _await_end(self, running: RunningCall, task: asyncio.Task[None], elapsed: float) -> None:
+    def _await_end(self, running: RunningCall, elapsed: float) -> None:
         running.ending_s = 0.0 if running.ending_s is None else running.ending_s + elapsed
         if running.ending_s >= OVERDUE_AFTER_S:
-            self._name_overdue(running, task)
+            self._name_overdue(running)
 
-    def _name_overdue(self, running: RunningCall, task: asyncio.Task[None]) -> None:
+    def _name_overdue(self, running: RunningCall) -> None:
         """Log, once, where the skill of a call waits that was to end, and have the call's close say so."""
         if running.overdue:
             return
-        where = redacted(where_it_waits(task))
+        where = redacted(where_it_waits(running.task))
         running.overdue = f"; it did not end within {OVERDUE_AFTER_S:g} s, at {where}: {HOW_TO_END}"
         self._module.log.warning(
             "skill %r of module %r was to end, call %s%s",

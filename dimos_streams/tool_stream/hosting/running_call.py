@@ -39,8 +39,8 @@ class RunningCall(Call):
         parent: str,
         skills: SkillClient,
         *,
-        moves: bool = False,
-        on_loss: OnLoss | None = None,
+        moves: bool,
+        on_loss: OnLoss | None,
     ) -> None:
         """``on_loss`` is what the caller said about it, or None if nothing."""
         self.id, self.skill, self.module, self.caller = writer.call_id, writer.skill, writer.module, writer.caller
@@ -51,6 +51,8 @@ class RunningCall(Call):
         self._thread = threading.get_ident()
         self.unsent = {}
         self.writer = writer
+        self.task: asyncio.Task[None]
+        """The task that runs its skill, which its host begins."""
         self.cancel_reason: str | None = None
         self.limit: asyncio.Timeout | None = None
         """The time limit under which its skill runs; None before that begins."""
@@ -86,27 +88,27 @@ class RunningCall(Call):
     def _check_thread(self) -> None:
         check_thread(self._thread, f"call {self.id}", "a ToolStream of it")
 
-    def cancel(self, task: asyncio.Task[None], reason: str) -> None:
+    def cancel(self, reason: str) -> None:
         """Cancel the skill, once. A repeated request changes nothing, but that a stop of the robot counts also
         after another one."""
         if self.stands_since is None and reason.startswith(STOPPED):
             self.stands_since = clock.monotonic()
         if self.cancel_reason is None:
             self.cancel_reason = reason[:_MAX_TEXT] or "no reason was given"
-            task.cancel()
+            self.task.cancel()
 
     @property
     def is_to_end(self) -> bool:
         """True once it was asked to end, or its time limit has expired."""
         return self.cancel_reason is not None or (self.limit is not None and self.limit.expired())
 
-    def disown(self, task: asyncio.Task[None], outcome: Outcome, text: str) -> None:
+    def disown(self, outcome: Outcome, text: str) -> None:
         """Cancel the skill, once, because nobody answers for the call any more. However it ends then, it closes as
         ``outcome``."""
         if self.disowned_at is None:
             self.disowned_at, self._final = clock.monotonic(), (outcome, text[:_MAX_TEXT])
             self.stands_since = self.disowned_at if self.stands_since is None else self.stands_since
-            self.cancel(task, text)
+            self.cancel(text)
 
     def answered_for_since(self) -> float | None:
         """Return the time on the loop's clock at which somebody last acknowledged it; its beginning if nobody has
@@ -138,7 +140,7 @@ class RunningCall(Call):
 
 
 async def run_call(
-    module: Module, spec: SkillSpec, call: RunningCall, arguments: Mapping[str, Any], *, after_s: float = 0.0
+    module: Module, spec: SkillSpec, call: RunningCall, arguments: Mapping[str, Any], *, after_s: float
 ) -> None:
     """Run a skill to its end and close its stream, whatever happens. Within ``after_s`` that the call is to end may
     be read: nothing of the skill runs before."""

@@ -84,7 +84,7 @@ def head_of(data: bytes, channel: str) -> Head:
     if not data.startswith(_FINGERPRINT):
         raise other_type(ModuleStatus, data, channel)
     try:
-        module, at = _string(data, len(_FINGERPRINT) + _LONG)
+        module, at = _string(data, BEGIN)
         instance, at = _string(data, at)
         _, at = _string(data, at + _INT)
         at = _behind(data, at + _LONG)

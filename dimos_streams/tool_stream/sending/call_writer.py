@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from dimos_streams import clock
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.tool_stream.event import PARENT, EventType, Outcome
 from dimos_streams.tool_stream.family import parent_of
@@ -204,9 +204,7 @@ class CallWriter:
 
     async def _wait(self, timeout_s: float) -> None:
         self._space.clear()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                await self._space.wait()
+        await ends_within(timeout_s, self._space.wait())
 
     def _coalesce(self, text: str, data: Mapping[str, Any]) -> None:
         """Keep progress in place of the one that was kept before, as the bytes that will be sent: what is wrong with

@@ -4,7 +4,6 @@ asked."""
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
@@ -15,6 +14,7 @@ from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
@@ -115,9 +115,7 @@ class ToolStreamPublisher:
         """Wait until a receiver that is alive has everything, within a bound."""
         if self._ended and self.receiver_alive():
             self._drained = asyncio.Event()
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(timeout_s):
-                    await self._drained.wait()
+            await ends_within(timeout_s, self._drained.wait())
 
     def receiver_alive(self) -> bool:
         """Return whether somebody acknowledged lately."""

@@ -25,13 +25,11 @@ class Receivers:
 
     def alive(self) -> list[str]:
         """Return the receivers that acknowledged something lately."""
-        return self._since(clock.monotonic() - RECEIVER_GONE_S)
+        since = clock.monotonic() - RECEIVER_GONE_S
+        return [name for name, heard in self._heard.items() if heard > since]
 
     def known(self) -> list[str]:
         """Return the receivers for which events are kept. The only one is never forgotten."""
         while len(self._heard) > 1 and next(iter(self._heard.values())) < clock.monotonic() - RECEIVER_FORGOTTEN_S:
             self._heard.popitem(last=False)
         return list(self._heard)
-
-    def _since(self, time: float) -> list[str]:
-        return [name for name, heard in self._heard.items() if heard > time]

@@ -23,7 +23,7 @@ from dimos_streams.tool_stream.wire.layout import FINGERPRINT, INSTANCE, LENGTH,
 class EventPacker:
     """A packer of the events of one call."""
 
-    def __init__(self, call_id: str, module: str, skill: str, caller: str, instance: str = "") -> None:
+    def __init__(self, call_id: str, module: str, skill: str, caller: str, instance: str) -> None:
         """``instance`` is the start of the module that opens the call: it goes with each event of it."""
         self._instance = f'"{INSTANCE}":'.encode() + instance_ending(instance)[:-1] if instance else b""
         self._call_id = _string(call_id)

@@ -103,7 +103,7 @@ class Chaos:
         else:
             to = self.other if self.random.random() < 0.5 else None
             for call in core.calls.open:
-                core.calls.hand_over(call, to)
+                call.deliver = to
 
     async def other(self, update: Any) -> None:
         self.handed.append(update)

@@ -98,7 +98,7 @@ async def test_polling_does_not_count_and_input_begins_anew() -> None:
     assert [each and each[0] for each in walks] == [None, None, None, "max_actions"]
     await asyncio.sleep(2)
     assert guard.observe([("walk", {"n": -1})]) is None
-    guard.reset()
+    guard = RunawayGuard(RepetitionSettings(), 3, 3600)
     assert [guard.observe([("walk", {"n": next(numbers)})]) for _ in range(3)] == [None] * 3
 
 

@@ -17,10 +17,19 @@ from dimos_streams.errors import CallRejectedError, SkillError, SkillRunError, U
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.tool_stream import children
-from dimos_streams.tool_stream.call_request import PENDING
 from dimos_streams.tool_stream.children import ChildStream, ChildStreams
 from dimos_streams.tool_stream.client import BusSkillClient
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS, EventType, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import (
+    CALLS,
+    CANCELS,
+    EVENTS,
+    PENDING,
+    REQUESTS,
+    STATUS,
+    EventType,
+    Outcome,
+    ToolEvent,
+)
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher

@@ -23,7 +23,7 @@ class AllowedGate:
     def __init__(
         self,
         selection: SkillSelection,
-        offerings: Callable[[str], Sequence[OfferedSkill]] = lambda name: (),
+        offerings: Callable[[str], Sequence[OfferedSkill]],
     ) -> None:
         """``offerings`` returns all skills of a name: if several modules offer it, each of them has to be allowed."""
         self.selection = selection

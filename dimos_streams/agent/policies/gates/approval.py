@@ -20,7 +20,7 @@ _MISSING = object()
 class ApprovalGate:
     """Asks by rule, or if the skill declares it; waits for the decision."""
 
-    def __init__(self, book: ApprovalBook, rules: Sequence[ApprovalRule] = (), *, agent: str) -> None:
+    def __init__(self, book: ApprovalBook, rules: Sequence[ApprovalRule], *, agent: str) -> None:
         """``agent`` is the module whose config has the rules: they name skills as it sees them."""
         self._book = book
         self._rules = tuple(rules)

@@ -15,7 +15,7 @@ _MAX_DISABLED = 10_000
 class EnabledGate:
     """Refuses calls of disabled skills; they are not offered to the model either. Calls that run go on."""
 
-    def __init__(self, emit: Emit, disabled: Iterable[str] = (), *, agent: str) -> None:
+    def __init__(self, emit: Emit, disabled: Iterable[str], *, agent: str) -> None:
         """``agent`` is the module whose config has the ``disabled`` skills: it names them as it sees them."""
         self._emit = emit
         self._disabled = dict.fromkeys(name for skill in disabled for name in public_names(skill, agent))

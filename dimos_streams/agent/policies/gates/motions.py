@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.record.agent_events import Emit, EventKind
@@ -13,15 +12,11 @@ from dimos_streams.operator.messages.agent import AgentEvent
 _MISSIONS = 1000
 
 
-def _emit_nothing(kind: str, missions: Sequence[str] = (), **data: Any) -> None:
-    """Do nothing: for counts that keep no record."""
-
-
 class FreeMotions:
     """Counts motions by mission; a mission and its sub-missions are one. Each change is an event, so a count outlives
     its process: ``restore`` takes it from the record."""
 
-    def __init__(self, emit: Emit = _emit_nothing) -> None:
+    def __init__(self, emit: Emit) -> None:
         self._emit = emit
         self._begun = NewestEntries[str, int](_MISSIONS)
 

@@ -33,8 +33,8 @@ class PlanGate:
         zones: Zones,
         begun: FreeMotions,
         *,
-        motions: Callable[[], int | None] = lambda: 2,
-        pose: Callable[[], PlanarPose | None] = lambda: None,
+        motions: Callable[[], int | None],
+        pose: Callable[[], PlanarPose | None],
     ) -> None:
         """``motions`` returns how many need no plan, None for any number. ``pose`` returns the robot's now, None
         while unknown."""
