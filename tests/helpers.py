@@ -11,14 +11,11 @@ import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
-from urllib.parse import urljoin
-
-import requests
 
 from dimos_streams.clock import run_virtual
 from dimos_streams.tool_stream.event import ToolEvent
 
-__all__ = ["anybody", "few_files", "fill", "path_linked", "path_to", "run_virtual", "shut", "until", "wait_for"]
+__all__ = ["anybody", "few_files", "fill", "run_virtual", "shut", "until", "wait_for"]
 
 T = TypeVar("T")
 
@@ -83,13 +80,3 @@ def few_files(free: int) -> Iterator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-
-
-def path_to(answer: requests.Response, reference: str) -> str:
-    """The path to which a reference in an answer leads, as a browser resolves it."""
-    return urljoin(answer.request.path_url, reference)
-
-
-def path_linked(answer: requests.Response, rel: str) -> str:
-    """The path to which a link of an answer leads; empty if it has none."""
-    return path_to(answer, answer.links[rel]["url"]) if rel in answer.links else ""

@@ -101,7 +101,7 @@ class CancelRequest(JsonModel):
 _BEGUN = answers(
     201,
     "The call was requested; with `wait`, as it is after that.",
-    Location=links.CALL,
+    Location="The call.",
     Link=links.EVENTS,
 ) | refusals(*problem_kinds.BEGINNING, problem_kinds.BAD_REQUEST, takes_body=True)
 
@@ -175,4 +175,4 @@ def _where(broker: Broker, call_id: str) -> dict[str, str]:
     call = broker.ledger.begun(call_id)
     known_from = call.events_from if call is not None else 0
     first = known_from or broker.ledger.broadcast.first_offset
-    return {"Location": f"calls/{call_id}", "Link": links.events_from(first)}
+    return {"Location": f"/calls/{call_id}", "Link": links.events_from(first)}

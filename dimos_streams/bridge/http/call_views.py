@@ -41,7 +41,7 @@ def mount_call_views(
         page = await query.page(known(), turn)
         response = Response(page.body, media_type="application/json")
         if page.before is not None:
-            response.headers["Link"] = links.older("calls", state=state, limit=limit, before=str(page.before))
+            response.headers["Link"] = links.older("/calls", state=state, limit=limit, before=str(page.before))
         return response
 
     @app.get("/calls/{call_id}", responses=refusals(problem_kinds.UNKNOWN_CALL))

@@ -76,7 +76,7 @@ def _mount_begin(app: FastAPI, parts: HubParts) -> None:
             "The call was requested at its robot; with `wait`, as it is after that.",
             {"type": "object"},
             media_type="application/json",
-            Location=links.CALL,
+            Location="The call.",
             Link=links.EVENTS,
         )
         | refusals(*ASKING, *problem_kinds.BEGINNING, hub_kinds.ROBOT_NEEDED, takes_body=True),
@@ -128,7 +128,7 @@ def _mount_list(app: FastAPI, parts: HubParts) -> None:
         shown = _within(rows)
         more = len(shown) < len(rows) or len(rows) == limit
         end = shown[-1].first_seq if shown else None
-        link = links.older("calls", state=state, robot=robot, limit=limit, before=end)
+        link = links.older("/calls", state=state, robot=robot, limit=limit, before=end)
         headers = {"Link": link} if more else {}
         body = f"[{','.join(row.record for row in reversed(shown))}]"
         return Response(body, headers=headers, media_type="application/json")

@@ -18,11 +18,10 @@ from dimos_streams.tool_stream.event import is_call_id
 
 _QUERY = r"\?[!#-;=?-\[\]-~]*"
 _HEADERS = {
-    "Location": re.compile("(calls/[!-~]+)"),
-    "Link": re.compile(rf'<((?:calls|events|tool_streams)(?:{_QUERY})?)>; rel="[a-z]+"'),
+    "Location": re.compile("(/calls/[!-~]+)"),
+    "Link": re.compile(rf'<(/(?:calls|events|tool_streams)(?:{_QUERY})?)>; rel="[a-z]+"'),
 }
-"""The headers that are passed on, and the form that their values must have: relative references, as a bridge gives
-them."""
+"""The headers that are passed on, and the form that their values must have: paths as a bridge gives them."""
 _ORDERS = get_args(Order)
 _NO_CONTENT = (204, 205)
 
@@ -37,7 +36,7 @@ def relayed(robot: str, reply: BridgeReply) -> BridgeReply:
         raise _refused(robot, f"a body with status {status}")
     for name, value in reply.headers.items():
         if not _is_a_bridges(name, value):
-            why = "valid: Location that leads to a call, and Link to calls or events, relative as a bridge's"
+            why = "valid: Location with a call's path, and Link with that of calls or events"
             raise _refused(robot, f"{name[:50]!r}: {value[:100]!r}; {why}")
     return reply if status < 400 else replace(reply, headers={})  # a refusal leads nowhere
 
@@ -51,12 +50,13 @@ def as_of_both(request: BridgeRequest, reply: BridgeReply) -> BridgeReply:
     return replace(reply, body={**reply.body, "confirmed": False, "text": text})
 
 
-def headers_below(headers: Mapping[str, str]) -> dict[str, str]:
-    """Those of the headers that were passed on that lead to something that the hub has below ``/robots/NAME/``."""
+def headers_below(robot: str, headers: Mapping[str, str]) -> dict[str, str]:
+    """Those of the headers that were passed on whose paths the hub has below ``/robots/NAME/``, with the paths that
+    they have there: what is at the robot's own path is at the hub something else, or nothing."""
     return {
-        name: value
+        name: f"{value[: found.start(1)]}/robots/{robot}{value[found.start(1) :]}"
         for name, value in headers.items()
-        if (found := _HEADERS[name].fullmatch(value)) is not None and is_open("operator", "GET", f"/{found[1]}")
+        if (found := _HEADERS[name].fullmatch(value)) is not None and is_open("operator", "GET", found[1])
     }
 
 
@@ -66,7 +66,7 @@ def _is_a_bridges(name: str, value: str) -> bool:
     form = _HEADERS.get(name)
     if form is None or not (found := form.fullmatch(value)):
         return False
-    return name != "Location" or is_call_id(unquote(found[1].removeprefix("calls/")))
+    return name != "Location" or is_call_id(unquote(found[1].removeprefix("/calls/")))
 
 
 def _refused(robot: str, what: str) -> ProblemError:

@@ -129,7 +129,7 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
         response_class=Response,
         response_model=None,
         responses=_answered(200)
-        | _answered(201, Location=links.CALL)
+        | _answered(201, Location="The call, at its bridge.")
         | _answered(202)
         | refusals(*ASKING, *problem_kinds.BEGINNING, problem_kinds.BAD_SETTINGS, takes_body=True),
     )
@@ -161,7 +161,7 @@ async def _passed_on(
         timeout_s=timeout_s if begins and "wait" in request.query_params else None,
     )
     reply = await asked(parts, wanted)
-    return as_response(replace(reply, headers=headers_below(reply.headers)))
+    return as_response(replace(reply, headers=headers_below(robot, reply.headers)))
 
 
 def _number(given: object, most: float) -> float:

@@ -58,7 +58,7 @@ async def page_back(broadcast: Broadcast, query: QueryBack, limit: int) -> Respo
 
 def _link(query: QueryBack, limit: int) -> str:
     return links.older(
-        "events",
+        "/events",
         call=query.call_id,
         caller=query.caller,
         robot=query.robot,

@@ -78,7 +78,7 @@ async def test_a_command_is_a_request_of_the_bridge() -> None:
         answer = await answer_to(hub, 1)
         assert (answer.outcome, answer.status, answer.body["result"]) == ("answered", 201, 3)
         call_id = answer.body["call_id"]
-        assert answer.headers["Location"] == f"calls/{call_id}"
+        assert answer.headers["Location"] == f"/calls/{call_id}"
         hub.command(2, f"/calls/{call_id}", method="GET")
         assert (await answer_to(hub, 2)).body["caller"] == "me"
         hub.command(3, "/calls", body=call("nonsense"))

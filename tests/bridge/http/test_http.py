@@ -71,7 +71,7 @@ def test_a_call_answers_closes_and_is_cancelled() -> None:
         assert response.status_code == 201
         call_id = response.json()["call_id"]
         assert response.json() == {"call_id": call_id}
-        assert response.headers["location"] == f"calls/{call_id}"
+        assert response.headers["location"] == f"/calls/{call_id}"
         assert [view["call_id"] for view in bridge.get("/calls?state=open").json()] == [call_id]
         assert len(bridge.get("/calls").json()) == 2
         cancelled = bridge.post(f"/calls/{call_id}/cancel", {"reason": "enough"})

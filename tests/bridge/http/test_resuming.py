@@ -68,7 +68,7 @@ def test_a_call_that_is_asked_for_again_leads_to_its_first_event(tmp_path: Path)
                 bridge.post("/calls?wait=close", asked)
             bridge.call("count", label="b", to=1)
             again = bridge.post("/calls?wait=close", asked)
-            assert again.headers["Link"] == '<tool_streams?from=4>; rel="events"'
+            assert again.headers["Link"] == '</tool_streams?from=4>; rel="events"'
             events = bridge.stream(f"?from=4&call={again.json()['call_id']}").events(3)
             assert [(offset, event["type"]) for offset, event in events] == [(4, "open"), (5, "update"), (6, "close")]
 
