@@ -22,6 +22,7 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
+from dimos_streams.blueprint.checks.argument_check import shown
 from dimos_streams.blueprint.classes import module_config
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.bus import Bus, Subscription, create_bus
@@ -33,6 +34,7 @@ from dimos_streams.messages.plain_classes import accepted
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.skill.names import own_name, public_prefix
+from dimos_streams.skill.spec import SkillSpec
 from dimos_streams.streams import StreamSpec
 from dimos_streams.testing.block import Block
 from dimos_streams.testing.bus_calls import asking, request_call
@@ -52,6 +54,17 @@ def _made(
             spec = ModuleSpec(name=name or cls.__name__, type=f"{cls.__module__}:{cls.__name__}", config=config or {})
             module_config(spec, cls)  # raises what a run says of such settings
         raise
+
+
+def _check_not_replaced(module: Module, skill: SkillSpec) -> None:
+    """Raise ``UserError`` if something stands before the method of a skill that no call would run."""
+    attribute = getattr(skill.function, "__name__", "")
+    if attribute in vars(module):
+        of = type(module).__name__
+        raise UserError(
+            f"{attribute!r} of this {of} has been replaced, and calls run the method of the class: use"
+            f" mock_skill({of}, {skill.name!r}, …), or replace what the method uses"
+        )
 
 
 class ModuleHarness:
@@ -75,6 +88,8 @@ class ModuleHarness:
             module = _made(module, config, name, context)
         self.module = module
         self._block = Block("ModuleHarness", f"async with ModuleHarness({type(module).__name__}, …) as harness:")
+        if not (bus is None or isinstance(bus, Bus)):
+            raise UserError(f"bus={shown(bus)}: it must be a bus that is open, as create_bus makes one of a URL")
         self._unwired = unwired
         self._given_bus = bus
         self.bus = bus or create_bus("memq://")
@@ -129,6 +144,10 @@ class ModuleHarness:
     async def add(self, module: Module, *, unwired: tuple[str, ...] = ()) -> None:
         """Run another module; streams of equal name and type are connected."""
         self._block.check(f"add({type(module).__name__})")
+        if not isinstance(module, Module):
+            raise UserError(f"a module is an instance of its class, as MODULE(), and not {shown(module)}")
+        if isinstance(unwired, str):
+            raise UserError(f"unwired are names of streams, as unwired=({unwired!r},), and not {unwired!r}")
         specs = module.streams()
         for name in unwired:
             if name not in specs:
@@ -205,7 +224,9 @@ class ModuleHarness:
 
     def _module_with(self, skill: str) -> str:
         for module in self._host.modules:
-            if own_name(skill, module.context.namespace) in module.offered_skills():
+            spec = module.offered_skills().get(own_name(skill, module.context.namespace))
+            if spec is not None:
+                _check_not_replaced(module, spec)
                 return module.name
         raise UnknownSkillError(skill, self._skills())
 

@@ -19,13 +19,14 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dimos_streams import clock
+from dimos_streams.blueprint.checks.argument_check import check_blueprint, plain
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.settings import defaults_of
 from dimos_streams.blueprint.wiring import message_types
 from dimos_streams.bus import Bus
 from dimos_streams.common.tasks import end_tasks_silently
-from dimos_streams.errors import UserError, suggest
+from dimos_streams.errors import UnknownSkillError, UserError, suggest
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.module import Module
 from dimos_streams.recording.metadata import describe
@@ -68,8 +69,10 @@ class MissionRun:
     ) -> None:
         """``record`` is the path of the recording; ``without`` are patterns of channels that are neither recorded
         nor, for the recording's sake, made. ``faults`` wraps the bus, see ``FaultInjection``."""
+        check_blueprint(blueprint, "a run")
+        options = RunOptions(bus_url="memq://", seed=seed, wrap_bus=faults)
         described = resolve(blueprint) if isinstance(blueprint, str) else blueprint
-        self.blueprint = described.configured(settings or {}, source="test")
+        self.blueprint = described.configured(plain(settings or {}), source="test")
         self.recording = record
         self.events: list[ToolEvent] = []
         """The events of all calls, each call's in order."""
@@ -92,7 +95,6 @@ class MissionRun:
         )
         self._recording_options = RecordingOptions(path=record, selection=self._selection, metadata=metadata)
         attach: list[Attachment] = [self._record, self._listen]
-        options = RunOptions(bus_url="memq://", seed=seed, wrap_bus=faults)
         self._run = InProcessRun(self.blueprint, options, attach=attach)
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -301,7 +303,7 @@ class MissionRun:
             if own_name(skill, module.context.namespace) in module.offered_skills():
                 request_call(self.bus, call_id, module=name, skill=skill, caller=CALLER, arguments=arguments)
                 return call_id
-        raise UserError(f"no module has a skill {skill!r}")
+        raise UnknownSkillError(skill, sorted(set(self._skills())))
 
 
 def _shown(event: ToolEvent) -> str:
