@@ -34,6 +34,22 @@ def test_a_url_that_no_server_has_is_named(url: str) -> None:
     assert str(error.value) == f"bad bridge URL {url!r}: {said}"
 
 
+@pytest.mark.parametrize(
+    ("url", "shown"),
+    [
+        ("http://robot/?token=hidden-one", "http://robot/?token=[redacted]"),
+        ("http://robot?hidden-one", "http://robot?[redacted]"),
+        ("http://robot/#hidden-one", "http://robot/#[redacted]"),
+        ("http://robot/?a=#hidden-one", "http://robot/?a=[redacted]"),
+    ],
+)
+def test_a_url_with_more_than_an_address_is_refused_and_not_shown_whole(url: str, shown: str) -> None:
+    with pytest.raises(UserError) as error:
+        HttpGateway(url, rng=random.Random(1))
+    assert str(error.value).startswith(f"bad bridge URL {shown!r}: it must be a server's address, ")
+    assert str(error.value).endswith(", without anything behind '?' or '#'; a token has a place of its own")
+
+
 def test_a_host_that_can_have_no_address_is_one_where_nobody_answers() -> None:
     with pytest.raises(NoAnswerError, match=r"the bridge at http://a\.\.b can't be reached: .*label empty"):
         BridgeRequests("http://a..b", token=None, timeout_s=1.0, tls=None).send("GET", "/skills")

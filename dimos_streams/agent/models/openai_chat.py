@@ -33,6 +33,7 @@ from dimos_streams.common.secrets import (
     know_url,
     redacted,
     redacted_data,
+    unreadable_url,
     without_user,
 )
 from dimos_streams.errors import UserError
@@ -249,7 +250,7 @@ def _client(model: str, url: str, name: str) -> AsyncOpenAI:
     try:
         host = http_host(url)
     except ValueError as error:
-        given = f"{without_user(url)!r} as base_url, or else OPENAI_BASE_URL"
+        given = f"{unreadable_url(url)!r} as base_url, or else OPENAI_BASE_URL"
         raise UserError(f"model {model!r} has {given}: {error}") from error
     key = os.environ.get("OPENAI_API_KEY", "")
     know(key, where="OPENAI_API_KEY")

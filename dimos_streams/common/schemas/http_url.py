@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from dimos_streams.common.secrets import without_user
+from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import UserError
 
 _REQUESTED = re.compile(r"(?:\[(?P<address>[^][]*)\]|(?P<name>[^][:@/?#\\\s]*))(?::[0-9]{0,5})?")
@@ -18,15 +18,18 @@ def requested_host(header: str) -> str | None:
 
 
 def http_host(url: str) -> str:
-    """The host of a web server's address. Raises ``ValueError`` that says what would be one, and not what
-    was given: it may have a password."""
+    """The host of a web server's address, to which paths can be added. Raises ``ValueError`` that says what would be
+    one, and not what was given: it may have a password."""
+    wanted = "it must be a server's address, 'http://HOST[:PORT][/PATH]' or 'https://…'"
     try:
         parts = urlsplit(url)
         host = parts.hostname if parts.scheme in ("http", "https") else None
     except ValueError:
         host = None
     if not host:
-        raise ValueError("it must be a server's address, 'http://HOST[:PORT][/PATH]' or 'https://…'")
+        raise ValueError(wanted)
+    if "?" in url or "#" in url:
+        raise ValueError(f"{wanted}, without anything behind '?' or '#'; a token has a place of its own")
     return host
 
 
@@ -41,5 +44,5 @@ def bridge_url(url: str) -> str:
     try:
         http_host(url)
     except ValueError as error:
-        raise UserError(f"bad bridge URL {without_user(url)!r}: {error}") from error
+        raise UserError(f"bad bridge URL {unreadable_url(url)!r}: {error}") from error
     return url.rstrip("/")
