@@ -68,7 +68,7 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
         blueprint = options.blueprint or _own_blueprint(log, metadata)
         blueprint = blueprint.configured(plain(options.settings), source=REPLAY)
         virtual = _is_virtual(metadata)
-        first = next((event.utime for event in steady(log.events()) if event.channel != CHANNEL), None)
+        first = next((event.utime for event in steady(log.events(), warns=False) if event.channel != CHANNEL), None)
         if first is None:
             raise UserError(_no_events(log))
         # Sums of floats depend on where they begin, so virtual recordings are replayed from their own beginning.
@@ -80,11 +80,11 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
         scope = scope_of(blueprint, options.modules, recorded)
         _check_inputs(log, scope)
         check_fields(tolerances, channels_of(blueprint), scope.outputs)
-        begun = begun_settings(steady(log.events()), scope.names)
+        begun = begun_settings(steady(log.events(), warns=False), scope.names)
         run = ReplayRun(
             log,
             scope,
-            earlier_calls(steady(log.events()), scope),
+            earlier_calls(steady(log.events(), warns=False), scope),
             begun,
             tolerances,
             seed=seed,
