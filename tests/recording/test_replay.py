@@ -408,3 +408,9 @@ def test_a_replay_warns_once_of_a_clock_that_was_set(tmp_path: Path, caplog: pyt
     replay(write_log(tmp_path / "a.lcmlog", raw(set_back)), ReplayOptions(modules=("gate",)))
     warnings = [record.getMessage() for record in caplog.records if "the clock goes back" in record.getMessage()]
     assert len(warnings) == 1
+
+
+def test_a_module_that_there_is_not_is_told_with_those_that_there_are() -> None:
+    golden = Path(__file__).parent / "golden" / "patrol.lcmlog"
+    with pytest.raises(UserError, match=r"has no module 'x' \(modules: robot, gate, "):
+        replay(golden, ReplayOptions(modules=("x",)))
