@@ -10,7 +10,7 @@ import typer
 
 from dimos_streams.cli.app import create_app
 from dimos_streams.cli.exit_codes import DONE, MISUSED, code_of_error
-from dimos_streams.cli.system.foxglove_option import with_default_address
+from dimos_streams.cli.option_groups.foxglove_option import with_default_address
 from dimos_streams.cli.system.signals import Interrupted
 from dimos_streams.cli.system.terminal_width import widen
 from dimos_streams.cli.terminal.output import flushed_output, note

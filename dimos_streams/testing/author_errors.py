@@ -1,4 +1,4 @@
-"""What pytest shows of errors that the author of a test can mend."""
+"""The errors that the author of a test can mend, as pytest shows them."""
 
 from __future__ import annotations
 
