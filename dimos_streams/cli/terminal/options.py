@@ -105,10 +105,20 @@ AgentName = Annotated[
         show_default=False,
     ),
 ]
+
+
+def _named_robot(value: str | None) -> str | None:
+    """Return a given name. Raises ``UserError`` for an empty one."""
+    if value == "":
+        raise UserError("--robot '' names no robot of the fleet")
+    return value
+
+
 FleetRobot = Annotated[
     str | None,
     typer.Option(
         "--robot",
+        callback=_named_robot,
         metavar="NAME",
         help="At a fleet's hub: the robot that is meant, if there are several.",
         show_default=False,
