@@ -11,8 +11,9 @@ import inspect
 import itertools
 import json
 import shlex
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -110,6 +111,8 @@ def _limit_of(mark: pytest.Mark) -> float | None:
     if unknown:
         pytest.fail(f"virtual_time takes no argument {', '.join(unknown)} (valid: limit_s=SECONDS)", pytrace=False)
     limit_s: float | None = mark.kwargs.get("limit_s")
+    if not (limit_s is None or (isinstance(limit_s, Real) and limit_s > 0)):
+        pytest.fail(f"virtual_time(limit_s={limit_s!r}): it must be a number of seconds, more than 0", pytrace=False)
     return limit_s
 
 
@@ -117,7 +120,12 @@ def _limit_of(mark: pytest.Mark) -> float | None:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Keep the recordings of failed runs with their reports, and say how to replay them."""
+    """Keep the recordings of failed runs with their reports, and say how to replay them. A mistake of the test's
+    author is shown at the line of the author's that has made it."""
+    if call.excinfo is not None and not (item.config.getoption("fulltrace") or item.config.getoption("usepdb")):
+        from dimos_streams.testing.author_errors import shorten
+
+        shorten(call.excinfo.value)
     report = yield
     runs = item.stash.get(_RUNS, None)
     if runs is None or report.when != "call":
@@ -214,7 +222,7 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
         from dimos_streams.regression.replay import ReplayOptions
         from dimos_streams.regression.replay import replay as replay_log
 
-        if isinstance(modules, str):
+        if isinstance(modules, str) or not isinstance(modules, Iterable):
             pytest.fail(f"modules are a list of names: replay({str(log)!r}, [{modules!r}])", False)
         path = request.path.parent / log
         if not path.exists():

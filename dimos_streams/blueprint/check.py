@@ -9,7 +9,7 @@ from dimos_streams.blueprint.checks.delivery_check import idle_deliveries, late_
 from dimos_streams.blueprint.checks.message_check import message_problems
 from dimos_streams.blueprint.checks.misspelling_check import misspelt_topics
 from dimos_streams.blueprint.checks.name_check import long_names
-from dimos_streams.blueprint.checks.robot_check import contradictions
+from dimos_streams.blueprint.checks.robot_check import contradictions, ungated_motions
 from dimos_streams.blueprint.checks.skill_check import (
     colliding_skills,
     misdescribed_parameters,
@@ -111,6 +111,7 @@ def _joint_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]], *
     else:
         yield from unfed.values()
         yield from idle_deliveries(blueprint, placed)
+        yield from ungated_motions(blueprint, classes, placed)
         yield from misspelt_topics(blueprint, placed, unfed.keys())
         yield from misspelt_resources(blueprint, classes)
         yield from skill_warnings(blueprint, classes)

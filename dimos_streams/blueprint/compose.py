@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any, get_args
 
 from dimos_streams.blueprint.checks.argument_check import (
+    check_blueprint,
     check_class,
-    check_included,
     check_parts,
     check_replacements,
     check_settings,
@@ -118,7 +118,7 @@ def include(
     keys like ``"follow.cmd_vel"``, ``set`` like ``"follow.distance_m"`` or ``"patrol.waypoints.0"``. All have the
     names that modules have inside ``other``. Raises ``UserError``.
     """
-    check_included(other)
+    check_blueprint(other, "include(…)")
     check_replacements(replace or {})
     found = resolve(other) if isinstance(other, str) else other
     where = _caller()

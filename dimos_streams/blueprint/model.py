@@ -227,8 +227,8 @@ class Blueprint(_DescribedModel):
     def split_address(self, address: str) -> tuple[str, str]:
         """Split ``"robot1/follow.hog.scale"`` into the module and the rest. Raises ``UserError`` for an unknown
         module."""
-        name, dot, rest = address.partition(".")
-        if not dot or not rest:
+        name, _, rest = address.partition(".") if isinstance(address, str) else ("", "", "")
+        if not rest:
             raise UserError(f"{address!r} must name a module and something of it, as in 'follow.distance_m'")
         return self._known(name), rest
 

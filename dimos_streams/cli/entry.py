@@ -10,8 +10,9 @@ import typer
 
 from dimos_streams.cli.app import create_app
 from dimos_streams.cli.exit_codes import DONE, MISUSED, code_of_error
-from dimos_streams.cli.system.foxglove_option import with_default_address
+from dimos_streams.cli.option_groups.foxglove_option import with_default_address
 from dimos_streams.cli.system.signals import Interrupted
+from dimos_streams.cli.system.terminal_width import widen
 from dimos_streams.cli.terminal.output import flushed_output, note
 from dimos_streams.common.importing import find_named_first_in
 from dimos_streams.common.printable import printable, show_tracebacks
@@ -32,6 +33,7 @@ def run_command(arguments: list[str]) -> int:
     """Run one command and return its exit code, see ``exit_codes``."""
     know_environment(os.environ)
     show_tracebacks()
+    widen()
     here = _working_directory()
     if here is not None:
         find_named_first_in(here)  # so that a user's own blueprints and modules are found where they stand

@@ -66,6 +66,12 @@ class Metadata(BaseModel):
         modules = (self.blueprint or {}).get("modules")
         return modules if isinstance(modules, dict) else {}
 
+    @property
+    def title(self) -> str:
+        """The run in a line for people."""
+        name = (self.blueprint or {}).get("name", "?")
+        return f"blueprint {name}, {self.mode or '?'} run, seed {self.seed}, version {self.version}"
+
     def selected(self) -> Callable[[str], bool]:
         """Return a test of whether a channel could get into the recording."""
         choices = [Selection(choice.include, choice.exclude) for choice in self.channels]

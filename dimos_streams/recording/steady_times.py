@@ -70,23 +70,29 @@ def going_on(
     has it, but with all pauses and impossible stamps. ``found`` gets those places, and ``impossible`` the events with
     such stamps, in words; both are bounded."""
     return _timed(
-        events, Steadiness(set_backs=found, impossible=[] if impossible is None else impossible), mends=False
+        events,
+        Steadiness(set_backs=found, impossible=[] if impossible is None else impossible),
+        mends=False,
+        warns=False,
     )
 
 
-def steady(events: Iterable[LogEvent], known: Steadiness | None = None) -> Iterator[LogEvent]:
+def steady(events: Iterable[LogEvent], known: Steadiness | None = None, *, warns: bool = True) -> Iterator[LogEvent]:
     """Yield the same events. One that is far ahead of both its neighbours gets the time of the one before it, a first
     one that is more than ``LONGEST_PAUSE_S`` ahead of the second gets the time of that, and
     where all that follows is more than ``LONGEST_PAUSE_S`` later, that pause is taken out. Where the clock was set
     back it goes on from the time before; what only came late keeps its time.
 
-    ``known`` is the state from which it goes on; it is brought up to each event before that is given.
+    ``known`` is the state from which it goes on; it is brought up to each event before that is given. Whoever reads a
+    log several times lets one of them warn.
     """
-    for utime, event in _timed(events, known or Steadiness(), mends=True):
+    for utime, event in _timed(events, known or Steadiness(), mends=True, warns=warns):
         yield event if utime == event.utime else event._replace(utime=utime)
 
 
-def _timed(events: Iterable[LogEvent], known: Steadiness, *, mends: bool) -> Iterator[tuple[int, LogEvent]]:
+def _timed(
+    events: Iterable[LogEvent], known: Steadiness, *, mends: bool, warns: bool
+) -> Iterator[tuple[int, LogEvent]]:
     for event, following, later in _with_following(events):
         if event.channel == CHANNEL:  # the time of metadata says nothing about what was recorded
             yield event.utime, event
@@ -117,7 +123,7 @@ def _timed(events: Iterable[LogEvent], known: Steadiness, *, mends: bool) -> Ite
             why = ""
         if instead is not None and len(known.impossible) < _MAX_SET_BACKS:
             known.impossible.append(why)
-        if mends and why:
+        if warns and why:
             _log.warning("%s", why)
         known.last = max(before, utime) if instead is None else instead
         yield utime if instead is None or not mends else instead, event

@@ -19,6 +19,7 @@ GAP_S = 1.0
 MAX_CHANNELS = 10_000
 """Maximum number of channels that are told apart; the events of those that come later in the log are only counted."""
 _UNUSUAL = 5.0
+_MAX_RUNS = 16
 _MAX_GAPS = 100
 
 
@@ -131,6 +132,8 @@ class LogSummary:
     older: OlderEvents = field(default_factory=OlderEvents)
     metadata: Metadata | None = None
     """The first metadata in the log that can be read, or None for logs of other programs."""
+    other_runs: list[str] = field(default_factory=list)
+    """The titles of further runs of which the log has metadata, bounded."""
     metadata_fault: str = ""
     """The reason why the first metadata can't be read; empty if they can, or if there are none."""
     gaps: list[tuple[int, int]] = field(default_factory=list)
@@ -143,11 +146,16 @@ class LogSummary:
 
     def describe(self, data: bytes) -> None:
         """Take what a log says of itself, unless that is known."""
-        if self.metadata is None:
-            try:
-                self.metadata = Metadata.decoded(data)
-            except MessageError as error:
+        try:
+            metadata = Metadata.decoded(data)
+        except MessageError as error:
+            if self.metadata is None:
                 self.metadata_fault = self.metadata_fault or error.why
+            return
+        if self.metadata is None:
+            self.metadata = metadata
+        elif metadata.title not in (self.metadata.title, *self.other_runs) and len(self.other_runs) < _MAX_RUNS:
+            self.other_runs.append(metadata.title)
 
     def channel_of(self, name: str, utime: int, data: bytes) -> ChannelSummary:
         """Return where the events of a channel are counted that is not among ``channels``, of which this is one."""

@@ -46,7 +46,7 @@ class Tape:
         if is_whole:
             self.set_backs = known.set_backs
         last, ahead = known.last, known.ahead
-        for event in steady(self._raw(place.offset), known):
+        for event in steady(self._raw(place.offset), known, warns=is_whole):
             if event.channel != CHANNEL:
                 yield event, Place(event.offset, last, ahead)
             last, ahead = known.last, known.ahead

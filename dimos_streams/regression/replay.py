@@ -11,6 +11,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dimos_streams import clock
+from dimos_streams.blueprint.checks.argument_check import plain
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import channels_of
 from dimos_streams.common.invalid import first_problem
@@ -65,9 +66,9 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
     with LogReader(path) as log:
         metadata = first_metadata(log)
         blueprint = options.blueprint or _own_blueprint(log, metadata)
-        blueprint = blueprint.configured(dict(options.settings), source=REPLAY)
+        blueprint = blueprint.configured(plain(options.settings), source=REPLAY)
         virtual = _is_virtual(metadata)
-        first = next((event.utime for event in steady(log.events()) if event.channel != CHANNEL), None)
+        first = next((event.utime for event in steady(log.events(), warns=False) if event.channel != CHANNEL), None)
         if first is None:
             raise UserError(_no_events(log))
         # Sums of floats depend on where they begin, so virtual recordings are replayed from their own beginning.
@@ -79,11 +80,11 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
         scope = scope_of(blueprint, options.modules, recorded)
         _check_inputs(log, scope)
         check_fields(tolerances, channels_of(blueprint), scope.outputs)
-        begun = begun_settings(steady(log.events()), scope.names)
+        begun = begun_settings(steady(log.events(), warns=False), scope.names)
         run = ReplayRun(
             log,
             scope,
-            earlier_calls(steady(log.events()), scope),
+            earlier_calls(steady(log.events(), warns=False), scope),
             begun,
             tolerances,
             seed=seed,

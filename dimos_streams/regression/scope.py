@@ -148,7 +148,8 @@ def _check_modules(blueprint: Blueprint, modules: Sequence[str]) -> None:
         raise UserError(f"which modules are to be tested? {blueprint.name!r} has {', '.join(blueprint.modules)}")
     for name in modules:
         if name not in blueprint.modules:
-            raise UserError(f"blueprint {blueprint.name!r} has no module {name!r}{suggest(name, blueprint.modules)}")
+            near = suggest(name, blueprint.modules) or f" (modules: {', '.join(blueprint.modules)})"
+            raise UserError(f"blueprint {blueprint.name!r} has no module {name!r}{near}")
         _check(blueprint, name)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from numbers import Integral
 from pathlib import Path
 
 from dimos_streams.bus import Bus, bus_url
@@ -46,9 +47,15 @@ class RunOptions:
     one."""
 
     def __post_init__(self) -> None:
-        """Raise ``UserError`` for a token that no header can carry, and for a negative seed."""
+        """Raise ``UserError`` for a token that no header can carry, for what is no seed, and for faults that are no
+        function."""
+        if not isinstance(self.seed, Integral):
+            raise UserError(f"the seed of the run is {self.seed!r}: it must be a whole number")
         if self.seed < 0:
             raise UserError(f"the seed of the run is {self.seed}: it must be at least 0")
+        if self.wrap_bus is not None and not callable(self.wrap_bus):
+            wanted = "a function that makes a bus of a bus, as FaultInjection(Faults(loss=0.1)) is"
+            raise UserError(f"the faults of the run are {self.wrap_bus!r}: they must be {wanted}")
         if self.token is not None:
             know(checked(self.token, "the token of the run"))
 

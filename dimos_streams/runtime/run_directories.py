@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import os
+import pwd
 import shutil
 import tempfile
 from pathlib import Path
@@ -35,13 +36,27 @@ def keep_private() -> None:
 
 
 def state_dir() -> Path:
-    """Return ``DIMOS_STREAMS_STATE_DIR``, else ``$XDG_STATE_HOME/dimos-streams``, else
-    ``~/.local/state/dimos-streams``."""
+    """Return ``DIMOS_STREAMS_STATE_DIR``, else ``$XDG_STATE_HOME/dimos-streams`` if that is absolute, as XDG has it,
+    else ``~/.local/state/dimos-streams``. Raises ``UserError`` for a home that nobody knows."""
     given = os.environ.get("DIMOS_STREAMS_STATE_DIR")
     if given:
-        return Path(given)
-    base = os.environ.get("XDG_STATE_HOME") or "~/.local/state"
-    return Path(base).expanduser() / "dimos-streams"
+        return _at_home(given)
+    base = os.environ.get("XDG_STATE_HOME", "")
+    return _at_home(base if base.startswith(("/", "~")) else "~/.local/state") / "dimos-streams"
+
+
+def _at_home(path: str) -> Path:
+    """Return a path with the user's own directory for ``~``; where ``HOME`` is empty, as where there is none, the
+    system's list of users has it."""
+    try:
+        if path.startswith("~/") and not os.environ.get("HOME"):
+            return Path(pwd.getpwuid(os.getuid()).pw_dir, path.removeprefix("~/"))
+        return Path(path).expanduser()
+    except (KeyError, RuntimeError) as error:
+        raise UserError(
+            f"runs can keep no files in {path!r}: nobody knows that home directory; set HOME to this user's, or name"
+            " another state directory with DIMOS_STREAMS_STATE_DIR"
+        ) from error
 
 
 def new_run_dir(name: str) -> Path:
@@ -143,9 +158,9 @@ def _refuse_strangers(runs_dir: Path) -> None:
 def why_no_run() -> str:
     """Return why the directory of a new run can't be made, empty if it can. No more is made than a nameless file
     where its first directory would be."""
-    runs_dir = state_dir() / "runs"
-    nearest = next((path for path in (runs_dir, *runs_dir.parents) if os.path.lexists(path)), Path())
     try:
+        runs_dir = state_dir() / "runs"
+        nearest = next((path for path in (runs_dir, *runs_dir.parents) if os.path.lexists(path)), Path())
         _check_utf8(runs_dir)
         _refuse_strangers(runs_dir)
         with tempfile.TemporaryFile(dir=nearest, buffering=0) as probe:

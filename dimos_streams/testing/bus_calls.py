@@ -9,10 +9,12 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
+from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import Module
 from dimos_streams.skill.names import own_name, public_prefix
+from dimos_streams.skill.spec import SkillSpec
 from dimos_streams.tool_stream.event import CALLS, json_text
 
 _AGAIN_S = 0.5
@@ -51,11 +53,15 @@ def request_call(
     bus.publish(CALLS, encode(message))
 
 
-def module_with(skill: str, modules: Iterable[Module]) -> Module | None:
-    """Return the first of some modules that offers a skill of that public name, or None if none does."""
-    return next(
-        (module for module in modules if own_name(skill, module.context.namespace) in module.offered_skills()), None
-    )
+def offered(skill: str, modules: Iterable[Module]) -> tuple[Module, SkillSpec]:
+    """Return the first of some modules that offers a skill of that public name, and the skill. Raises
+    ``UnknownSkillError`` if none does."""
+    known = tuple(modules)
+    for module in known:
+        spec = module.offered_skills().get(own_name(skill, module.context.namespace))
+        if spec is not None:
+            return module, spec
+    raise UnknownSkillError(skill, sorted(set(public_skills(known))))
 
 
 def public_skills(modules: Iterable[Module]) -> Iterator[str]:

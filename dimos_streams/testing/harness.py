@@ -22,19 +22,21 @@ from typing import Any, NoReturn
 
 from pydantic import ValidationError
 
+from dimos_streams.blueprint.checks.argument_check import shown
 from dimos_streams.blueprint.classes import module_config
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.bus import Bus, Subscription, create_bus
-from dimos_streams.errors import ModuleFailedError, UnknownSkillError, UserError, suggest
+from dimos_streams.errors import ModuleFailedError, UserError, suggest
 from dimos_streams.messages.base import LcmStruct, Message
 from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.messages.plain_classes import accepted
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.runtime.module_host import ModuleHost
+from dimos_streams.skill.spec import SkillSpec
 from dimos_streams.streams import StreamSpec
 from dimos_streams.testing.block import Block
-from dimos_streams.testing.bus_calls import asking, module_with, public_skills, request_call
+from dimos_streams.testing.bus_calls import asking, offered, request_call
 from dimos_streams.testing.harness_call import HarnessCall, check_awaited
 from dimos_streams.tool_stream.event import STATUS, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
@@ -51,6 +53,17 @@ def _made(
             spec = ModuleSpec(name=name or cls.__name__, type=f"{cls.__module__}:{cls.__name__}", config=config or {})
             module_config(spec, cls)  # raises what a run says of such settings
         raise
+
+
+def _check_not_replaced(module: Module, skill: SkillSpec) -> None:
+    """Raise ``UserError`` if something stands before the method of a skill that no call would run."""
+    attribute = getattr(skill.function, "__name__", "")
+    if attribute in vars(module):
+        of = type(module).__name__
+        raise UserError(
+            f"{attribute!r} of this {of} has been replaced, and calls run the method of the class: use"
+            f" mock_skill({of}, {skill.name!r}, …), or replace what the method uses"
+        )
 
 
 class ModuleHarness:
@@ -74,6 +87,8 @@ class ModuleHarness:
             module = _made(module, config, name, context)
         self.module = module
         self._block = Block("ModuleHarness", f"async with ModuleHarness({type(module).__name__}, …) as harness:")
+        if not (bus is None or isinstance(bus, Bus)):
+            raise UserError(f"bus={shown(bus)}: it must be a bus that is open, as create_bus makes one of a URL")
         self._unwired = unwired
         self._given_bus = bus
         self.bus = bus or create_bus("memq://")
@@ -128,6 +143,10 @@ class ModuleHarness:
     async def add(self, module: Module, *, unwired: tuple[str, ...] = ()) -> None:
         """Run another module; streams of equal name and type are connected."""
         self._block.check(f"add({type(module).__name__})")
+        if not isinstance(module, Module):
+            raise UserError(f"a module is an instance of its class, as MODULE(), and not {shown(module)}")
+        if isinstance(unwired, str):
+            raise UserError(f"unwired are names of streams, as unwired=({unwired!r},), and not {unwired!r}")
         specs = module.streams()
         for name in unwired:
             if name not in specs:
@@ -164,9 +183,8 @@ class ModuleHarness:
         """
         self._block.check(f"call({skill!r})")
         call_id = f"test-{next(self._numbers)}"
-        module = module_with(skill, self._host.modules)
-        if module is None:
-            raise UnknownSkillError(skill, public_skills(self._host.modules))
+        module, spec = offered(skill, self._host.modules)
+        _check_not_replaced(module, spec)
         call = HarnessCall(call_id, skill, partial(request_end, self.bus, call_id))
         self._calls[call_id] = call
         names = {"module": module.name, "skill": skill, "caller": caller}

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from dimos_streams import clock
+from dimos_streams.blueprint.checks.argument_check import check_blueprint, plain
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.settings import defaults_of
@@ -35,7 +36,7 @@ from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.testing.block import Block
-from dimos_streams.testing.bus_calls import module_with, public_skills, request_call
+from dimos_streams.testing.bus_calls import offered, public_skills, request_call
 from dimos_streams.testing.harness_call import HarnessCall, check_awaited
 from dimos_streams.testing.patterns import EventPattern
 from dimos_streams.testing.topic import Topic, channel_of
@@ -67,8 +68,10 @@ class MissionRun:
     ) -> None:
         """``record`` is the path of the recording; ``without`` are patterns of channels that are neither recorded
         nor, for the recording's sake, made. ``faults`` wraps the bus, see ``FaultInjection``."""
+        check_blueprint(blueprint, "a run")
+        options = RunOptions(bus_url="memq://", seed=seed, wrap_bus=faults)
         described = resolve(blueprint) if isinstance(blueprint, str) else blueprint
-        self.blueprint = described.configured(settings or {}, source="test")
+        self.blueprint = described.configured(plain(settings or {}), source="test")
         self.recording = record
         self.events: list[ToolEvent] = []
         """The events of all calls, each call's in order."""
@@ -90,7 +93,6 @@ class MissionRun:
             types=message_types(self.blueprint),
         )
         self._recording_options = RecordingOptions(path=record, selection=self._selection, metadata=metadata)
-        options = RunOptions(bus_url="memq://", seed=seed, wrap_bus=faults)
         self._run = InProcessRun(self.blueprint, options, attach=[self._record, self._listen])
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -288,9 +290,7 @@ class MissionRun:
         """Call a skill where there is no bridge."""
         self._without_bridge += 1
         call_id = f"{CALLER}-{self._without_bridge}"
-        module = module_with(skill, map(self._run.module, self.blueprint.modules))
-        if module is None:
-            raise UserError(f"no module has a skill {skill!r}")
+        module, _ = offered(skill, map(self._run.module, self.blueprint.modules))
         request_call(self.bus, call_id, module=module.name, skill=skill, caller=CALLER, arguments=arguments)
         return call_id
 

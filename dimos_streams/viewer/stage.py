@@ -52,6 +52,7 @@ class Stage:
         self._bus = bus
         self._update = asyncio.Event()
         self._looked_at = float("-inf")
+        self._played = False
         bus.show_newest = self._show_newest
         self._go_to(index.begin)
 
@@ -111,11 +112,13 @@ class Stage:
         self.watchers.close()
 
     def _play(self) -> None:
-        if self.transport.playing:
+        if self.transport.playing or self._played:
             self.show(self.transport.at(clock.monotonic()))
-            if not self.transport.playing:  # it has come to its end: what is shown last is the last there is
+            # At its end what is shown last is the last there is; whoever asked for the moment may have met it first.
+            if not self.transport.playing:
                 self._look_soon()
                 self._notify()
+        self._played = self.transport.playing
 
     def _is_soon_read(self, utime: int) -> bool:
         """Return whether little was recorded up to a moment, however near it is: everything may be at one instant."""

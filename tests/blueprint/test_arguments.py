@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, SecretStr
 
 from dimos_streams.blueprint import blueprint, include, module
 from dimos_streams.blueprint.load import resolve
@@ -128,6 +129,16 @@ def test_a_mistake_is_told_in_words_of_its_author(wrong: Callable[[], object], s
 
 def test_a_setting_may_be_called_nearly_as_an_argument() -> None:
     assert module(Named, nme="x").config == {"nme": "x"}
+
+
+class Login(BaseModel):
+    password: SecretStr
+
+
+def test_secrets_of_settings_are_what_their_author_gave_and_no_asterisks() -> None:
+    given = {"key": SecretStr("hidden-key"), "login": Login(password=SecretStr("hidden-too")), "n": {"m": [1]}}
+    config = module(toy_modules.Camera, config=given).config
+    assert config == {"key": "hidden-key", "login": {"password": "hidden-too"}, "n": {"m": [1]}}
 
 
 def test_lists_and_generators_of_texts_are_taken() -> None:

@@ -56,6 +56,18 @@ def test_a_gate_of_another_size_than_the_skills_of_its_robot_is_named() -> None:
     ]
 
 
+def test_motions_of_a_robot_without_a_velocity_gate_are_named() -> None:
+    gated = include("robot-only", namespace="a")
+    problems = check(blueprint("pair", gated, include("robot-only", namespace="b", without=("gate",))))
+    assert [(problem.severity, problem.text) for problem in problems] == [
+        (
+            "warning",
+            "skills move the robot by b/follow.cmd_vel, b/drive.cmd_vel, and it has no velocity gate: nothing limits"
+            " its speed or stops it before obstacles, and no pause or stop-robot is confirmed",
+        )
+    ]
+
+
 @pytest.mark.slow
 def test_they_are_listed_with_their_descriptions() -> None:
     described = {summary.name: summary.description for summary in stock_summaries()}

@@ -48,9 +48,9 @@ def said(role: str, text: str, number: int) -> ToolEvent:
     return event("update", text, skill="say", entry={"role": role, "text": text, "number": number})
 
 
-def shown(*events: ToolEvent) -> None:
+def shown(*events: ToolEvent, with_data: bool = False) -> None:
     async def show() -> None:
-        reporter = TextReporter(PlainScreen())
+        reporter = TextReporter(PlainScreen(), with_data=with_data)
         for each in events:
             reporter.tool_event(each)
 
@@ -77,6 +77,23 @@ def test_a_call_from_open_to_close(capsys: pytest.CaptureFixture[str]) -> None:
 def test_a_result_that_is_the_word_done_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
     shown(event("close", "done", outcome="completed", result="done"))
     assert lines_of(capsys) == ["    0.00  follow            completed: done"]
+
+
+def test_a_call_that_does_not_complete_shows_how_far_it_came_and_what_it_returned(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    steps = [event("progress", f"step {n}", at=n / 10) for n in range(1, 14)]
+    shown(*steps, event("close", "it ran longer than 2 s", outcome="timed_out", result={"legs": 4}), with_data=True)
+    assert [line[28:] for line in lines_of(capsys)] == [
+        "… step 1",
+        "… step 11",
+        "… step 13",
+        'timed_out: it ran longer than 2 s  (result={"legs": 4})',
+    ]
+    shown(*steps[:11], event("close", "the caller", outcome="cancelled", result=None), with_data=True)
+    assert [line[28:] for line in lines_of(capsys)] == ["… step 1", "… step 11", "cancelled: the caller"]
+    shown(*steps, event("close", "4 legs", outcome="completed", result={"legs": 4}), with_data=True)
+    assert [line[28:] for line in lines_of(capsys)] == ["… step 1", "… step 11", "completed: 4 legs"]
 
 
 def test_progress_in_a_pipe_is_thinned_for_each_call(capsys: pytest.CaptureFixture[str]) -> None:

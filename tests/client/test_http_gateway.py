@@ -37,14 +37,18 @@ def test_a_url_that_no_server_has_is_named(url: str) -> None:
 @pytest.mark.parametrize(
     ("url", "shown"),
     [
-        ("http://robot:7780/?token=in-the-address", "http://robot:7780/?token=[redacted]"),
-        ("http://bob#in-the-address@robot", "http://[redacted]@robot"),
+        ("http://robot/?token=hidden-one", "http://robot/?token=[redacted]"),
+        ("http://robot:7780?hidden-one", "http://robot:7780?[redacted]"),
+        ("http://robot/#hidden-one", "http://robot/#[redacted]"),
+        ("http://robot/?a=#hidden-one", "http://robot/?a=[redacted]"),
+        ("http://bob#hidden-one@robot", "http://[redacted]@robot"),
     ],
 )
-def test_an_address_with_a_token_in_it_is_refused_and_not_shown(url: str, shown: str) -> None:
-    with pytest.raises(UserError, match="a token is given by --token") as error:
+def test_a_url_with_more_than_an_address_is_refused_and_not_shown_whole(url: str, shown: str) -> None:
+    with pytest.raises(UserError) as error:
         HttpGateway(url, rng=random.Random(1))
-    assert str(error.value).startswith(f"bad bridge URL {shown!r}: ")
+    assert str(error.value).startswith(f"bad bridge URL {shown!r}: it must be a server's address, ")
+    assert str(error.value).endswith(", without anything behind '?' or '#'; a token has a place of its own")
 
 
 def test_a_host_that_can_have_no_address_is_one_where_nobody_answers() -> None:

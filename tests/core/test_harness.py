@@ -8,6 +8,7 @@ import gc
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any
+from unittest import mock
 
 import pytest
 from pydantic import Field
@@ -358,3 +359,41 @@ def test_a_pattern_that_no_event_would_fit_is_refused(wanted: dict[str, Any], sa
     with pytest.raises(UserError) as error:
         event(**wanted)
     assert str(error.value).startswith(said)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        (
+            lambda harness: harness.add(Arm),
+            "a module is an instance of its class, as MODULE(), and not the class Arm",
+        ),
+        (
+            lambda harness: harness.add(Arm({"joints": 2}, name="other"), unwired="odom"),
+            "unwired are names of streams, as unwired=('odom',), and not 'odom'",
+        ),
+    ],
+)
+async def test_what_is_no_module_and_no_list_of_streams_is_told(wrong: Callable[[Any], Any], said: str) -> None:
+    async with ModuleHarness(Arm, {"joints": 2}) as harness:
+        with pytest.raises(UserError) as error:
+            await wrong(harness)
+    assert str(error.value) == said
+
+
+def test_the_url_of_a_bus_is_no_bus() -> None:
+    bus: Any = "memq://"
+    with pytest.raises(UserError, match=r"^bus='memq://': it must be a bus that is open"):
+        ModuleHarness(Arm, {"joints": 2}, bus=bus)
+
+
+@pytest.mark.virtual_time
+async def test_a_mock_that_no_call_would_run_is_refused() -> None:
+    async with ModuleHarness(Arm, {"joints": 2}) as harness:
+        with (
+            mock.patch.object(harness.module, "bend", mock.AsyncMock(return_value=7)),
+            pytest.raises(UserError, match=r"^'bend' of this Arm has been replaced, .* mock_skill\(Arm, 'bend', …\)"),
+        ):
+            await harness.call("bend", joint=1)
+        assert await (await harness.call("bend", joint=1)).result() == 1

@@ -11,10 +11,10 @@ from pydantic import SecretStr
 
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.cli.entry import run_command
+from dimos_streams.cli.option_groups.foxglove_option import with_default_address
 from dimos_streams.cli.option_groups.run_request import RunRequest
 from dimos_streams.cli.running.foxglove_plan import foxglove_lines, with_foxglove
 from dimos_streams.cli.running.run_plan import prepare
-from dimos_streams.cli.system.foxglove_option import with_default_address
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove.address import LAYOUT, parsed_address, url_of
 

@@ -16,7 +16,7 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.recording import summary
-from dimos_streams.recording.metadata import CHANNEL, describe
+from dimos_streams.recording.metadata import CHANNEL, Metadata, describe
 from dimos_streams.recording.reader import LogReader
 from tests.recording.logs import START, raw, read_log, write_log
 
@@ -103,6 +103,18 @@ def test_channels_beyond_a_bound_are_counted_together(
     page = (tmp_path / "a.html").read_text()
     assert "2 messages are of other channels than the first 2, and are only counted." in page
     assert "/c" not in page
+
+
+def test_info_names_all_runs_of_which_a_log_has_something(tmp_path: Path, command: Any) -> None:
+    first, second = (Metadata(blueprint={"name": name}, mode="live", seed=3, version="1") for name in ("ant", "bee"))
+    said = [(CHANNEL, each.encoded()) for each in (first, first, second, second)]
+    events = [(START + n, *each) for n, each in enumerate([*said, ("/x#std_msgs.Bool", b"12345678")])]
+    path = write_log(tmp_path / "a.lcmlog", events)
+    lines = command("recording", "info", path)[1].splitlines()
+    assert lines[2] == "blueprint ant, live run, seed 3, version 1"
+    assert lines[3].startswith("and blueprint bee, live run, seed 3, version 1: a log of several runs")
+    assert not any("blueprint" in line for line in lines[4:])
+    assert json.loads(command("recording", "info", path, "--json")[1])["other_runs"] == [second.title]
 
 
 def test_info_says_where_the_clock_goes_back(tmp_path: Path, command: Any) -> None:

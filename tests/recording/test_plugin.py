@@ -144,6 +144,10 @@ async def test_named():
 async def test_placed():
     pass
 
+@pytest.mark.virtual_time(limit_s=-1)
+async def test_negative():
+    pass
+
 @pytest.mark.virtual_time(limit_s=10)
 async def test_right():
     pass
@@ -153,7 +157,8 @@ async def test_right():
 def test_arguments_that_the_mark_does_not_have_fail_the_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_marks=MISMARKED)
     run = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error")
-    run.assert_outcomes(passed=1, failed=2)
+    run.assert_outcomes(passed=1, failed=3)
+    run.stdout.fnmatch_lines("virtual_time(limit_s=-1): it must be a number of seconds, more than 0")
     for given in ("limit", "10"):
         assert f"virtual_time takes no argument {given} (valid: limit_s=SECONDS)" in run.stdout.str()
 
@@ -200,6 +205,7 @@ def test_a_blueprint_that_is_nowhere_is_told_with_where_it_was_looked_for(pytest
     outside = pytester.path.parent / "bedz.yaml"
     why = f"there is no blueprint file 'bedz.yaml' or '{outside}'; did you mean '../beds.yaml'?"
     assert f"UserError: {why}" in run.stdout.str()
+    run.stdout.no_fnmatch_line("*pytest_plugin.py*")
 
 
 DEAF = """

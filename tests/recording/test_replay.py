@@ -398,3 +398,19 @@ def test_a_log_that_says_of_itself_what_is_no_blueprint_is_named(mission_log: Pa
     path = write_log(tmp_path / "other.lcmlog", changed)
     with pytest.raises(UserError, match=r"says of itself what is no blueprint: .*; name one with --blueprint"):
         replayed(path, "drive")
+
+
+def test_a_replay_warns_once_of_a_clock_that_was_set(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    recorded = read_log(Path(__file__).parent / "golden" / "patrol.lcmlog")[:120]
+    set_back = [
+        event._replace(utime=event.utime - 60_000_000 * (number > 100)) for number, event in enumerate(recorded)
+    ]
+    replay(write_log(tmp_path / "a.lcmlog", raw(set_back)), ReplayOptions(modules=("gate",)))
+    warnings = [record.getMessage() for record in caplog.records if "the clock goes back" in record.getMessage()]
+    assert len(warnings) == 1
+
+
+def test_a_module_that_there_is_not_is_told_with_those_that_there_are() -> None:
+    golden = Path(__file__).parent / "golden" / "patrol.lcmlog"
+    with pytest.raises(UserError, match=r"has no module 'x' \(modules: robot, gate, "):
+        replay(golden, ReplayOptions(modules=("x",)))

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -71,6 +72,27 @@ def test_doctor_says_why_no_run_could_be_kept_and_makes_nothing(
     monkeypatch.setattr("dimos_streams.runtime.run_directories.stranger_with", lambda path: 7)
     assert "it belongs to user 7" in why_no_run()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["file", "link"]
+
+
+def test_an_empty_home_is_none_and_a_home_that_nobody_knows_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("DIMOS_STREAMS_STATE_DIR")
+    monkeypatch.setattr("pwd.getpwuid", lambda uid: SimpleNamespace(pw_dir="/home/me"))
+    for home, state_home, directory in (
+        ("", "", "/home/me/.local/state/dimos-streams"),
+        ("/home/you", "", "/home/you/.local/state/dimos-streams"),
+        ("/home/you", "~/state", "/home/you/state/dimos-streams"),
+        ("/home/you", "/state", "/state/dimos-streams"),
+        ("/home/you", "state", "/home/you/.local/state/dimos-streams"),
+    ):
+        monkeypatch.setenv("HOME", home)
+        monkeypatch.setenv("XDG_STATE_HOME", state_home)
+        assert str(state_dir()) == directory
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", "~/runs")
+    assert str(state_dir()) == "/home/you/runs"
+    monkeypatch.setenv("DIMOS_STREAMS_STATE_DIR", "~no-such-user/runs")
+    with pytest.raises(UserError, match="'~no-such-user/runs': nobody knows that home directory"):
+        state_dir()
+    assert why_no_run().startswith("runs can keep no files in '~no-such-user/runs'")
 
 
 def test_only_ended_runs_are_forgotten() -> None:

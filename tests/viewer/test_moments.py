@@ -22,8 +22,9 @@ from dimos_streams.viewer import index as index_module
 from dimos_streams.viewer import stage as stage_module
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.marks import MAX_SHOWN, Marks
+from dimos_streams.viewer.socket import transport_of
 from dimos_streams.viewer.stage import Stage
-from dimos_streams.viewer.transport_commands import Play, Speed, StepPlayback
+from dimos_streams.viewer.transport_commands import Play, Seek, Speed, StepPlayback
 from tests.bridge import parts
 from tests.helpers import until
 from tests.recording.logs import START, Raw, raw, read_log, write_log
@@ -128,6 +129,22 @@ async def test_what_is_shown_last_is_the_end(mission: Mission, stalls_s: float, 
             running.cancel()
             reading.cancel()
             await asyncio.wait([running, reading])
+
+
+@pytest.mark.virtual_time
+async def test_the_end_is_told_to_all_though_one_asks_at_that_very_moment(mission: Mission) -> None:
+    with indexed(mission.log) as index:
+        stage = Stage(index, await _bus())
+        running = asyncio.create_task(stage.run())
+        stage.carry_out(Seek(command="seek", utime=index.end - 500_000))
+        stage.carry_out(Play(command="play"))
+        told = stage.changed
+        await until(lambda: not transport_of(stage)["playing"])  # as a page asks that is opened then
+        assert not told.is_set()
+        await asyncio.wait_for(told.wait(), 1)
+        assert stage.utime() == index.end
+        running.cancel()
+        await asyncio.wait([running])
 
 
 @pytest.mark.virtual_time

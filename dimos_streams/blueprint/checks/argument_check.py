@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from types import FunctionType
 from typing import Any, ParamSpec, TypeVar
 
-from pydantic import PydanticUserError, ValidationError
+from pydantic import PydanticUserError, SecretBytes, SecretStr, TypeAdapter, ValidationError
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
@@ -22,6 +22,7 @@ from dimos_streams.module import Module
 
 P = ParamSpec("P")
 R = TypeVar("R")
+_ANYTHING: TypeAdapter[Any] = TypeAdapter(Any)
 _SHOWN = 60
 """Maximum length of a value in an error, in characters."""
 
@@ -104,11 +105,11 @@ def _meant_part(part: object) -> str:
     return ""
 
 
-def check_included(other: object) -> None:
-    """Raise ``UserError`` for what is neither a blueprint nor a reference to one."""
+def check_blueprint(other: object, taker: str) -> None:
+    """Raise ``UserError``, which names who takes it, for what is neither a blueprint nor a reference to one."""
     if not isinstance(other, Blueprint | str):
         valid = "a Blueprint, the name of a stock one, a file's path as text, or 'package.module:ATTRIBUTE'"
-        raise UserError(f"include(…) takes {valid}, and not {shown(other)}")
+        raise UserError(f"{taker} takes {valid}, and not {shown(other)}")
 
 
 def check_replacements(replace: Mapping[str, object]) -> None:
@@ -149,16 +150,32 @@ def _has_setting(cls: type[Module] | str, name: str) -> bool:
 
 
 def plain(values: Mapping[str, Any]) -> dict[str, Any]:
-    """Return settings as plain data. Raises ``UserError`` for one that can't be."""
+    """Return settings as plain data. Raises ``UserError`` for one that can't be, and for what are no settings."""
+    if not isinstance(values, Mapping):
+        raise UserError(
+            f"settings are values by their names, as {{'follow.distance_m': 1.2}}, and not {shown(values)}"
+        )
     return {name: _plain(name, value) for name, value in values.items()}
 
 
 def _plain(name: str, value: Any) -> Any:
     try:
-        return to_jsonable_python(value)
+        return to_jsonable_python(_revealed(_ANYTHING.dump_python(value)))
     except (PydanticSerializationError, ValueError) as error:
         text = f"setting {name!r} is {shown(value)}: settings are plain data: texts, numbers, lists, dicts, models"
         raise UserError(text) from error
+
+
+def _revealed(value: Any) -> Any:
+    """Return data with the values of secrets, which as JSON are asterisks."""
+    match value:
+        case SecretStr() | SecretBytes():
+            return value.get_secret_value()
+        case dict():
+            return {key: _revealed(item) for key, item in value.items()}
+        case list() | tuple() | set() | frozenset():
+            return list(map(_revealed, value))
+    return value
 
 
 def shown(value: object) -> str:

@@ -10,7 +10,7 @@ from dimos_streams.blueprint.wiring import Port
 from dimos_streams.documents.problem import Problem
 from dimos_streams.errors import suggest
 
-_MOVE = frozenset({"geometry_msgs.Twist", "geometry_msgs.TwistStamped"})
+VELOCITIES = frozenset({"geometry_msgs.Twist", "geometry_msgs.TwistStamped"})
 
 
 def late_deliveries(blueprint: Blueprint, ports: Iterable[Port]) -> Iterator[Problem]:
@@ -18,7 +18,7 @@ def late_deliveries(blueprint: Blueprint, ports: Iterable[Port]) -> Iterator[Pro
     types = _types(ports)
     for name, choice in blueprint.delivery.items():
         topic = absolute(name)
-        if choice == "reliable" and types.get(topic) in _MOVE:
+        if choice == "reliable" and types.get(topic) in VELOCITIES:
             text = (
                 f"delivery of {topic!r} can't be 'reliable': a {types[topic]} that a link has lost would move the"
                 " robot when the link is back; use 'latest'"

@@ -1,16 +1,19 @@
-"""The check of what several modules say of their robot: it is one robot, so they say the same."""
+"""The check of the modules of one robot beside each other: they say the same of it, and a velocity gate judges those
+that move it."""
 
 from __future__ import annotations
 
 import contextlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 from pydantic import BaseModel
 
-from dimos_streams.blueprint.classes import module_config
+from dimos_streams.blueprint.checks.delivery_check import VELOCITIES
+from dimos_streams.blueprint.classes import module_config, module_skills
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
+from dimos_streams.blueprint.wiring import Port
 from dimos_streams.documents.problem import Problem
 from dimos_streams.errors import UserError
 from dimos_streams.module import Module, OfRobot
@@ -39,6 +42,28 @@ def contradictions(blueprint: Blueprint, classes: Mapping[str, type[Module]]) ->
         if any(one.value != each[0].value for one in each):
             text = f"the modules of one robot differ in {setting}: {', '.join(map(str, each))}; set the same for all"
             yield Problem(text, each[0].spec.where("config", *each[0].path), "warning")
+
+
+def ungated_motions(
+    blueprint: Blueprint, classes: Mapping[str, type[Module]], ports: Iterable[Port]
+) -> Iterator[Problem]:
+    """Yield a warning for each robot that skills move at speeds that no velocity gate judges."""
+    moving: dict[str, list[Port]] = defaultdict(list)
+    gated: set[str] = set()
+    for port in ports:
+        if port.stream.direction == "out" and port.type_name in VELOCITIES:
+            spec, cls = blueprint.modules[port.module], classes[port.module]
+            if port.stream.name in cls.exclusive_outputs:
+                gated.add(spec.namespace)
+            elif any(skill.policy.motion for skill in module_skills(spec, cls).values()):
+                moving[spec.namespace].append(port)
+    for namespace in [each for each in moving if each not in gated]:
+        names = ", ".join(port.name for port in moving[namespace])
+        text = (
+            f"skills move the robot by {names}, and it has no velocity gate: nothing limits its speed or stops it"
+            " before obstacles, and no pause or stop-robot is confirmed"
+        )
+        yield Problem(text, blueprint.modules[moving[namespace][0].module].where(), "warning")
 
 
 def _of_robot(config: BaseModel) -> Iterator[tuple[tuple[str, ...], Any]]:

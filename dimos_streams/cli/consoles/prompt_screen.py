@@ -68,9 +68,11 @@ class PromptScreen(Screen):
         self._progress[key] = line
         self.session.app.invalidate()
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: str, *, leave: bool = False) -> None:
         """See ``Screen``."""
-        self._progress.pop(key, None)
+        line = self._progress.pop(key, None)
+        if leave and line is not None:
+            self.show(line)
         self.session.app.invalidate()
 
     def close(self) -> None:

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 import typer
 
 from dimos_streams.cli.option_groups.bridge_choice import Token
-from dimos_streams.cli.system.foxglove_option import FOXGLOVE
+from dimos_streams.cli.option_groups.foxglove_option import FOXGLOVE
 from dimos_streams.cli.terminal import options
 
 Mode = Literal["live", "in-process", "virtual"]

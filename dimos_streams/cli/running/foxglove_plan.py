@@ -5,7 +5,7 @@ from __future__ import annotations
 from dimos_streams.blueprint.kinds import FOXGLOVE_SERVER, is_of
 from dimos_streams.blueprint.machines import machines_of
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
-from dimos_streams.cli.system.foxglove_option import FOXGLOVE
+from dimos_streams.cli.option_groups.foxglove_option import FOXGLOVE
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove.address import DEFAULT_HOST, DEFAULT_PORT, LAYOUT, parsed_address, url_of
 

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.cli.option_groups.foxglove_option import FOXGLOVE
 from dimos_streams.cli.option_groups.run_request import Mode, RunRequest
 from dimos_streams.cli.running.run_plan import RunPlan
-from dimos_streams.cli.system.foxglove_option import FOXGLOVE
 from dimos_streams.common.schemas.http_url import bridge_url
 from dimos_streams.errors import UserError
 

@@ -76,10 +76,20 @@ KeptRunOption = Annotated[
     str | None,
     typer.Option("--run", metavar="RUN", help=_KEPT, autocompletion=completion.kept_runs, show_default=False),
 ]
+
+
+def _named_machine(value: str | None) -> str | None:
+    """Return a given name. Raises ``UserError`` for an empty one, which would mean the runs that have no machines."""
+    if value == "":
+        raise UserError("--machine '' names no machine; without --machine this machine's part is meant")
+    return value
+
+
 Machine = Annotated[
     str | None,
     typer.Option(
         "--machine",
+        callback=_named_machine,
         metavar="NAME",
         help="The part of a run on another machine, reached through the bridge.",
         show_default=False,
@@ -95,10 +105,20 @@ AgentName = Annotated[
         show_default=False,
     ),
 ]
+
+
+def _named_robot(value: str | None) -> str | None:
+    """Return a given name. Raises ``UserError`` for an empty one."""
+    if value == "":
+        raise UserError("--robot '' names no robot of the fleet")
+    return value
+
+
 FleetRobot = Annotated[
     str | None,
     typer.Option(
         "--robot",
+        callback=_named_robot,
         metavar="NAME",
         help="At a fleet's hub: the robot that is meant, if there are several.",
         show_default=False,

@@ -165,11 +165,11 @@ class TextReporter:
             self._screen.progress(event.call_id, line)
         else:
             text, style = _rendered(event)
-            if self._with_data and event.type == "update":
-                text = f"{text}{_listed_data(event.data)}".lstrip()
+            if self._with_data:
+                text = f"{text}{_listed_data(_data_beside(event))}".lstrip()
             label = self._labels.of(event)
             if event.type == "close":
-                self._screen.forget(event.call_id)
+                self._screen.forget(event.call_id, leave=self._with_data and event.outcome != "completed")
                 self._labels.forget(event)
             self._show(label, text, style, event.utime)
 
@@ -264,6 +264,15 @@ def _rendered(event: ToolEvent) -> tuple[str, str]:
 
 def _listed(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={shortened(json.dumps(v, ensure_ascii=False), 80)}" for name, v in values.items())
+
+
+def _data_beside(event: ToolEvent) -> Mapping[str, Any]:
+    """Return what an event carries that its text does not say: of an update, and the result of a call that has
+    returned one and not completed."""
+    if event.type == "update":
+        return event.data
+    result = event.data.get("result")
+    return {} if event.outcome in (None, "completed") or result is None else {"result": result}
 
 
 def _listed_data(data: Mapping[str, Any]) -> str:

@@ -60,8 +60,8 @@ class Screen(Protocol):
     def progress(self, key: str, line: ScreenLine) -> None:
         """Show the progress of something; the next progress of the same key replaces it."""
 
-    def forget(self, key: str) -> None:
-        """Forget this key: it is over."""
+    def forget(self, key: str, *, leave: bool = False) -> None:
+        """Forget this key: it is over. ``leave`` lets its newest progress be a line that stays."""
 
     def close(self) -> None:
         """Leave only the lines that stay. Closing twice is fine."""
@@ -74,6 +74,8 @@ class PlainScreen:
     def __init__(self) -> None:
         self._shown: dict[str, tuple[float, float]] = {}
         self._texts: dict[str, str] = {}
+        self._held: dict[str, ScreenLine] = {}
+        """Progress that was too soon to be printed, as far as it is the newest."""
 
     def show(self, line: ScreenLine) -> None:
         """See ``Screen``."""
@@ -86,12 +88,20 @@ class PlainScreen:
         is_due = any(
             at - last >= _PROGRESS_EVERY_S for at, last in zip(now, self._shown.get(key, _NEVER), strict=True)
         )
-        if is_due and line.text != self._texts.get(key):
-            self._shown[key], self._texts[key] = now, line.text
-            write_lines(str(line))
+        self._held.pop(key, None)
+        if line.text == self._texts.get(key):
+            return
+        if not is_due:
+            self._held[key] = line
+            return
+        self._shown[key], self._texts[key] = now, line.text
+        write_lines(str(line))
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: str, *, leave: bool = False) -> None:
         """See ``Screen``."""
+        held = self._held.pop(key, None)
+        if leave and held is not None:
+            self.show(held)
         self._shown.pop(key, None)
         self._texts.pop(key, None)
 
@@ -112,7 +122,7 @@ class LogScreen:
     def progress(self, key: str, line: ScreenLine) -> None:
         """See ``Screen``."""
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: str, *, leave: bool = False) -> None:
         """See ``Screen``."""
 
     def close(self) -> None:
@@ -139,10 +149,12 @@ class TerminalScreen:
             self._drawn_s = line.time_s
             self._draw()
 
-    def forget(self, key: str) -> None:
+    def forget(self, key: str, *, leave: bool = False) -> None:
         """See ``Screen``."""
-        if self._lines.pop(key, None) is not None:
+        if (line := self._lines.pop(key, None)) is not None:
             self._draw()
+            if leave:
+                self.show(line)
 
     def close(self) -> None:
         """See ``Screen``."""

@@ -18,8 +18,9 @@ def requested_host(header: str) -> str | None:
 
 
 def http_host(url: str) -> str:
-    """The host of a web server's address. Raises ``ValueError`` that says what would be one, and not what
-    was given: it may have a password."""
+    """The host of a web server's address, to which paths can be added. Raises ``ValueError`` that says what would be
+    one, and not what was given: it may have a password."""
+    wanted = "it must be a server's address, 'http://HOST[:PORT][/PATH]' or 'https://…'"
     try:
         parts = urlsplit(url)
         is_valid = parts.scheme in ("http", "https") and parts.port != 0  # no number is a ValueError
@@ -27,7 +28,9 @@ def http_host(url: str) -> str:
     except ValueError:
         host = None
     if not host:
-        raise ValueError("it must be a server's address, 'http://HOST[:PORT][/PATH]' or 'https://…'")
+        raise ValueError(wanted)
+    if "?" in url or "#" in url:
+        raise ValueError(f"{wanted}, without anything behind '?' or '#'; a token has a place of its own")
     return host
 
 
@@ -41,8 +44,6 @@ def bridge_url(url: str) -> str:
     """The address of a bridge, without a slash at its end. Raises ``UserError`` for what is none."""
     try:
         http_host(url)
-        if "?" in url or "#" in url:
-            raise ValueError("it must end before '?' and '#'; a token is given by --token or DIMOS_STREAMS_TOKEN")
     except ValueError as error:
         raise UserError(f"bad bridge URL {unreadable_url(url)!r}: {error}") from error
     return url.rstrip("/")

@@ -78,8 +78,11 @@ def redacted_data(value: Any) -> Any:
 
 def unreadable_url(url: str, options: Iterable[str] = ()) -> str:
     """A URL that can't be read, as it may be shown: without anything before its last ``@``, as a password may have
-    characters in it that end what is before a host, and of its query only ``options``, which are no secrets."""
+    characters in it that end what is before a host, and of its query only ``options``, which are no secrets, and
+    nothing of its fragment."""
     bare, mark, query = _TO_LAST_AT.sub(rf"\g<1>{REDACTED}@", url).partition("?")
+    bare, hash_sign, fragment = bare.partition("#")
+    bare += hash_sign + (REDACTED if fragment else "")
     shown = [field if field.partition("=")[0] in options else _without_value(field) for field in query.split("&")]
     return redacted(bare + mark + "&".join(shown))
 

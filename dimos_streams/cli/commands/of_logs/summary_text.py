@@ -36,6 +36,7 @@ def summary_dict(summary: LogSummary, logs: Sequence[LogReader]) -> dict[str, An
             for one in log.damages
         ],
         "metadata": None if metadata is None else metadata.model_dump(mode="json", exclude={"messages"}),
+        "other_runs": summary.other_runs,
         "metadata_fault": summary.metadata_fault if metadata is None else "",
     }
 
@@ -48,8 +49,9 @@ def write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
         write(f"{summary.span_s:.3f} s from {utc_text(summary.first)}")
     metadata = summary.metadata
     if metadata is not None:
-        name = (metadata.blueprint or {}).get("name", "?")
-        write(f"blueprint {name}, {metadata.mode or '?'} run, seed {metadata.seed}, version {metadata.version}")
+        write(metadata.title)
+        for title in summary.other_runs:
+            write(f"and {title}: a log of several runs, of which `replay --modules` takes the first one's blueprint")
     elif summary.metadata_fault:
         write(f"what the log says of itself can't be read: {summary.metadata_fault}")
     rows = []

@@ -12,15 +12,17 @@ from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.system import completion
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import write, write_json
+from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.robot_orders import OrderResult
     from dimos_streams.client.orders import Order
 
-Robot = Annotated[
-    str,
-    typer.Argument(metavar="[ROBOT]", help="Its namespace (`robot1`). Without it: every robot.", show_default=False),
-]
+_ROBOT = typer.Argument(
+    metavar="[ROBOT]", help="Its namespace (`robot1`). Without it: every robot.", show_default=False
+)
+Robot = Annotated[str, _ROBOT]
+Released = Annotated[str | None, _ROBOT]
 Reason = Annotated[str, typer.Option("--reason", help="Shown while it lasts.", show_default=False)]
 
 
@@ -56,13 +58,15 @@ def stop_robot(
 
 
 def release_robot(
-    robot: Robot = "",
+    robot: Released = None,
     *,
     bridge: Bridges,
     as_json: options.Json = False,
 ) -> None:
     """Let robots move again after `stop-robot`. Nothing goes on by itself: what was ended is to be asked for anew."""
-    _order("/robots/release", robot, "", bridge, as_json=as_json)
+    if robot == "":  # a variable of a script that is empty; a stop of nobody stops every robot
+        raise UserError("'' names no robot: nothing is released; without a name every robot is")
+    _order("/robots/release", robot or "", "", bridge, as_json=as_json)
 
 
 def cancel_all(reason: str, bridge: BridgeChoice, *, as_json: bool) -> None:
