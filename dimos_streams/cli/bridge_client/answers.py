@@ -7,8 +7,8 @@ from typing import Any
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
 
-from dimos_streams.cli.terminal.output import plural
 from dimos_streams.client.orders import OrderReport
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.operator.messages.settings import SettingChange
 from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
 

@@ -16,8 +16,9 @@ from dimos_streams.cli.bridge_client.connection import (
     open_gateway,
 )
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
-from dimos_streams.cli.terminal.output import note, plural
+from dimos_streams.cli.terminal.output import note
 from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import BadRequestError, CallInDoubtError, DimosStreamsError, UnknownRobotError
 

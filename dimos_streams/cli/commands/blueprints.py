@@ -13,7 +13,8 @@ from dimos_streams.cli.exit_codes import FAILED, MISUSED
 from dimos_streams.cli.running.configured_blueprint import configured, configured_blueprint
 from dimos_streams.cli.system import completion
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_lines, write_table
+from dimos_streams.cli.terminal.output import note, write, write_json, write_lines, write_table
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.readable.unseen import is_printable
 from dimos_streams.errors import UserError

@@ -8,8 +8,9 @@ import typer
 
 from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import plural, write, write_json
+from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.common.process.loopback import BRIDGE_PORT
+from dimos_streams.common.readable.plural import plural
 
 if TYPE_CHECKING:
     from dimos_streams.cli.system.finding import Finding

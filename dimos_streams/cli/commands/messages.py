@@ -9,7 +9,8 @@ import typer
 
 from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
+from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import UserError, cannot_write
 
 if TYPE_CHECKING:

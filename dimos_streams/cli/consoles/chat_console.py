@@ -27,10 +27,11 @@ from dimos_streams.cli.consoles.prompt_screen import PromptScreen
 from dimos_streams.cli.exit_codes import DONE, FAILED, code_of_error, worst_of
 from dimos_streams.cli.system import signals
 from dimos_streams.cli.system.async_runner import run_async
-from dimos_streams.cli.terminal.output import plural, table_lines
+from dimos_streams.cli.terminal.output import table_lines
 from dimos_streams.cli.terminal.reporter import TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen
 from dimos_streams.cli.terminal.skill_text import signature
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UnknownAgentError, UserError, suggest
 from dimos_streams.operator.agents import SEVERAL

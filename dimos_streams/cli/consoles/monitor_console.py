@@ -12,8 +12,9 @@ from dimos_streams.cli.bridge_client.answers import HEALTH
 from dimos_streams.cli.bridge_client.certificates import own_context
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
 from dimos_streams.cli.terminal.approval_text import details
-from dimos_streams.cli.terminal.output import plural, write, write_json
+from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.client.http_session import why
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
 from dimos_streams.operator.agents import agents_offered, choose_agent

@@ -36,9 +36,9 @@ from dimos_streams.cli.running.stall import StallWatch
 from dimos_streams.cli.system.async_runner import finish, run_async
 from dimos_streams.cli.terminal.call_counts import CallCounts
 from dimos_streams.cli.terminal.log_files import LogLine
-from dimos_streams.cli.terminal.output import plural
 from dimos_streams.cli.terminal.reporter import Reporter, create_reporter, log_reporter
 from dimos_streams.common.process.collector import keep_all_that_is_there
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.runtime import registry

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dimos_streams.cli.terminal.output import plural, table_lines
+from dimos_streams.cli.terminal.output import table_lines
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.operator.agents import is_conversation
 from dimos_streams.operator.known_names import DECISION
 from dimos_streams.operator.messages.agent import ApprovalView

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from dimos_streams.cli.terminal.output import plural
 from dimos_streams.common.newest_entries import NewestEntries
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.operator.agents import is_conversation, is_look
 
 if TYPE_CHECKING:

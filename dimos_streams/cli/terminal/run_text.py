@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from dimos_streams.cli.system.clock_offset_text import clock_offset_text
-from dimos_streams.cli.terminal.output import plural, write, write_table
+from dimos_streams.cli.terminal.output import write, write_table
+from dimos_streams.common.readable.plural import plural
 
 
 def write_run(state: dict[str, Any]) -> None:

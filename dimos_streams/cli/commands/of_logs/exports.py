@@ -7,7 +7,8 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dimos_streams.cli.terminal.output import note, plural, write
+from dimos_streams.cli.terminal.output import note, write
+from dimos_streams.common.readable.plural import plural
 
 if TYPE_CHECKING:
     from dimos_streams.cli.terminal.progress import Advance

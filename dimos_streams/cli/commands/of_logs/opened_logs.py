@@ -8,7 +8,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dimos_streams.cli.terminal.output import note, plural
+from dimos_streams.cli.terminal.output import note
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dimos_streams.cli.commands.of_logs.opened_logs import note_damage, note_unused, opened
-from dimos_streams.cli.terminal.output import note, plural, write
+from dimos_streams.cli.terminal.output import note, write
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import DimosStreamsError, UserError
 
 if TYPE_CHECKING:

@@ -18,8 +18,9 @@ from dimos_streams.cli.commands.of_logs.opened_logs import (
 )
 from dimos_streams.cli.system.signals import unwinding
 from dimos_streams.cli.terminal import log_options, options
-from dimos_streams.cli.terminal.output import note, plural, write, write_json
+from dimos_streams.cli.terminal.output import note, write, write_json
 from dimos_streams.common.readable.byte_size import byte_size
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:

@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.cli.commands.of_logs.opened_logs import SHOWN, note_damage
-from dimos_streams.cli.terminal.output import plural, write, write_table
+from dimos_streams.cli.terminal.output import write, write_table
 from dimos_streams.common.readable.byte_size import byte_size
 from dimos_streams.common.readable.dates import utc_text
+from dimos_streams.common.readable.plural import plural
 
 if TYPE_CHECKING:
     from dimos_streams.recording.reader import LogReader

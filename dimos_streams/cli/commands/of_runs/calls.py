@@ -12,7 +12,8 @@ from dimos_streams.cli.commands.of_runs import call_options
 from dimos_streams.cli.commands.of_runs.call_exit import exit_by
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, plural, write, write_json, write_table
+from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import CallRejectedError, RobotNeededError, SkillError, UnknownSkillError, UserError
 
 if TYPE_CHECKING:

@@ -8,7 +8,8 @@ import typer
 
 from dimos_streams.cli.system.abbreviated_ids import meant_by
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import local_time, note, plural, write, write_json, write_table
+from dimos_streams.cli.terminal.output import local_time, note, write, write_json, write_table
+from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.readable.shortening import beginning
 
 if TYPE_CHECKING:
