@@ -31,9 +31,9 @@ from dimos_streams.bridge.monitor.routes import mount_monitor
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.serving import problems
+from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.openapi import describe, refusals
 from dimos_streams.serving.route import StrictRoute, answer_head
-from dimos_streams.serving.server.close_codes import CloseCode, going_away
 from dimos_streams.serving.server.request_guard import Guard
 from dimos_streams.serving.server.request_order import RequestOrder
 from dimos_streams.serving.server.slow_clients import SlowClients

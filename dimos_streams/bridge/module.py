@@ -22,7 +22,7 @@ from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.journal import JOURNAL_FILE, Journal
 from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
-from dimos_streams.serving.server.close_codes import GOING_AWAY, SERVICE_RESTART
+from dimos_streams.serving.close_codes import GOING_AWAY, SERVICE_RESTART
 from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory

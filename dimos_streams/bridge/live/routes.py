@@ -8,8 +8,8 @@ from fastapi import FastAPI, WebSocket
 
 from dimos_streams.bridge.live.socket import serve
 from dimos_streams.bridge.live.topics import LiveTopics
+from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.openapi import refusals
-from dimos_streams.serving.server.close_codes import CloseCode, going_away
 from dimos_streams.serving.server.seats import Seats
 from dimos_streams.serving.server.slow_clients import SlowClients
 

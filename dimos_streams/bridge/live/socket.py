@@ -14,7 +14,7 @@ from dimos_streams.bridge.live.viewer import Viewer, error
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks
-from dimos_streams.serving.server.close_codes import CloseCode, going_away
+from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.server.slow_clients import SlowClients
 
 _REQUESTS = (2000.0, 4000.0)

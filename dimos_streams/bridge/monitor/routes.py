@@ -12,10 +12,10 @@ from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.socket import QUERY, serve
 from dimos_streams.operator.agents import agents_offered, is_called, unknown_agent
 from dimos_streams.operator.schema import schema
+from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.only_socket import mount_only_socket
 from dimos_streams.serving.openapi import refusals
 from dimos_streams.serving.query_names import check_query
-from dimos_streams.serving.server.close_codes import CloseCode, going_away
 from dimos_streams.serving.server.seats import Seats
 from dimos_streams.serving.server.slow_clients import SlowClients
 

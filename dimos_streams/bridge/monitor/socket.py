@@ -13,7 +13,7 @@ from dimos_streams.bridge.monitor.lanes import Lanes
 from dimos_streams.bridge.monitor.view import message, numbered
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.common.tasks import OwnedTasks, end_tasks
-from dimos_streams.serving.server.close_codes import CloseCode, going_away
+from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.server.slow_clients import SlowClients
 
 QUERY = ("agent",)
