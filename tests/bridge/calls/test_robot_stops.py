@@ -13,6 +13,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.errors import CallRejectedError, ConflictError, UnknownRobotError
@@ -298,6 +299,28 @@ async def test_what_a_bridge_that_is_gone_has_stopped_the_next_one_releases() ->
         assert made.passed["robot1"] == 0.0
         assert (await world.broker.stops.release("robot1")).changed
         await until(lambda: made.passed["robot1"] > 0.3, 2.0)
+
+
+async def test_a_stopped_robot_that_has_not_come_back_is_released_by_its_name(tmp_path: Path) -> None:
+    stopped = StopState().stop(Stop(robot="robot1", utime=1))
+    assert stop_state.save(tmp_path / "journal.stops.json", stopped) == ""
+    async with scene(worker=False, journal=tmp_path / "journal.sqlite") as world:
+        stops = world.broker.stops
+        assert stops.robots() == set()
+        assert (await stops.release("robot1")).changed
+        assert stops.stopped().stops == ()
+        with pytest.raises(UnknownRobotError):
+            await stops.release("robot1")
+
+
+async def test_what_watches_modules_that_are_gone_is_no_motion_that_a_stop_ends() -> None:
+    async with scene(worker=False) as world:
+        watching = CallState(call_id="c1", skill="gone", module="gone", caller="bridge", journalled=False)
+        unknown = CallState(call_id="c2", skill="gone", module="gone", caller="agent")
+        for call in (watching, unknown):
+            world.broker.ledger.begin(call)
+        report = await world.broker.stops.stop_robot("", "")
+        assert report.calls.ended + tuple(call.call_id for call in report.calls.going_on) == ("c2",)
 
 
 async def test_what_another_run_has_stopped_stays_stopped_and_is_named() -> None:

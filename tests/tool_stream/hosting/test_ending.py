@@ -5,10 +5,12 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.errors import SkillRunError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.testing import Faults, ModuleHarness
@@ -50,6 +52,38 @@ async def test_modules_that_nobody_hears_wait_together_no_longer_than_one() -> N
         began = clock.monotonic()
         await process.host.stop()
         assert clock.monotonic() - began < 0.5
+
+
+class Hasty(Module):
+    """Its skill ends before a call that it runs."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.may_end = asyncio.Event()
+        self.runs: list[asyncio.Future[Any]] = []
+
+    @skill
+    async def begin(self, call: Call) -> None:
+        """Begin to follow Ann."""
+        self.runs.append(asyncio.ensure_future(call.skills.run("follow", description="ann")))
+        await self.may_end.wait()
+
+
+@pytest.mark.virtual_time
+async def test_what_a_skill_runs_and_does_not_wait_for_ends_with_it_also_without_a_bridge() -> None:
+    async with scene(worker=False) as world:
+        worker, hasty = Worker(name="worker"), Hasty(name="hasty")
+        for module in (worker, hasty):
+            await world.add(module)
+        await world.offered("follow")
+        await world.offered("begin")
+        await world.broker.call("begin", {}, caller="me")
+        await until(lambda: worker.running)
+        await world.kill_bridge()
+        hasty.may_end.set()
+        await until(lambda: not worker.running)
+        with pytest.raises(SkillRunError, match="does not want it any more"):
+            await hasty.runs[0]
 
 
 class Deaf(Module):
