@@ -11,11 +11,13 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.errors import SkillRunError
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.testing import Faults, ModuleHarness
-from dimos_streams.tool_stream.event import Outcome
-from tests.bridge.parts import Worker, closed, scene
+from dimos_streams.tool_stream.event import CALLS, Outcome
+from tests.bridge.parts import Worker, answered, closed, scene
 from tests.helpers import until
 
 
@@ -107,6 +109,20 @@ class Deaf(Module):
             except BaseException:  # what this is about
                 continue
         return "x"
+
+
+@pytest.mark.virtual_time
+async def test_a_module_that_stops_begins_nothing_while_its_calls_end() -> None:
+    async with scene(worker=False) as world:
+        process = await world.add(Deaf(name="deaf"))
+        await world.offered("stroll")
+        await answered(world.broker, await world.broker.call("stroll", {"rounds": 100}, caller="me"))
+        stopping = asyncio.create_task(process.host.stop())
+        await asyncio.sleep(0.5)
+        late = SkillCall(call_id="late", module="deaf", skill="hurry", caller="me", arguments_json='{"rounds": 1}')
+        world.inner.publish(CALLS, encode(late))
+        await stopping
+        assert world.broker.ledger.find("late") is None
 
 
 LATE = "; it did not end within 2 s, at await asyncio.sleep(0.2)  (test_ending.py:"
