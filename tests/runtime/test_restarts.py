@@ -217,6 +217,17 @@ async def test_what_is_restarted_while_the_run_starts_has_no_more_time_than_all_
     assert clock.monotonic() == pytest.approx(30.4, abs=0.3)
 
 
+@pytest.mark.virtual_time
+async def test_a_process_whose_time_can_not_be_read_any_more_is_not_silent_for_longer() -> None:
+    Process.starved = 0.5
+    run = Run(two())
+    await run.supervisor.start()
+    await asyncio.sleep(100.0)
+    Process.starved = 0.0
+    assert run.supervisor._slots[0].stalled_s(clock.monotonic()) <= 0.25
+    await run.supervisor.stop()
+
+
 def fleet(robots: int) -> Blueprint:
     names = ["recorder", *(f"robot{n}/{part}" for n in range(1, robots + 1) for part in ("base", "drive")), "bridge"]
     modules = {name: ModuleSpec(name=name, type="tests.runtime.modules:Talker") for name in names}

@@ -66,3 +66,12 @@ async def test_the_way_home_is_no_way_point_that_was_missed() -> None:
         result = await call.result(timeout_s=10.0)
         assert call.texts("update")[-1].startswith("Can't reach where the patrol began: ")
         assert (result["reached"], result["missed"], result["home_m"]) == (1, 0, 2.0)
+
+
+@pytest.mark.virtual_time
+async def test_a_patrol_that_is_over_reads_no_odometry_any_more() -> None:
+    async with standing() as base:
+        await (await base.harness.call("patrol")).closed()
+        module = base.harness.module
+        assert isinstance(module, Patrol)
+        assert module.odom._readers == []
