@@ -250,6 +250,18 @@ async def test_a_call_that_replaces_another_is_judged_from_where_that_has_left_t
 
 @pytest.mark.feature("B8", "E2")
 @pytest.mark.virtual_time
+async def test_what_does_not_begin_because_the_robot_was_turned_is_no_free_motion() -> None:
+    robot = Creeping(name="creeping")
+    async with lookout_world(creeping(0.1, -1.6, 0.2), robot, zones=[LAB], plan={"motions": 2}) as w:
+        stand(w.agent)
+        await w.say()
+        await until(lambda: robot.ending)
+        stand(w.agent, yaw=math.pi)
+        await until(lambda: robot.log_ == [0.1, 0.2])
+
+
+@pytest.mark.feature("B8", "E2")
+@pytest.mark.virtual_time
 async def test_a_call_does_not_take_the_place_of_another_that_is_refused_itself() -> None:
     robot = Creeping(name="creeping")
     async with lookout_world(creeping(0.1, 1.6), robot, zones=[LAB]) as w:

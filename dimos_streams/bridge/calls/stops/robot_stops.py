@@ -247,7 +247,7 @@ class RobotStops:
         return tuple(sorted(name for name in named if (self._state.covering(name) is not None) == stopped))
 
     def _is_stopped_motion(self, call: CallState) -> bool:
-        return call.cancel is None and self._covers(call.module) is not None and self._moves(call)
+        return self._covers(call.module) is not None and self._moves(call)
 
     def _moves(self, call: CallState) -> bool:
         """Return whether a call may move a robot. A call of an unknown skill may, if it is journalled."""
