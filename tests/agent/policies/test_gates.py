@@ -15,7 +15,6 @@ from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, 
 from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.policies.gates.chain import GateChain, build_chain, load_gate
 from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
-from dimos_streams.agent.policies.gates.motions import FreeMotions
 from dimos_streams.agent.policies.gates.settings import ApprovalRule, GateSettings, Zone
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError, UserError
@@ -583,19 +582,3 @@ def test_schemas_of_skills_that_have_gone_are_forgotten(monkeypatch: pytest.Monk
     for number in range(50):
         assert chain.tool(offered(f"s{number}")) is not None
     assert list(chain._tools) == [f"s{number}" for number in range(40, 50)]
-
-
-def test_of_several_missions_the_one_that_has_begun_most_motions_counts() -> None:
-    begun = FreeMotions()
-    begun.begin("walk", ["busy", "idle"])
-    take_back = begun.begin("walk", ["busy/1"])
-    assert [begun.begun(missions) for missions in (["idle"], ["busy"], ["idle", "busy/2"])] == [1, 2, 2]
-    take_back()
-    assert begun.begun(["busy", "idle"]) == 1
-
-
-def test_a_motion_that_is_taken_back_in_a_record_without_its_beginning_makes_no_other_one_free() -> None:
-    begun = FreeMotions()
-    data = {"skill": "walk", "motions": -1}
-    begun.restore(AgentEvent(number=1, utime=1, agent="a", kind="free_motion", missions=("m",), data=data))
-    assert begun.begun(["m"]) == 0

@@ -329,7 +329,7 @@ async def test_who_gives_up_takes_no_call_from_others_who_ask_by_the_same_key() 
         await asyncio.sleep(1.0)
         second.cancel()
         await asyncio.wait([second])
-        assert not (first.done() or third.done())
+        assert [each.done() for each in (first, third)] == [False, False]
         first.cancel()
         with pytest.raises(CallRejectedError, match="the first call with idempotency key 'k' was given up"):
             await third

@@ -14,6 +14,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops import stop_state
+from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel
 from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.errors import CallRejectedError, ConflictError, UnknownRobotError
@@ -27,6 +28,7 @@ from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
 from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.overtaken import OrderKind
 from tests.bridge.parts import Scene, Worker, answered, closed, scene
 from tests.helpers import until
@@ -317,7 +319,8 @@ async def test_what_watches_modules_that_are_gone_is_no_motion_that_a_stop_ends(
     async with scene(worker=False) as world:
         watching = CallState(call_id="c1", skill="gone", module="gone", caller="bridge", journalled=False)
         unknown = CallState(call_id="c2", skill="gone", module="gone", caller="agent")
-        for call in (watching, unknown):
+        setting = CallState(call_id="c3", skill=SET, module="gone", caller="bridge")
+        for call in (watching, unknown, setting):
             world.broker.ledger.begin(call)
         report = await world.broker.stops.stop_robot("", "")
         assert report.calls.ended + tuple(call.call_id for call in report.calls.going_on) == ("c2",)
@@ -529,6 +532,21 @@ def test_the_innermost_word_counts() -> None:
     assert covered(one) == ["a", "a/b", "a/c"]
     assert one.release("a") == one.release("") == StopState()
     assert one.release("b") == one
+
+
+@pytest.mark.parametrize(
+    ("channel", "is_one"),
+    [
+        ("/robot1/hold#dimos_streams.Hold", True),
+        ("hold#dimos_streams.Hold", False),
+        ("/robot 1/hold#dimos_streams.Hold", False),
+        (f"/{'a' * 60}#dimos_streams.Hold", False),
+        ("/robot1/hold#std_msgs.Bool", False),
+        ("/robot1/hold", False),
+    ],
+)
+async def test_a_gate_that_names_what_is_no_channel_for_holds_gets_none_there(channel: str, is_one: bool) -> None:
+    assert is_hold_channel(channel) is is_one
 
 
 async def test_what_holds_anything_may_move_the_robot_and_is_ended_and_refused() -> None:
