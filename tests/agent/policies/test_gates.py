@@ -582,3 +582,12 @@ def test_schemas_of_skills_that_have_gone_are_forgotten(monkeypatch: pytest.Monk
     for number in range(50):
         assert chain.tool(offered(f"s{number}")) is not None
     assert list(chain._tools) == [f"s{number}" for number in range(40, 50)]
+
+
+@pytest.mark.virtual_time
+async def test_a_skill_whose_module_was_started_again_with_other_parameters_is_offered_anew() -> None:
+    chain, parameters = GateBench().chain, {"type": "object", "properties": {"by": {"type": "number"}}}
+    assert chain.tool(offered("walk")) == chain.tool(offered("walk"))
+    tool = chain.tool(offered("walk", parameters=parameters))
+    assert tool is not None
+    assert tool.parameters == parameters
