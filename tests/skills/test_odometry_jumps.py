@@ -91,6 +91,24 @@ async def test_the_way_back_ends_at_a_jump() -> None:
         assert "odometry has jumped by 99.1 m" in await _ended(harness, back, FAR)
 
 
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("looks", [1, 10])
+@pytest.mark.parametrize(("skill", "arguments"), [("move", {"distance_m": 1.0}), ("turn", {"angle_deg": 90.0})])
+async def test_the_way_back_of_a_robot_that_was_turned_since_ends_at_a_jump(
+    skill: str, arguments: dict[str, Any], looks: int
+) -> None:
+    async with ModuleHarness(Drive) as harness:
+        call = await harness.call(skill, **arguments)
+        await _drive_to(harness, 0.5)
+        call.cancel("enough")
+        await call.closed()
+        back = await harness.call("go_back", arguments=arguments, call_id=call.id)
+        for _ in range(looks):
+            harness.feed("odom", odometry(x=0.5, yaw=1.5))
+            await asyncio.sleep(STEP_S)
+        assert "odometry has jumped by 99.5 m" in await _ended(harness, back, FAR)
+
+
 def test_small_corrections_and_the_fastest_ways_are_no_jumps() -> None:
     continuity = Continuity()
     for x, elapsed_s, jumps in ((0.0, 0.05, False), (0.9, 0.0, False), (4.5, 0.5, False), (10.0, 0.5, True)):
