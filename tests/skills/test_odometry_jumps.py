@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.skills.drive import Drive
+from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.moving.continuity import Continuity
 from dimos_streams.skills.moving.planar import Pose
 from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
-from tests.skills.detections import odometry
+from tests.skills.detections import Seen, frame, odometry
 
 STEP_S = 0.05
 FAR = 100.0
@@ -107,6 +109,24 @@ async def test_the_way_back_of_a_robot_that_was_turned_since_ends_at_a_jump(
             harness.feed("odom", odometry(x=0.5, yaw=1.5))
             await asyncio.sleep(STEP_S)
         assert "odometry has jumped by 99.5 m" in await _ended(harness, back, FAR)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("late_s", [0.0, 0.08])
+@pytest.mark.parametrize("to", [-FAR, FAR])
+async def test_who_is_followed_is_not_sought_where_they_were_before_a_jump(to: float, late_s: float) -> None:
+    """Else it would drive to where that point is, past who stands before it, until they count as lost."""
+    async with ModuleHarness(FollowPerson) as harness:
+        call = await harness.call("follow_person", description="person in a red shirt")
+        for step in range(60):
+            harness.feed("odom", odometry(x=to if step > 20 else 0.0))
+            harness.feed("detections", frame(Seen(at=(1.2, 0.0)), utime=clock.utime() - round(late_s * 1e6)))
+            await asyncio.sleep(STEP_S)
+            velocity = harness.sent("cmd_vel")[-1]
+            if step > 10:  # they are too near; it stands while what it sees was taken before the jump
+                assert velocity.angular.z == pytest.approx(0.0, abs=0.01)
+                assert velocity.linear.x < 0.0 or (velocity == Twist() and step in range(21, 25))
+        assert [event.text for event in call.events if event.type == "update"] == ["Following person in a red shirt"]
 
 
 def test_small_corrections_and_the_fastest_ways_are_no_jumps() -> None:
