@@ -165,7 +165,7 @@ def test_examples_are_of_what_a_robot_in_a_namespace_can_do(script_modules: Scri
     render = """async (m, skills) => {
         const { render } = await import("preact");
         const root = document.createElement("div");
-        render(m.Suggestions({ state: { skills }, readOnly: false }), root);
+        render(m.Suggestions({ session: { state: { skills }, readOnly: false } }), root);
         return [...root.querySelectorAll("button")].map((button) => button.textContent);
     }"""
     skills = [{"name": "robot1_turn", "module": "robot1/drive", "available": True}]

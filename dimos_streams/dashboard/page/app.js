@@ -25,25 +25,24 @@ export function App({ session }) {
   useEffect(() => session.listen(() => show((count) => count + 1)), [session]);
   useKeys(session);
   useKeptFocus();
-  const context = session.context();
-  const asked = Object.values(context.state?.agents ?? {}).flatMap((agent) => agent.approvals).length;
+  const asked = Object.values(session.state?.agents ?? {}).flatMap((agent) => agent.approvals).length;
   const title = `${asked ? `(${asked}) ` : ""}dimos-streams`;
   useEffect(() => {
     document.title = title;
   }, [title]);
   const isStale = session.monitor.status !== "live";
   return html`
-    <${Header} ...${context} />
-    <main class=${isStale ? "stale" : ""}><${Main} key=${session.era} ...${context} /></main>
+    <${Header} session=${session} />
+    <main class=${isStale ? "stale" : ""}><${Main} key=${session.era} session=${session} /></main>
     <${Notices} session=${session} notices=${session.notices} />
     ${session.helps && html`<${Help} session=${session} />`}`;
 }
 
-/** @param {import("./session.js").Context} context */
-function Main(context) {
-  if (context.session.monitor.status === "token") return html`<${TokenForm} session=${context.session} />`;
-  if (!context.state) return html`<${Empty}>Nothing is known of the run yet.<//>`;
-  const panel = (name, area, view) => html`<${Apart} view=${view} name=${name} area=${area} given=${context} of=${context.state} />`;
+/** @param {{session: import("./session.js").Session}} given */
+function Main({ session }) {
+  if (session.monitor.status === "token") return html`<${TokenForm} session=${session} />`;
+  if (!session.state) return html`<${Empty}>Nothing is known of the run yet.<//>`;
+  const panel = (name, area, view) => html`<${Apart} view=${view} name=${name} area=${area} given=${{ session }} of=${session.state} />`;
   return html`
     <div class="cockpit">
       ${panel("Camera", "camera", CameraPanel)}

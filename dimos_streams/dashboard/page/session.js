@@ -15,32 +15,13 @@ const NOTICE_MS = 6_000;
 const MAX_NOTICES = 4;
 const OLDER_EVENTS = 500;
 
-/**
- * The properties of every panel.
- * @typedef {{
- *   state: object|null,
- *   run: Run,
- *   live: Live,
- *   connected: boolean,
- *   readOnly: boolean,
- *   robot: string,
- *   ask: (command: object) => Promise<object>,
- *   order: (path: string, body: object) => Promise<object>,
- *   now: () => number,
- *   select: (callId: string|null) => void,
- *   selected: string|null,
- *   session: Session,
- * }} Context
- * `state` is the monitor's snapshot, a new object at each change. `connected` says whether orders can be given, and is
- * false where a recording is looked at (`readOnly`); `robot` is the chosen namespace, empty for all; `now` is the run's
- * clock in µs; `selected` is the call that is highlighted everywhere.
- */
-
+/** What every panel is given: it reads the session while it renders, and is rendered again when that has changed. */
 export class Session {
   run = new Run();
   clock = new RunClock();
   monitor = new Monitor((message) => this.take(message), () => this.#linkChanged());
   live = new Live({ token: () => this.monitor.token });
+  /** The id of the call that is highlighted everywhere. @type {string|null} */
   selected = null;
   helps = false;
   notices = [];
@@ -57,7 +38,7 @@ export class Session {
   #listener = () => {};
   #hearers = new Set();
 
-  /** @param {{readOnly: boolean}} given */
+  /** @param {{readOnly: boolean}} given true if a recording is looked at, to which no orders can be given */
   constructor({ readOnly }) {
     this.readOnly = readOnly;
     if (readOnly) this.transport = new Transport(() => this.changedNow());
@@ -75,22 +56,14 @@ export class Session {
     return () => (this.#listener = () => {});
   }
 
-  /** @returns {Context} */
-  context() {
-    return {
-      state: this.run.state,
-      run: this.run,
-      live: this.live,
-      connected: this.monitor.status === "live" && !this.readOnly,
-      readOnly: this.readOnly,
-      robot: this.robot,
-      ask: this.ask,
-      order: this.order,
-      now: this.now,
-      select: this.select,
-      selected: this.selected,
-      session: this,
-    };
+  /** The monitor's snapshot, a new object at each change; null before the first. @returns {object|null} */
+  get state() {
+    return this.run.state;
+  }
+
+  /** True if orders can be given. */
+  get connected() {
+    return this.monitor.status === "live" && !this.readOnly;
   }
 
   take(message) {
@@ -104,7 +77,7 @@ export class Session {
         break;
       case "change":
         this.clock.heard(message.utime);
-        this.run.show({ ...this.run.state, ...message.change });
+        this.run.show({ ...this.state, ...message.change });
         break;
       case "event":
         this.run.agentEvent(message.event);
@@ -171,6 +144,7 @@ export class Session {
     this.era += 1;
   }
 
+  /** The time on the run's clock, in µs. */
   now = () => (this.transport ? this.transport.now() : this.clock.now());
 
   /** Highlight a call, everywhere. */
@@ -196,8 +170,7 @@ export class Session {
 
   /** The agents of the chosen robot, or of all. */
   agents() {
-    const { state } = this.run;
-    return state ? agentsOf(state).filter(({ name }) => this.shows(name)) : [];
+    return this.state ? agentsOf(this.state).filter(({ name }) => this.shows(name)) : [];
   }
 
   /** Return whether a module belongs to the chosen robot; each does if none is chosen. */
@@ -236,7 +209,7 @@ export class Session {
   }
 
   #openCall(id) {
-    return this.run.state?.calls.find((call) => call.call_id === id);
+    return this.state?.calls.find((call) => call.call_id === id);
   }
 
   /** Send an order in an HTTP request of its own. @returns {Promise<object>} the bridge's report, or a problem */

@@ -6,15 +6,15 @@ import { heldBy, heldLines } from "../held.js";
 import { badgesOf, detailOf } from "./doing.js";
 
 /** The present state of an agent, in three lines that are always there. */
-export function AgentState({ agent, ...context }) {
-  const detail = detailOf(agent, context.state.calls);
+export function AgentState({ agent, session }) {
+  const detail = detailOf(agent, session.state.calls);
   return html`<div class="agent-state">
     <div class="now">
-      <${Badges} agent=${agent} now=${context.now} />
+      <${Badges} agent=${agent} now=${session.now} />
       ${agent.hold && html`<${Hold} hold=${agent.hold} />`}
     </div>
     <p class="detail" title=${agent.retry?.error ?? detail}>${detail}</p>
-    <${Missions} agent=${agent} ...${context} />
+    <${Missions} agent=${agent} session=${session} />
     ${agent.warnings.map((text) => html`<p key=${text} class="warning" role="status">${text}</p>`)}
   </div>`;
 }
@@ -37,7 +37,8 @@ function whyNone({ state, calls }) {
 }
 
 /** An agent's missions. One is ended by cancelling the call that it began with, as long as that is open. */
-function Missions({ agent, state, connected, readOnly, ask, now }) {
+function Missions({ agent, session }) {
+  const { state, connected, readOnly, ask, now } = session;
   const open = new Set(state.calls.map((call) => call.call_id));
   if (agent.missions.length === 0) return html`<p class="missions quiet">No mission: ${whyNone(agent)}.</p>`;
   return html`<ul class="missions" aria-label="Missions">${agent.missions.map((mission) => html`<li key=${mission.id}>

@@ -12,7 +12,7 @@ import { Ago, Badge, memo, useSecond } from "../parts.js";
 const MAX_FIGURES = 4;
 const MAX_REPORTS = 3;
 
-export const CallCard = memo(({ item, agent, known, report, reports, bad, isSelected, connected, readOnly, session }) => {
+export const CallCard = memo(({ item, agent, known, report, reports, bad, isSelected, connected, session }) => {
   const state = known?.state ?? (report?.state || (bad ? "failed" : "completed"));
   const isOpen = ["requested", "open"].includes(state);
   const space = namespaceOf(agent);
@@ -26,7 +26,7 @@ export const CallCard = memo(({ item, agent, known, report, reports, bad, isSele
         onClick=${() => session.select(isSelected ? null : item.id)}>${skillTitle(item.text, space)}</button>
       <${Badge} kind=${state}>${lookOf(state).word}<//>
       ${known ? html`<${Span} known=${known} now=${session.now} />` : html`<${Ago} utime=${item.utime} now=${session.now} />`}
-      ${isOpen && !readOnly && html`<button type="button" class="small" disabled=${!connected} aria-label=${`Cancel ${item.text}`}
+      ${isOpen && !session.readOnly && html`<button type="button" class="small" disabled=${!connected} aria-label=${`Cancel ${item.text}`}
         onClick=${() => session.ask({ command: "cancel", call_id: item.id })}>Cancel</button>`}
     </div>
     ${known && html`<p class="given" title=${givenText(known.arguments)}>${givenText(known.arguments)}</p>`}

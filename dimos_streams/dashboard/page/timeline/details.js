@@ -18,13 +18,14 @@ export function State({ state }) {
   return html`<span class=${`state ${colour}`}><svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path d=${sign} /></svg>${word}</span>`;
 }
 
-/** @param {import("../session.js").Context & {call: import("./calls.js").Call, layout: import("./layout.js").Layout}} given */
-export function Details({ call, layout, now, select, connected, readOnly, ask }) {
+/** @param {{call: import("./calls.js").Call, layout: import("./layout.js").Layout, session: import("../session.js").Session}} given */
+export function Details({ call, layout, session }) {
+  const { now, select, connected, ask } = session;
   useSecond();
   const above = layout.byId.get(layout.parents.get(call.id))?.call;
   const below = layout.bars.filter((bar) => layout.parents.get(bar.call.id) === call.id).map((bar) => bar.call);
   const isOpen = call.end === null;
-  const canEnd = isOpen && connected && !readOnly && !call.id.startsWith(APPROVAL);
+  const canEnd = isOpen && connected && !call.id.startsWith(APPROVAL);
   return html`<div class="details" role="region" aria-label="Details of the call">
     <div class="line"><h3>${isMission(call) ? labelOf(call) : nameOf(call)}</h3><${State} state=${call.state} />
       ${canEnd && html`<button type="button" aria-label=${`Cancel ${call.skill}`} onClick=${() => ask({ command: "cancel", call_id: call.id })}>Cancel</button>`}
@@ -52,8 +53,8 @@ function Link({ call, select }) {
   return html`<button type="button" class="link-like" onClick=${() => select(call.id)}>${isMission(call) ? clipped(labelOf(call), 40) : nameOf(call)}</button>`;
 }
 
-/** @param {{bars: import("./layout.js").Bar[], select: (id: string) => void, selected: string|null, now: () => number}} given */
-export function Table({ bars, select, selected, now }) {
+/** @param {{bars: import("./layout.js").Bar[], session: import("../session.js").Session}} given */
+export function Table({ bars, session: { select, selected, now } }) {
   useSecond();
   if (bars.length === 0) return html`<${Empty}>No call in this time.<//>`;
   const newest = bars.map(({ call }) => call).sort((one, other) => other.begin - one.begin).slice(0, MAX_ROWS);

@@ -16,9 +16,9 @@ const ZOOM = 1.6;
 const WAYS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" };
 const SHOWN_STATES = ["open", "completed", "failed", "cancelled", "timed_out", "lost", "rejected"];
 
-/** @param {import("../session.js").Context} context */
-export function TimelinePanel(context) {
-  const { session, selected } = context;
+/** @param {{session: import("../session.js").Session}} given */
+export function TimelinePanel({ session }) {
+  const { selected } = session;
   const board = useMemo(() => new Board(session), [session]);
   const [, show] = useState(0);
   const [asTable, becomeTable] = useState(false);
@@ -35,8 +35,8 @@ export function TimelinePanel(context) {
   const tools = html`<${Tools} board=${board} asTable=${asTable} becomeTable=${becomeTable} />`;
   return html`<${Panel} title="Timeline of calls" area="timeline" tools=${tools} note=${html`<${Legend} />`}>
     <div class=${`board ${call ? "with-details" : ""}`}>
-      ${asTable ? html`<${Table} bars=${seen(board)} ...${context} />` : html`<${Bars} board=${board} ...${context} />`}
-      ${call && html`<${Details} key=${call.id} call=${call} layout=${layout} ...${context} />`}
+      ${asTable ? html`<${Table} bars=${seen(board)} session=${session} />` : html`<${Bars} board=${board} session=${session} />`}
+      ${call && html`<${Details} key=${call.id} call=${call} layout=${layout} session=${session} />`}
     </div>
   <//>`;
 }
@@ -62,8 +62,8 @@ function seen(board) {
 }
 
 /** The canvas, and over it a list box of the same calls for screen readers. */
-function Bars(context) {
-  const { board, session, selected, select, now } = context;
+function Bars({ board, session }) {
+  const { selected, select, now } = session;
   const [stage, canvas, tip, drawer] = [useRef(null), useRef(null), useRef(null), useRef(null)];
   useLayoutEffect(() => {
     drawer.current = new Stage(board, session, stage.current, canvas.current, tip.current);
