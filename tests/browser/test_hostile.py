@@ -217,15 +217,15 @@ def test_times_that_cannot_be_have_no_end_of_marks(script_modules: ScriptModules
 
 def test_a_panel_that_fails_costs_only_itself(script_modules: ScriptModules) -> None:
     texts = script_modules(
-        "parts.js",
-        """async (parts) => {
+        "error_boundary.js",
+        """async ({ ErrorBoundary }) => {
             const { h, render } = await import("preact");
             window.onerror = () => true;
             const place = document.body.appendChild(document.createElement("main"));
             const texts = [];
             const view = ({ bad }) => { if (bad) throw new RangeError("Invalid time value"); return "all is well"; };
             for (const bad of [false, true, false]) {
-                const panel = h(parts.Apart, { name: "Calls", view, given: { bad }, of: { bad } });
+                const panel = h(ErrorBoundary, { name: "Calls", view, given: { bad }, of: { bad } });
                 render([panel, h("button", null, "Stop")], place);
                 await new Promise((done) => setTimeout(done, 20));
                 texts.push(place.textContent);

@@ -10,7 +10,8 @@ import { Help } from "./help.js";
 import { useKeys } from "./keys.js";
 import { MapPanel } from "./map/map.js";
 import { Notices } from "./notices.js";
-import { Apart, Empty } from "./parts.js";
+import { ErrorBoundary } from "./error_boundary.js";
+import { Empty } from "./parts.js";
 import { PlotsPanel } from "./plots/plots.js";
 import { CallsPanel } from "./run/calls.js";
 import { EventsPanel } from "./run/events.js";
@@ -42,7 +43,7 @@ export function App({ session }) {
 function Main({ session }) {
   if (session.monitor.status === "token") return html`<${TokenForm} session=${session} />`;
   if (!session.state) return html`<${Empty}>Nothing is known of the run yet.<//>`;
-  const panel = (name, area, view) => html`<${Apart} view=${view} name=${name} area=${area} given=${{ session }} of=${session.state} />`;
+  const panel = (name, area, view) => html`<${ErrorBoundary} view=${view} name=${name} area=${area} given=${{ session }} of=${session.state} />`;
   return html`
     <div class="cockpit">
       ${panel("Camera", "camera", CameraPanel)}

@@ -4,7 +4,7 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { html } from "./html.js";
 import { clockText, counted } from "./format.js";
 import { Icon } from "./icons.js";
-import { Apart } from "./parts.js";
+import { ErrorBoundary } from "./error_boundary.js";
 import { Stopped } from "./run/stopped.js";
 import { Unwell } from "./run/unwell.js";
 import { robotsOf } from "./store.js";
@@ -22,7 +22,7 @@ export function Header({ session }) {
       <p class=${`link ${monitor.status}`} role="status">${statusText(session)}</p>
       <div class="robots">
         ${monitor.status === "lost" && html`<button type="button" onClick=${() => monitor.connect()}>Try now</button>`}
-        <${Apart} name="Robots" view=${RobotStates} given=${{ session }} of=${state} />
+        <${ErrorBoundary} name="Robots" view=${RobotStates} given=${{ session }} of=${state} />
       </div>
       <div class="end">
         <p class="quiet watchers" title="Pages and terminals that watch this run">${monitor.status === "live" && state ? `${state.watchers.toLocaleString()} watching` : ""}</p>
@@ -32,8 +32,8 @@ export function Header({ session }) {
       </div>
     </div>
     ${session.transport && html`<${TransportBar} transport=${session.transport} />`}
-    ${state && html`<${Apart} name="Approvals" view=${Asking} given=${{ session }} of=${state} />`}
-    ${state && html`<${Apart} name="Stopped robots" view=${Stopped} given=${{ session }} of=${state} />`}
+    ${state && html`<${ErrorBoundary} name="Approvals" view=${Asking} given=${{ session }} of=${state} />`}
+    ${state && html`<${ErrorBoundary} name="Stopped robots" view=${Stopped} given=${{ session }} of=${state} />`}
   </header>`;
 }
 

@@ -1,7 +1,8 @@
 /** The state of one agent: what it does now, and for which missions. */
 
 import { html } from "../html.js";
-import { Ago, Badge, useSecond } from "../parts.js";
+import { Badge } from "../parts.js";
+import { Ago, useSecond } from "../times.js";
 import { heldBy, heldLines } from "../held.js";
 import { badgesOf, detailOf } from "./doing.js";
 

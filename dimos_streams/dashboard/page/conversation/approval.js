@@ -3,7 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { measureOf, namespaceOf, skillTitle, spanText, unitText } from "../format.js";
-import { Ago, useSecond } from "../parts.js";
+import { Ago, useSecond } from "../times.js";
 import { shownJson } from "../texts.js";
 import { useBegun } from "./begun.js";
 

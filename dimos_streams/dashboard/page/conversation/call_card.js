@@ -7,7 +7,9 @@ import { lookOf } from "../calls/outcomes.js";
 import { Picture } from "./picture.js";
 import { pictureOf } from "./report.js";
 import { givenText, measureOf, namespaceOf, numberText, skillTitle, spanText, titled, unitText } from "../format.js";
-import { Ago, Badge, memo, useSecond } from "../parts.js";
+import { memo } from "../memo.js";
+import { Badge } from "../parts.js";
+import { Ago, useSecond } from "../times.js";
 
 const MAX_FIGURES = 4;
 const MAX_REPORTS = 3;

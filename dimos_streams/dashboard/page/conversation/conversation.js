@@ -9,7 +9,8 @@ import { Facts } from "./facts.js";
 import { Log } from "./log.js";
 import { Plan } from "./plan.js";
 import { Say } from "./say.js";
-import { Ago, Empty, Panel } from "../parts.js";
+import { Empty, Panel } from "../parts.js";
+import { Ago } from "../times.js";
 
 const NOTHING = [];
 

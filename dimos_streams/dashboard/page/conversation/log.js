@@ -8,7 +8,8 @@ import { Echoes } from "./echoes.js";
 import { itemsOf } from "./items.js";
 import { Suggestions } from "./suggestions.js";
 import { Waiting } from "./waiting.js";
-import { Ago, memo } from "../parts.js";
+import { memo } from "../memo.js";
+import { Ago } from "../times.js";
 import { counted, namespaceOf, skillTitle } from "../format.js";
 import { reasonText } from "../reasons.js";
 

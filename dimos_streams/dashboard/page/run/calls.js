@@ -1,7 +1,8 @@
 /** The open calls, and the resources that they hold. */
 
 import { html } from "../html.js";
-import { Ago, Badge, Empty, Panel, Written } from "../parts.js";
+import { Badge, Empty, Panel, Written } from "../parts.js";
+import { Ago } from "../times.js";
 
 /** @param {{session: import("../session.js").Session}} given */
 export function CallsPanel({ session }) {

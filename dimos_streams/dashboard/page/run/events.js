@@ -2,7 +2,9 @@
 
 import { useState } from "preact/hooks";
 import { html } from "../html.js";
-import { Empty, memo, Panel, Time } from "../parts.js";
+import { memo } from "../memo.js";
+import { Empty, Panel } from "../parts.js";
+import { Time } from "../times.js";
 
 /** @param {{session: import("../session.js").Session}} given */
 export function EventsPanel({ session: { run } }) {

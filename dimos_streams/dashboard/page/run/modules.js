@@ -1,7 +1,8 @@
 /** The modules of the run with their health. */
 
 import { html } from "../html.js";
-import { Badge, Empty, memo, Panel } from "../parts.js";
+import { memo } from "../memo.js";
+import { Badge, Empty, Panel } from "../parts.js";
 import { hasEnded, isWell } from "./unwell.js";
 
 /** @param {{session: import("../session.js").Session}} given */

@@ -2,7 +2,7 @@
 
 import { heldBy, heldLines } from "../held.js";
 import { html } from "../html.js";
-import { Ago } from "../parts.js";
+import { Ago } from "../times.js";
 
 /** @param {{session: import("../session.js").Session}} given */
 export function Stopped({ session: { state, order, now, readOnly } }) {

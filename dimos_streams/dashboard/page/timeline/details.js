@@ -2,7 +2,8 @@
 
 import { html } from "../html.js";
 import { counted, listed } from "../format.js";
-import { Empty, Folded, Time, useSecond } from "../parts.js";
+import { Empty, Folded } from "../parts.js";
+import { Time, useSecond } from "../times.js";
 import { clipped } from "../texts.js";
 import { APPROVAL } from "./board.js";
 import { isMission } from "../calls/families.js";

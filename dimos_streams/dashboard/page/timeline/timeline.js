@@ -3,7 +3,8 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { counted } from "../format.js";
-import { Empty, Panel, useSecond } from "../parts.js";
+import { Empty, Panel } from "../parts.js";
+import { useSecond } from "../times.js";
 import { Board } from "./board.js";
 import { Details, State, Table } from "./details.js";
 import { neighbour } from "./layout.js";
