@@ -153,6 +153,11 @@ export class Session {
     this.changedNow();
   };
 
+  /** Highlight a call, or none if it is highlighted already. */
+  toggle(callId) {
+    this.select(callId === this.selected ? null : callId);
+  }
+
   choose(robot) {
     this.#chosen = robot;
     this.changedNow();

@@ -1,6 +1,7 @@
 /** The state of one agent: what it does now, and for which missions. */
 
 import { html } from "../html.js";
+import { CancelCall } from "../calls/buttons.js";
 import { Badge } from "../parts.js";
 import { Ago, useSecond } from "../times.js";
 import { heldBy, heldLines } from "../held.js";
@@ -39,12 +40,10 @@ function whyNone({ state, calls }) {
 
 /** An agent's missions. One is ended by cancelling the call that it began with, as long as that is open. */
 function Missions({ agent, session }) {
-  const { state, connected, readOnly, ask, now } = session;
-  const open = new Set(state.calls.map((call) => call.call_id));
+  const open = new Set(session.state.calls.map((call) => call.call_id));
   if (agent.missions.length === 0) return html`<p class="missions quiet">No mission: ${whyNone(agent)}.</p>`;
   return html`<ul class="missions" aria-label="Missions">${agent.missions.map((mission) => html`<li key=${mission.id}>
-    <span class="text" title=${mission.text}>${mission.text}</span> <${Ago} utime=${mission.utime} now=${now} />
-    ${open.has(mission.id) && !readOnly && html`<button type="button" class="small" disabled=${!connected}
-      aria-label=${`Cancel the mission “${mission.text}”`} onClick=${() => ask({ command: "cancel", call_id: mission.id })}>Cancel</button>`}
+    <span class="text" title=${mission.text}>${mission.text}</span> <${Ago} utime=${mission.utime} now=${session.now} />
+    ${open.has(mission.id) && html`<${CancelCall} id=${mission.id} what=${`the mission “${mission.text}”`} session=${session} />`}
   </li>`)}</ul>`;
 }

@@ -1,6 +1,7 @@
 /** The open calls, and the resources that they hold. */
 
 import { html } from "../html.js";
+import { CallName, CancelCall } from "../calls/buttons.js";
 import { Badge, Empty, Panel, Written } from "../parts.js";
 import { Ago } from "../times.js";
 
@@ -33,17 +34,13 @@ function inFamilies(calls) {
 }
 
 function CallRow({ call, session }) {
-  const { connected, readOnly, ask, now, selected, select } = session;
   const depth = Math.min(call.call_id.split("~").length - 1, 4);
-  const isSelected = selected === call.call_id;
-  return html`<li class=${`deep${depth} ${isSelected ? "selected" : ""}`}>
+  return html`<li class=${`deep${depth} ${session.selected === call.call_id ? "selected" : ""}`}>
     <div class="line">
-      <button type="button" class="name" aria-pressed=${String(isSelected)} title="Highlight this call everywhere"
-        onClick=${() => select(isSelected ? null : call.call_id)}>${call.skill}</button>
+      <${CallName} id=${call.call_id} session=${session}>${call.skill}<//>
       ${call.state !== "open" && html`<${Badge}>${call.state}<//>`}
-      <${Ago} utime=${call.requested_utime} now=${now} />
-      ${!readOnly && html`<button type="button" class="small" disabled=${!connected} aria-label=${`Cancel ${call.skill}`}
-        onClick=${() => ask({ command: "cancel", call_id: call.call_id })}>Cancel</button>`}
+      <${Ago} utime=${call.requested_utime} now=${session.now} />
+      <${CancelCall} id=${call.call_id} what=${call.skill} session=${session} />
     </div>
     <p class="words">${call.text}</p>
     <p class="quiet"><${Written} call=${call} length=${160} /> for ${call.caller} · ${call.module} · ${call.call_id}</p>

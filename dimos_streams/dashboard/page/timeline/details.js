@@ -55,7 +55,8 @@ function Link({ call, select }) {
 }
 
 /** @param {{bars: import("./layout.js").Bar[], session: import("../session.js").Session}} given */
-export function Table({ bars, session: { select, selected, now } }) {
+export function Table({ bars, session }) {
+  const { selected, now } = session;
   useSecond();
   if (bars.length === 0) return html`<${Empty}>No call in this time.<//>`;
   const newest = bars.map(({ call }) => call).sort((one, other) => other.begin - one.begin).slice(0, MAX_ROWS);
@@ -65,7 +66,7 @@ export function Table({ bars, session: { select, selected, now } }) {
       <th scope="col">Asked by</th><th scope="col">Says</th></tr></thead>
     <tbody>${newest.map((call) => html`<tr key=${call.id} class=${selected === call.id ? "selected" : ""}>
       <th scope="row"><button type="button" class="link-like" aria-pressed=${String(selected === call.id)}
-        onClick=${() => select(selected === call.id ? null : call.id)}>${labelOf(call)}</button></th>
+        onClick=${() => session.toggle(call.id)}>${labelOf(call)}</button></th>
       <td><${State} state=${call.state} /></td><td><${Time} utime=${call.begin} /></td><td>${tookText((call.end ?? now()) - call.begin)}</td>
       <td>${call.caller}</td><td>${clipped(plain(call, call.text), 160)}</td></tr>`)}</tbody>
   </table></div>`;

@@ -64,7 +64,7 @@ function seen(board) {
 
 /** The canvas, and over it a list box of the same calls for screen readers. */
 function Bars({ board, session }) {
-  const { selected, select, now } = session;
+  const { selected, now } = session;
   const [stage, canvas, tip, drawer] = [useRef(null), useRef(null), useRef(null), useRef(null)];
   useLayoutEffect(() => {
     drawer.current = new Stage(board, session, stage.current, canvas.current, tip.current);
@@ -77,7 +77,7 @@ function Bars({ board, session }) {
     <canvas ref=${canvas} role="img" aria-label=${`Timeline, ${counted(options.count, "call")} in view`}></canvas>
     <div ref=${stage} class="stage" tabindex="0" role=${options.shown.length > 0 ? "listbox" : "group"} aria-label="Calls; arrow keys go through them, Enter shows one"
       aria-activedescendant=${options.shown.some(({ id }) => id === board.cursor) ? `call-${board.cursor}` : undefined}
-      onKeyDown=${(event) => pressed(event, board, selected, select)}>
+      onKeyDown=${(event) => pressed(event, board, session)}>
       ${options.shown.map(({ id, text }) => html`<div key=${id} id=${`call-${id}`} class="hidden" role="option" aria-selected=${String(id === selected)}>${text}</div>`)}
     </div>
     <div ref=${tip} class="tip" hidden></div>
@@ -101,10 +101,10 @@ function useOptions(board, now) {
   return kept.current;
 }
 
-function pressed(event, board, selected, select) {
+function pressed(event, board, session) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const acts = {
-    Enter: () => board.cursor !== null && select(board.cursor === selected ? null : board.cursor),
+    Enter: () => board.cursor !== null && session.toggle(board.cursor),
     Home: () => board.show(board.bounds.first, board.bounds.last),
     End: () => board.follow(true),
     PageUp: () => board.pan(-0.9),
