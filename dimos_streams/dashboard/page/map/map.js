@@ -7,7 +7,7 @@ import { name, useNewest, useSurface, useTick, useTopics, useVisible, write } fr
 import { namespaceOf } from "../format.js";
 import { Panel } from "../parts.js";
 import { shown } from "../texts.js";
-import { fitView, middleOfRobots } from "./fitting.js";
+import { Fitting, middleOfRobots } from "./fitting.js";
 import { Floor } from "./floor.js";
 import { metresText } from "./geometry.js";
 import { watchGestures } from "./gestures.js";
@@ -17,18 +17,16 @@ import { drawMap } from "./paint.js";
 import { palette, ROBOTS } from "./palette.js";
 import { sceneOf } from "./scene.js";
 import { Tiles } from "./tiles.js";
+import { watchedTopics } from "./topics.js";
 import { View } from "./view.js";
 import { mapInWords } from "./words.js";
-
-/** Maximum rates of the kinds of topics that the map uses, in Hz. */
-const RATES = { odometry: 15, scan: 10, detections: 10, frames: 1, grid: 1, path: 2 };
 
 /** @param {{session: import("../session.js").Session}} given */
 export function MapPanel({ session }) {
   const { live, state, robot: chosenRobot, now, readOnly } = session;
   const kept = useRef(null);
   const nothing = useRef(null);
-  kept.current ??= { floor: new Floor(), view: new View(), tiles: new Tiles(), fits: true, isDue: true, bounds: null, fitted: "", isFocused: false, maps: [] };
+  kept.current ??= begun();
   const [follows, follow] = useState(false);
   const [choice, choose] = useState("");
   const [point, pick] = useState(null);
@@ -73,7 +71,7 @@ export function MapPanel({ session }) {
   }), []);
   const describe = () => {
     if (document.hidden || !list.current) return; // references are cleared before effects end
-    kept.current.isDue = true;
+    kept.current.fitting.isDue = true;
     surface.current?.refresh(); // ages grow even if no message comes
     const map = mapOf(kept.current, session.robot, chosen.current.choice);
     const said = mapInWords(map, session.state, now()).map(shown);
@@ -88,13 +86,13 @@ export function MapPanel({ session }) {
 
   /** Change the view by hand, after which it no longer fits itself to the known area. */
   function change(how) {
-    kept.current.fits = false;
+    kept.current.fitting.end();
     how(kept.current.view);
     surface.current?.request();
   }
   function fit() {
     follow(false);
-    Object.assign(kept.current, { fits: true, bounds: null });
+    kept.current.fitting.begin();
     surface.current?.request();
   }
   function ask(there) {
@@ -138,6 +136,12 @@ export function MapPanel({ session }) {
   <//>`;
 }
 
+/** Return what a map keeps from one drawing to the next. */
+function begun() {
+  const view = new View();
+  return { floor: new Floor(), view, fitting: new Fitting(view), tiles: new Tiles(), isFocused: false, maps: [] };
+}
+
 function Legend({ map, state }) {
   const names = namesOf(state);
   return html`<ul class="over robots" aria-label="Robots">${map.robots.map(({ name }) => html`<li key=${name}
@@ -152,16 +156,6 @@ function titleOf({ frame, robots }) {
 /** Return the names of robots in the order of their colours. */
 function namesOf(state) {
   return Object.keys(state?.robots ?? {}).sort();
-}
-
-function watchedTopics(topics, robot) {
-  const hasOdometry = new Set(topics.filter(({ kind }) => kind === "odometry").map((topic) => topic.robot));
-  const isPose = ({ type, topic, robot: whose }) =>
-    type === "geometry_msgs.PoseStamped" && /(^|\/)odom(#|$)/.test(topic) && !hasOdometry.has(whose);
-  // Other topics of frames are ground truth of simulators, which a robot does not know.
-  const isUsed = ({ kind, topic }) => kind in RATES && (kind !== "frames" || /\/tf(_static)?$/.test(topic));
-  return topics.filter((topic) => (isUsed(topic) || isPose(topic)) && (robot === "" || topic.robot === robot))
-    .map((topic) => ({ topic: topic.topic, rate: RATES[topic.kind] ?? RATES.odometry }));
 }
 
 /** Return the map that is shown: the one that was chosen, or that of the chosen robot. */
@@ -187,8 +181,8 @@ function paint(context2d, width, height, kept, session, { choice, follows, point
   if (map && follows) {
     const middle = middleOfRobots(map, chosenRobot);
     [view.x, view.y] = [middle.x, middle.y];
-  } else if (map && kept.fits) {
-    fitView(kept, map, width, height);
+  } else if (map) {
+    kept.fitting.fit(map);
   }
   drawMap(context2d, { view, colours, tiles: kept.tiles, robots: drawn, now: session.now(), pin: point, hasCross: kept.isFocused && point === null });
   return map;
