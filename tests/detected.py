@@ -1,4 +1,4 @@
-"""What a detector sends of one thing in a picture."""
+"""One thing in a picture, as a detector sends it."""
 
 from __future__ import annotations
 

@@ -60,7 +60,7 @@ class SubscriptionStatistics:
 
 
 class SubscriptionOptions(TypedDict, total=False):
-    """What may be asked of a subscription to one channel, as keywords."""
+    """The options of a subscription to one channel, as keywords."""
 
     capacity: int
     """Maximum number of messages that wait for the handler."""

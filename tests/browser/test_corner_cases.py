@@ -156,7 +156,7 @@ def test_an_obstacle_is_looked_for_in_the_odometrys_frame_and_a_zone_in_its_own(
         const places = { goal: { x: 1, y: 1 }, point: { x: 11, y: 11 }, from: { x: 9, y: 9 } };
         return m.cautions(state, robot, places, { agent: null }).map(({ text }) => text);
     }"""
-    said = script_modules("map/orders.js", look, zone)
+    said = script_modules("map/go_to.js", look, zone)
     assert said[0].startswith("It lies in the restricted zone “lab”")
     assert "Something stands there, as the scans show it." in said
 

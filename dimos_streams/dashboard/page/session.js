@@ -1,13 +1,12 @@
-/** The page's session with a run: its reports, the orders to it, and the user's choices of what to see. */
+/** The page's session with a run: its reports, notices, and the user's choices of what to see. */
 
 import { RunClock } from "./clock.js";
-import { counted, namespaceOf, skillTitle, titled } from "./format.js";
-import { withoutGates } from "./held.js";
+import { counted, namespaceOf } from "./format.js";
 import { Live } from "./link/live.js";
 import { Monitor } from "./link/monitor.js";
-import { agentsOf, outcome, Run } from "./store.js";
+import { Orders } from "./orders.js";
+import { agentsOf, Run } from "./store.js";
 import { clipped } from "./texts.js";
-import { isMission, missionTitle } from "./calls/families.js";
 import { Transport } from "./transport/link.js";
 
 const RENDER_MS = 100;
@@ -33,8 +32,7 @@ export class Session {
   #count = 0;
   #due = 0;
   #hasRead = false;
-  /** The newest command, until it is answered. @type {{text: string, answer: Promise<object>}|null} */
-  #asked = null;
+  #orders = new Orders(this.monitor, (...notice) => this.notify(...notice), (id) => this.#openCall(id));
   #listener = () => {};
   #hearers = new Set();
 
@@ -183,48 +181,15 @@ export class Session {
     return !this.robot || namespaceOf(module) === this.robot;
   }
 
-  /**
-   * Send a command, and show its result as a notice. A second press before the answer sends nothing.
-   * @returns {Promise<object>} its `reply` or `error`
-   */
-  ask = async (command) => {
-    const text = JSON.stringify(command);
-    if (this.#asked?.text === text) return this.#asked.answer;
-    const asked = (this.#asked = { text, answer: this.#ask(command) });
-    const answer = await asked.answer;
-    if (this.#asked === asked) this.#asked = null;
-    return answer;
-  };
+  /** Send a command, see `Orders.ask`. */
+  ask = (command) => this.#orders.ask(command);
 
-  async #ask(command) {
-    const answer = await this.monitor.ask(command);
-    const isGood = answer.type === "reply";
-    const isBad = !isGood || answer.result?.not_held?.length > 0 || answer.result?.held?.length === 0 || Boolean(answer.result?.unkept);
-    // `say` needs no notice: the text appears in the conversation.
-    if (isGood && command.command === "cancel") this.#cancelling(command.call_id);
-    else if (!isGood || command.command !== "say") this.notify(reportText(command.command, outcome(answer)), isBad);
-    return answer;
-  }
-
-  #cancelling(id) {
-    const call = this.#openCall(id);
-    if (!call) return; // it has ended already
-    const what = isMission(call) ? missionTitle(call) : skillTitle(call.skill, namespaceOf(call.module)).toLowerCase();
-    this.notify(`Cancelling ${what} …`, false, id);
-  }
+  /** Send an order in an HTTP request of its own, see `Orders.order`. */
+  order = (path, body) => this.#orders.order(path, body);
 
   #openCall(id) {
     return this.state?.calls.find((call) => call.call_id === id);
   }
-
-  /** Send an order in an HTTP request of its own. @returns {Promise<object>} the bridge's report, or a problem */
-  order = async (path, body) => {
-    const report = await this.monitor.order(path, body);
-    const text = withoutGates(report.text ?? report.detail ?? "");
-    const isBad = report.detail !== undefined || report.confirmed === false || Boolean(report.unsaved);
-    if (text) this.notify(text, isBad);
-    return report;
-  };
 
   /** @param {string|null} ends the call until whose end it is said */
   notify(text, bad, ends = null) {
@@ -252,9 +217,4 @@ export class Session {
     this.monitor.token = token;
     history.replaceState(null, "", location.pathname);
   }
-}
-
-/** Return the result of a command with its name before it, unless the text begins with that: `aborted …`. */
-function reportText(command, text) {
-  return text.startsWith(command) ? text[0].toUpperCase() + text.slice(1) : `${titled(command)}: ${text}`;
 }

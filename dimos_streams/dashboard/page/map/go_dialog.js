@@ -6,7 +6,7 @@ import { Dialog } from "../dialog.js";
 import { skillTitle } from "../format.js";
 import { inMap } from "./floor.js";
 import { metresText, placed, seenFrom } from "./geometry.js";
-import { cautions, holderOf, wayTo, words } from "./orders.js";
+import { cautions, holderOf, wayTo, words } from "./go_to.js";
 import { sceneOf } from "./scene.js";
 import { send } from "./send.js";
 

@@ -12,7 +12,7 @@ import { Floor } from "./floor.js";
 import { metresText } from "./geometry.js";
 import { watchGestures } from "./gestures.js";
 import { GoDialog } from "./go_dialog.js";
-import { isStopped } from "./orders.js";
+import { isStopped } from "./go_to.js";
 import { drawMap } from "./paint.js";
 import { palette, ROBOTS } from "./palette.js";
 import { sceneOf } from "./scene.js";

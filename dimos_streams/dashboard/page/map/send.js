@@ -1,7 +1,7 @@
 /** Sends a robot to a point. */
 
 import { metresText } from "./geometry.js";
-import { holderOf, words } from "./orders.js";
+import { holderOf, words } from "./go_to.js";
 
 const LOOK_MS = 100;
 /** Time for the earlier call to end, in ms; then the robot is sent anyway, and the answer says what is in its way. */
@@ -10,7 +10,7 @@ const WAIT_MS = 5_000;
 /**
  * Send a robot, after ending what holds its base. The result is in the notices and in the conversation.
  * @param {import("../session.js").Session} session @param {string} robot a namespace
- * @param {import("./orders.js").Way} way @param {import("./geometry.js").Point} goal in the frame of its odometry
+ * @param {import("./go_to.js").Way} way @param {import("./geometry.js").Point} goal in the frame of its odometry
  */
 export async function send(session, robot, way, goal) {
   const busy = holderOf(session.state, robot);
