@@ -25,7 +25,8 @@ _MISSED_S: Final = 2 * MAX_VALID_S
 class RobotHold:
     """Holds the robot of one agent while it is wanted to be still, and knows which gates confirm that.
 
-    The gates are those that were heard of in the agent's namespace; an agent in none is responsible for all.
+    The gates are those that were heard of in the agent's namespace, and any that listen where it holds; an agent in
+    none is responsible for all.
     """
 
     def __init__(
@@ -63,8 +64,12 @@ class RobotHold:
         self._beat.changed()
         self._look()
 
-    async def run(self, publish: Callable[[Hold], None]) -> None:
-        """Send the hold to the gates, at once and again and again, until cancelled."""
+    async def run(self, publish: Callable[[Hold], None], channel: str = "") -> None:
+        """Send the hold to the gates, at once and again and again, until cancelled. ``channel`` is the one on which
+        ``publish`` sends."""
+        self._gates.channel = channel
+        if self._directory is not None and channel and not channel.startswith(f"/{prefix_of(self._agent)}"):
+            self._directory.hear_all()  # the gates are another namespace's
 
         def send_round() -> bool:
             why = self._why()

@@ -23,7 +23,7 @@ from dimos_streams.messages.dimos_streams import Hold, SkillCall
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
 from dimos_streams.operator.hold_beat import HoldBeat
-from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT
+from dimos_streams.operator.holding import HOLD_PERIOD_S, RELEASES, STOP_ROBOT
 from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
@@ -317,6 +317,26 @@ async def test_what_a_bridge_that_is_gone_has_stopped_the_next_one_releases() ->
         assert made.passed["robot1"] == 0.0
         assert (await world.broker.stops.release("robot1")).changed
         await until(lambda: made.passed["robot1"] > 0.3, 2.0)
+
+
+async def test_a_gate_that_was_down_at_a_release_is_told_when_it_is_back() -> None:
+    """Else it would hold for a minute more. What another run stops after that is not undone."""
+    async with yard("robot1") as made:
+        stops, gate = made.world.broker.stops, made.world.processes[1].bus
+        assert (await stops.stop_robot("", "")).confirmed
+        gate.partitioned = True
+        await asyncio.sleep(3.0)
+        await stops.release("robot1")
+        await asyncio.sleep(3.0)
+        gate.partitioned = False
+        await until(lambda: made.passed["robot1"] > 0.3, 5.0)
+        await asyncio.sleep(RELEASES * HOLD_PERIOD_S)
+
+        theirs = HoldBeat(STOP_ROBOT).message(True)
+        made.world.inner.publish(channel_name("/robot1/hold", Hold), encode(theirs))
+        await until(lambda: made.passed["robot1"] == 0.0)
+        await asyncio.sleep(3.0)
+        assert made.passed["robot1"] == 0.0
 
 
 async def test_a_stopped_robot_that_has_not_come_back_is_released_by_its_name(tmp_path: Path) -> None:
