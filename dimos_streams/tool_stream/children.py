@@ -76,7 +76,7 @@ class ChildStreams:
                 self._bus,
                 self._deliver,
                 may_open=self._may_open,
-                deputy=self._own,
+                proxy=self._own,
                 name=PARENT,
                 wanted=self._streams.__contains__,
             )
