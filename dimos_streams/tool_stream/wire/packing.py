@@ -7,7 +7,7 @@ from typing import Any
 
 from dimos_streams.common.nested import is_deeper
 from dimos_streams.common.secrets import redacted
-from dimos_streams.common.text import well_formed
+from dimos_streams.common.surrogates import well_formed
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.event import (
     EVENT_TYPES,
