@@ -11,7 +11,7 @@ from typing import Any
 
 from pydantic_core import from_json
 
-from dimos_streams.common.surrogates import well_formed
+from dimos_streams.common.readable.surrogates import well_formed
 
 _ESCAPED_HALF = re.compile(r"\\u[dD][89a-fA-F]")
 _ESCAPE = re.compile(

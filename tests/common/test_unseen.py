@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from dimos_streams.common.comparable_text import comparable
 from dimos_streams.common.names import is_key, is_parameter
 from dimos_streams.common.printable import printable
+from dimos_streams.common.readable.comparable_text import comparable
 from dimos_streams.common.readable.unseen import is_printable
 
 # The ends of each range of Default_Ignorable_Code_Point in DerivedCoreProperties.txt.

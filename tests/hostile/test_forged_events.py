@@ -20,8 +20,8 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolSt
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, MAX_SEQ, REQUESTS, STATUS, Outcome, ToolEvent
-from dimos_streams.tool_stream.receiving.call_table import ALL_PENDING_BYTES, MAX_CLOSED, MAX_NAMED, MAX_OPEN
 from dimos_streams.tool_stream.receiving.event_admission import NOTED_S
+from dimos_streams.tool_stream.receiving.received_calls import ALL_PENDING_BYTES, MAX_CLOSED, MAX_NAMED, MAX_OPEN
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.wire.packing import EventPacker, pack_event
 from dimos_streams.tool_stream.wire.unpacking import unpack_event

@@ -22,9 +22,9 @@ from dimos_streams.tool_stream.liveness.heartbeat import MAX_CALLS, MAX_SKILLS_J
 from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment
-from dimos_streams.tool_stream.receiving import call_table, reorder_buffer
-from dimos_streams.tool_stream.receiving.call_table import CallTable
+from dimos_streams.tool_stream.receiving import received_calls, reorder_buffer
 from dimos_streams.tool_stream.receiving.received_call import ReceivedCall, ResumePoint
+from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls
 from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.signature import parse_signature, signed
 from dimos_streams.tool_stream.wire.packing import pack_event
@@ -81,7 +81,7 @@ def keep(call: ReceivedCall, seq: int, size: int = 200, instance: str = "") -> N
     call.pending.keep(event(seq, instance), packed(seq, size, instance))
 
 
-def new_call(calls: CallTable, name: str = "c", *, delivered: int = 0, unsolicited: bool = False) -> ReceivedCall:
+def new_call(calls: ReceivedCalls, name: str = "c", *, delivered: int = 0, unsolicited: bool = False) -> ReceivedCall:
     return calls.make(name, ResumePoint(delivered=delivered, unsolicited=unsolicited))
 
 
@@ -106,7 +106,7 @@ def ranges(seqs: list[int]) -> list[tuple[int, int]]:
 def test_what_is_missing_is_what_has_not_come(
     delivered: int, came: set[int], taken: list[int], highest: int, limit: int
 ) -> None:
-    calls = CallTable()
+    calls = ReceivedCalls()
     call, other = new_call(calls, delivered=delivered), new_call(calls)
     keep(other, 2)
     for seq in sorted(came, key=lambda seq: seq * 7 % 31):
@@ -130,9 +130,9 @@ def test_what_is_missing_is_what_has_not_come(
 
 def test_what_came_too_early_is_bounded_for_each_call_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(reorder_buffer, "MAX_PENDING", 3)
-    monkeypatch.setattr(call_table, "PENDING_BYTES", 10_000)
-    monkeypatch.setattr(call_table, "ALL_PENDING_BYTES", 15_000)
-    calls = CallTable()
+    monkeypatch.setattr(received_calls, "PENDING_BYTES", 10_000)
+    monkeypatch.setattr(received_calls, "ALL_PENDING_BYTES", 15_000)
+    calls = ReceivedCalls()
     many, large, last = (new_call(calls) for _ in range(3))
     for seq in range(2, 9):
         keep(many, seq, 100)
@@ -149,9 +149,9 @@ def test_what_came_too_early_is_bounded_for_each_call_and_for_all(monkeypatch: p
 
 
 def test_what_came_too_early_of_unsolicited_calls_takes_no_room_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_table, "ALL_PENDING_BYTES", 1_000)
-    monkeypatch.setattr(call_table, "UNSOLICITED_PENDING_BYTES", 800)
-    calls = CallTable()
+    monkeypatch.setattr(received_calls, "ALL_PENDING_BYTES", 1_000)
+    monkeypatch.setattr(received_calls, "UNSOLICITED_PENDING_BYTES", 800)
+    calls = ReceivedCalls()
     own = new_call(calls)
     unsolicited = [new_call(calls, unsolicited=True) for _ in range(9)]
     for forged in unsolicited:
@@ -168,7 +168,7 @@ def test_what_came_too_early_of_unsolicited_calls_takes_no_room_from_others(monk
 
 @pytest.mark.slow
 def test_what_came_too_early_takes_no_more_memory_than_its_bytes() -> None:
-    call = new_call(CallTable())
+    call = new_call(ReceivedCalls())
     data: dict[str, object] = {"deep": [{} for _ in range(15_000)]}
     large = pack_event(replace(event(2, "own"), data=data))
     tracemalloc.start()
@@ -183,7 +183,7 @@ def test_what_came_too_early_takes_no_more_memory_than_its_bytes() -> None:
 
 
 def test_a_call_belongs_to_one_instance_and_what_others_sent_of_it_is_dropped() -> None:
-    calls = CallTable()
+    calls = ReceivedCalls()
 
     def call_named_by(instance: str, delivered: int) -> ReceivedCall:
         call = new_call(calls, delivered=delivered)
@@ -203,10 +203,10 @@ def test_a_call_belongs_to_one_instance_and_what_others_sent_of_it_is_dropped() 
 
 
 def test_who_closed_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_table, "MAX_OPEN", 2)
-    monkeypatch.setattr(call_table, "MAX_CLOSED", 2)
-    monkeypatch.setattr(call_table, "MAX_NAMED", 1)
-    calls = CallTable()
+    monkeypatch.setattr(received_calls, "MAX_OPEN", 2)
+    monkeypatch.setattr(received_calls, "MAX_CLOSED", 2)
+    monkeypatch.setattr(received_calls, "MAX_NAMED", 1)
+    calls = ReceivedCalls()
     made = {name: new_call(calls, name) for name in "abcd"}
     for call in made.values():
         call.nack_at = 1.0
@@ -236,9 +236,9 @@ def test_who_closed_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPat
 
 
 def test_calls_that_nobody_here_has_begun_push_out_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(call_table, "MAX_UNSOLICITED_OPEN", 2)
-    monkeypatch.setattr(call_table, "MAX_UNSOLICITED_CLOSED", 1)
-    calls = CallTable()
+    monkeypatch.setattr(received_calls, "MAX_UNSOLICITED_OPEN", 2)
+    monkeypatch.setattr(received_calls, "MAX_UNSOLICITED_CLOSED", 1)
+    calls = ReceivedCalls()
     for name, is_closed in (("open", False), ("closed", True)):
         calls.heard(calls.make(name, ResumePoint(delivered=1, closed=is_closed)))
     for number in range(5):
@@ -290,23 +290,28 @@ def status(instance: str, started: int = 1, **more: object) -> ModuleStatus:
 
 def test_one_instance_speaks_until_it_falls_silent_and_another_is_heard() -> None:
     seen = Instances()
-    assert (seen.bound, seen.is_bound("a"), seen.alive(0.0), seen.superseded("a", 0.0)) == (None, False, False, False)
+    assert (seen.active, seen.is_active("a"), seen.alive(0.0), seen.superseded("a", 0.0)) == (
+        None,
+        False,
+        False,
+        False,
+    )
     assert seen.heard(status("a"), 0.0)
     assert seen.superseded("z", 0.1), "one that is not known, beside one that is"
     assert not seen.heard(status("b"), 0.75)
-    assert seen.is_bound("a")
+    assert seen.is_active("a")
     assert not seen.superseded("a", 0.75)
     assert seen.superseded("a", 0.76), "silent for longer than another one"
     assert seen.heard(status("b"), 0.76)
-    assert (seen.is_bound("b"), seen.is_bound("a")) == (True, False)
-    assert seen.bound == Instance(1, "b", 7, "h")
+    assert (seen.is_active("b"), seen.is_active("a")) == (True, False)
+    assert seen.active == Instance(1, "b", 7, "h")
     assert seen.heard(status("b"), 5.0)
     assert not seen.superseded("b", 9.0), "nobody has followed"
     assert not seen.heard(status("a"), 5.1), "it comes back, but does not speak any more"
-    assert seen.contradicting(5.5) == [], "that was bound once"
+    assert seen.contradicting(5.5) == [], "that was active once"
 
 
-def test_a_settled_instance_that_is_heard_again_speaks_again() -> None:
+def test_an_established_instance_that_is_heard_again_speaks_again() -> None:
     seen = Instances()
     for now in (0.0, 1.0, 2.0):
         assert seen.heard(status("real"), now)
@@ -315,7 +320,7 @@ def test_a_settled_instance_that_is_heard_again_speaks_again() -> None:
         assert not seen.heard(status(f"forged{number}"), 2.9)
     assert (seen.is_known("real"), seen.is_known("forged"), seen.is_known("forged19")) == (True, True, False)
     assert seen.heard(status("real"), 3.0)
-    assert (seen.is_bound("real"), seen.is_known("forged"), seen.superseded("real", 3.1)) == (True, False, False)
+    assert (seen.is_active("real"), seen.is_known("forged"), seen.superseded("real", 3.1)) == (True, False, False)
     for now in (4.0, 9.0, 12.9):
         assert seen.heard(status("next"), now)
     assert seen.is_known("real"), "silent for 9.9 s"
@@ -453,7 +458,7 @@ def test_a_directory_knows_how_much_its_modules_have_said(
             entry = table.entries[name]
             if entry.instances.heard(ModuleStatus(module=name, instance=instance), clock.monotonic()):
                 table.heard(name, entry)
-                table.turn_to_bound(name, entry)
+                table.turn_to_active(name, entry)
             report = entry.current
             version, text = f"v{number // 2}", "x" * size
             if what == "skills":

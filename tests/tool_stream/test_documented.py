@@ -40,7 +40,7 @@ def test_timers_and_bounds() -> None:
         "neighbours.NAME_PROBE_S": f"{neighbours.NAME_PROBE_S:g} s; {neighbours.LEAVES_WITHIN_S:g} s if",
         "instances.SIDE_BY_SIDE_S": f"{instances.SIDE_BY_SIDE_S:g} s",
         "instances.SUPERSEDED_S": f"{instances.SUPERSEDED_S:g} s",
-        "instances.SETTLED_S": f"{instances.SETTLED_S:g} s",
+        "instances.ESTABLISHED_S": f"{instances.ESTABLISHED_S:g} s",
         "module.LOSS_BOUND_S": f"{module.LOSS_BOUND_S:g} s",
         "loss.CUT_OFF_AFTER_S": f"{loss.CUT_OFF_AFTER_S:g} s",
         "loss.OVERDUE_AFTER_S": f"{loss.OVERDUE_AFTER_S:g} s",

@@ -15,7 +15,7 @@ from typing import Literal
 
 from pydantic import field_validator
 
-from dimos_streams.common.comparable_text import comparable, normalized
+from dimos_streams.common.readable.comparable_text import comparable, normalized
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 
 Language = Literal["en", "de", "fr", "es"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from dimos_streams.tool_stream.receiving.call_table import CallTable
+from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls
 from dimos_streams.tool_stream.receiving.requests import Requests
 
 ACK_EVERY = 128
@@ -18,7 +18,7 @@ that it does not meet the next one."""
 class Acks:
     """The acknowledgements of the calls of which something was delivered, sent together."""
 
-    def __init__(self, calls: CallTable, requests: Requests, undelivered: Callable[[], set[str]]) -> None:
+    def __init__(self, calls: ReceivedCalls, requests: Requests, undelivered: Callable[[], set[str]]) -> None:
         """``undelivered`` returns the calls of which something is in hand: they are acknowledged later."""
         self._calls = calls
         self._requests = requests

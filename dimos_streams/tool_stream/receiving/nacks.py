@@ -7,8 +7,8 @@ import heapq
 import itertools
 from collections.abc import Callable
 
-from dimos_streams.tool_stream.receiving.call_table import CallTable
 from dimos_streams.tool_stream.receiving.received_call import ReceivedCall
+from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls
 from dimos_streams.tool_stream.receiving.requests import Requests
 
 REORDER_WINDOW_S = 0.003
@@ -33,7 +33,7 @@ class NackSchedule:
 
     def __init__(
         self,
-        calls: CallTable,
+        calls: ReceivedCalls,
         requests: Requests,
         give_up: Callable[[ReceivedCall, int], None],
         missed_at: Callable[[], float],

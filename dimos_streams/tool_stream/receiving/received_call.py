@@ -12,7 +12,7 @@ from dimos_streams.tool_stream.receiving.reorder_buffer import ReorderBuffer
 from dimos_streams.tool_stream.wire.unpacking import EventUnpacker
 
 
-class Stage(enum.Enum):
+class CallStage(enum.Enum):
     """The stage of a call in a receiver. A call goes forward only::
 
         NAMED ── an event ──> OPEN ── its close, or finish() ──> CLOSED
@@ -28,7 +28,7 @@ class Stage(enum.Enum):
     """Its close was delivered, or somebody else closes it: all that still comes is acknowledged and dropped."""
 
 
-NAMED, OPEN, CLOSED = Stage  # looked up several times for each event, which is slow on an enum's class
+NAMED, OPEN, CLOSED = CallStage  # looked up several times for each event, which is slow on an enum's class
 
 
 class Names(NamedTuple):
@@ -66,7 +66,7 @@ class ReceivedCall:
     pending: ReorderBuffer
     """The events that came too early."""
     unpacker: EventUnpacker
-    stage: Stage
+    stage: CallStage
     delivered: int
     """The seq of the last event that was delivered or given up."""
     highest: int

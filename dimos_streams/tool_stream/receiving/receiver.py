@@ -19,10 +19,10 @@ from dimos_streams.tool_stream.event import EVENTS, GONE, MAX_SEQ, REQUEST_BYTES
 from dimos_streams.tool_stream.flood_limit import MARK_BYTES, FloodLimit
 from dimos_streams.tool_stream.receiving.acks import ACK_EVERY, Acks
 from dimos_streams.tool_stream.receiving.batch import BatchedDelivery
-from dimos_streams.tool_stream.receiving.call_table import CallTable
 from dimos_streams.tool_stream.receiving.event_admission import EventAdmission
 from dimos_streams.tool_stream.receiving.nacks import NackSchedule
 from dimos_streams.tool_stream.receiving.received_call import CLOSED, Names, ReceivedCall, ResumePoint
+from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls
 from dimos_streams.tool_stream.receiving.reorder_buffer import PROXY
 from dimos_streams.tool_stream.receiving.requests import Requests
 from dimos_streams.tool_stream.receiving.statistics import ReceiverStatistics
@@ -73,7 +73,7 @@ class ToolStreamReceiver:
         self._bus = bus
         self._wanted = wanted
         self._resume = resume or (lambda call_id: ResumePoint())
-        self._calls = CallTable()
+        self._calls = ReceivedCalls()
         self._requests = Requests(bus, name)
         self._acks = Acks(self._calls, self._requests, lambda: {event.call_id for event in self._batch.events})
         self._nacks = NackSchedule(self._calls, self._requests, self._give_up, lambda: self.missed_at)
@@ -108,17 +108,17 @@ class ToolStreamReceiver:
         self._batch.stop()
         self._acks.send()
 
-    def on_status(self, status: ModuleStatus, *, bound: bool = True) -> None:
+    def on_status(self, status: ModuleStatus, *, active: bool = True) -> None:
         """Take a heartbeat: it names last events that may never have arrived.
 
-        An instance that does not speak for its module (``bound`` False) is heard on calls that are its own only.
+        An instance that does not speak for its module (``active`` False) is heard on calls that are its own only.
         A receiver that has stopped takes none.
         """
         if not self._subscriptions:
             return
         for call_id, last_seq in zip(status.call_ids, status.last_seqs, strict=False):
             call = self._calls.get(call_id)
-            if not bound and (call is None or call.instance != status.instance):
+            if not active and (call is None or call.instance != status.instance):
                 continue
             if call is None:
                 if not (self._wants(call_id) and self._calls.has_room_for_names and 1 <= last_seq <= MAX_SEQ):

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dimos_streams.agent.policies.canonical import canonical
-from dimos_streams.common.comparable_text import comparable
+from dimos_streams.common.readable.comparable_text import comparable
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,

@@ -31,7 +31,7 @@ class _Calls(OrderedDict[str, ReceivedCall]):
         self.limit = limit
 
 
-class CallTable:
+class ReceivedCalls:
     """The calls of a receiver. Where there are too many of a stage, the one that was silent for longest is forgotten:
     ``ToolStreamReceiver``'s ``resume`` says where it stands if it is heard again. Names alone push nothing out."""
 
