@@ -12,7 +12,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.agent.policies.skill_selection import ALL, SkillSelection, is_meant
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.common.text import cut_to
+from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.errors import suggest
 from dimos_streams.module import ConfigFault
 from dimos_streams.skill import SkillInfo, public_names

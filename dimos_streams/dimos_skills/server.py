@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 from dimos_streams.common.http.unread_answers import PLAIN, why_unread
 from dimos_streams.common.printable import printable
-from dimos_streams.common.text import cut_to, parse_json
+from dimos_streams.common.readable.json_cut import cut_to
+from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, SkillUnavailableError
 from dimos_streams.tool_stream.event import json_text
 

@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.common.tasks import end_tasks
-from dimos_streams.common.text import cut_to
 from dimos_streams.dimos_skills.answers import ToolAnswer, ToolResult, parsed_answer
 from dimos_streams.dimos_skills.config import DimosSkillsConfig
 from dimos_streams.dimos_skills.notices import ToolNotice

@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from dimos_streams.common.invalid import problem_of
 from dimos_streams.common.printable import printable
-from dimos_streams.common.text import cut_to
+from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.dimos_skills.config import DimosSkillsConfig, matches
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call, SkillPolicy, SkillSpec, name_fault

@@ -14,7 +14,7 @@ from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
 
 from dimos_streams.common.process.disk import real_path, why_endless
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.common.text import well_formed
+from dimos_streams.common.readable.surrogates import well_formed
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.errors import UserError, suggest
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.common.process.ownership import stranger_with
 from dimos_streams.common.process.run_owner import is_ended_run, own
-from dimos_streams.common.text import with_escaped_bytes
+from dimos_streams.common.readable.surrogates import with_escaped_bytes
 from dimos_streams.errors import UserError
 
 _KEPT_RUNS = 20

@@ -38,9 +38,9 @@ from dimos_streams.streams import StreamSpec
 from dimos_streams.testing.block import Block
 from dimos_streams.testing.bus_calls import asking, offered, request_call
 from dimos_streams.testing.harness_call import HarnessCall, check_awaited
+from dimos_streams.tool_stream.calling.withdrawal import request_end
 from dimos_streams.tool_stream.event import STATUS, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
-from dimos_streams.tool_stream.withdrawal import request_end
 
 
 def _made(

@@ -41,10 +41,10 @@ from dimos_streams.testing.harness_call import HarnessCall, check_awaited
 from dimos_streams.testing.patterns import EventPattern
 from dimos_streams.testing.topic import Topic, channel_of
 from dimos_streams.testing.transcript import Transcript
+from dimos_streams.tool_stream.calling.withdrawal import request_end
 from dimos_streams.tool_stream.event import EVENTS, ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
-from dimos_streams.tool_stream.withdrawal import request_end
 
 CALLER = "test"
 NO_PICTURES = ("*#sensor_msgs.Image",)

@@ -19,7 +19,7 @@ from dimos_streams.agent.models.protocol import (
     ToolCall,
     ToolCallDelta,
 )
-from dimos_streams.common.text import cut_to
+from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.errors import SkillArgumentError
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 from dimos_streams.tool_stream.arguments.schemas import check_arguments

@@ -12,17 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dimos_streams.common.text import (
-    TextJoiner,
-    normalized,
-    parse_command,
-    parse_json,
-    plain,
-    repaired,
-    well_formed,
-    well_formed_json,
-    with_escaped_bytes,
-)
+from dimos_streams.common.readable.comparable_text import comparable, normalized
+from dimos_streams.common.readable.surrogates import TextJoiner, well_formed, with_escaped_bytes
+from dimos_streams.common.text import parse_command, parse_json, repaired, well_formed_json
 
 ANY_TEXT = st.text(st.characters() | st.sampled_from(["\ud83d", "\ude00", "\udcff", "\\", '"', "u", "😀"]))
 
@@ -122,7 +114,7 @@ def test_data_that_json_does_not_have() -> None:
 
 def test_runs_of_marks_are_cut_as_each_is_sorted_in_the_square_of_its_length() -> None:
     """Nothing else runs meanwhile."""
-    compared = plain("a" + "\u0345\u0316\u0301" * 100)
+    compared = comparable("a" + "\u0345\u0316\u0301" * 100)
     runs = re.findall(r"[\u0300-\u034e\u0350-\u036f]+", compared)
     assert max(map(len, runs)) <= 30
     assert sum(map(len, runs)) >= 299

@@ -21,7 +21,7 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, MAX_SEQ, REQUESTS, STATUS, Outcome, ToolEvent
 from dimos_streams.tool_stream.receiving.event_admission import NOTED_S
-from dimos_streams.tool_stream.receiving.inflow import ALL_PENDING_BYTES, MAX_CLAIMED, MAX_CLOSED, MAX_OPEN
+from dimos_streams.tool_stream.receiving.received_calls import ALL_PENDING_BYTES, MAX_CLOSED, MAX_NAMED, MAX_OPEN
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.wire.packing import EventPacker, pack_event
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
@@ -271,8 +271,8 @@ async def test_a_receivers_tables_are_bounded_and_what_is_forged_costs_little() 
         if number % 100 == 0:
             await asyncio.sleep(0.01)
     await asyncio.sleep(0.5)
-    assert len(receiver._inflows) <= MAX_OPEN + MAX_CLOSED + MAX_CLAIMED
-    assert receiver._inflows.kept_bytes <= ALL_PENDING_BYTES
+    assert len(receiver._calls) <= MAX_OPEN + MAX_CLOSED + MAX_NAMED
+    assert receiver._calls.pending_bytes <= ALL_PENDING_BYTES
     assert len(requests) < 40_000
     packer = EventPacker("real", "m", "s", "c", "mine")
     for seq in (1, 3, 2):

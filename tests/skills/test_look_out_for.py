@@ -19,7 +19,7 @@ from dimos_streams.skills.continuation import Then
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.look_out_for import LookOut
 from dimos_streams.testing import ModuleHarness
-from dimos_streams.tool_stream.client import BusSkillClient
+from dimos_streams.tool_stream.calling.client import BusSkillClient
 from dimos_streams.tool_stream.event import Outcome
 from tests.skills.detections import GREEN, RED, Camera, Seen
 

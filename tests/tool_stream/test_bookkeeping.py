@@ -22,8 +22,9 @@ from dimos_streams.tool_stream.liveness.heartbeat import MAX_CALLS, MAX_SKILLS_J
 from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment
-from dimos_streams.tool_stream.receiving import inflow as inflows
-from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows
+from dimos_streams.tool_stream.receiving import received_calls, reorder_buffer
+from dimos_streams.tool_stream.receiving.received_call import ReceivedCall, ResumePoint
+from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls
 from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.signature import parse_signature, signed
 from dimos_streams.tool_stream.wire.packing import pack_event
@@ -76,8 +77,12 @@ def packed(seq: int, size: int, instance: str = "") -> bytes:
     return pack_event(event(seq, instance, text="x" * (size - least)))
 
 
-def keep(calls: Inflows, call: Inflow, seq: int, size: int = 200, instance: str = "") -> None:
-    calls.keep(call, event(seq, instance), packed(seq, size, instance))
+def keep(call: ReceivedCall, seq: int, size: int = 200, instance: str = "") -> None:
+    call.pending.keep(event(seq, instance), packed(seq, size, instance))
+
+
+def new_call(calls: ReceivedCalls, name: str = "c", *, delivered: int = 0, unsolicited: bool = False) -> ReceivedCall:
+    return calls.make(name, ResumePoint(delivered=delivered, unsolicited=unsolicited))
 
 
 def ranges(seqs: list[int]) -> list[tuple[int, int]]:
@@ -101,139 +106,148 @@ def ranges(seqs: list[int]) -> list[tuple[int, int]]:
 def test_what_is_missing_is_what_has_not_come(
     delivered: int, came: set[int], taken: list[int], highest: int, limit: int
 ) -> None:
-    calls, call = Inflows(), Inflow(delivered, closed=False)
-    other = Inflow(0, closed=False)
-    keep(calls, other, 2)
+    calls = ReceivedCalls()
+    call, other = new_call(calls, delivered=delivered), new_call(calls)
+    keep(other, 2)
     for seq in sorted(came, key=lambda seq: seq * 7 % 31):
-        keep(calls, call, seq, 200 + seq)
+        keep(call, seq, 200 + seq)
     for seq in taken:
-        found = calls.pop_pending(call, seq)
+        found = call.pending.pop(seq)
         assert (found.seq if found is not None else None) == (seq if seq in came else None)
         came.discard(seq)
     size = sum(200 + seq for seq in came)
-    assert (call.kept_bytes, calls.kept_bytes) == (size, size + 200)
+    assert (call.pending.size, calls.pending_bytes) == (size, size + 200)
     call.highest = max([highest, *came])
     missing = [seq for seq in range(delivered + 1, call.highest + 1) if seq not in came]
     assert call.missing(100) == ranges(missing)
     assert call.missing(limit)[:limit] == ranges(missing)[:limit]
     assert len(call.missing(limit)) <= limit + 1
-    assert call.first_pending() == min(came, default=None)
-    calls.empty(call)
-    assert (call.kept_bytes, calls.kept_bytes, call.first_pending()) == (0, 200, None)
+    assert call.pending.first == min(came, default=None)
+    call.pending.clear()
+    assert (call.pending.size, calls.pending_bytes, call.pending.first) == (0, 200, None)
     assert call.missing(100) == ranges(list(range(delivered + 1, call.highest + 1)))
 
 
 def test_what_came_too_early_is_bounded_for_each_call_and_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inflows, "MAX_PENDING", 3)
-    monkeypatch.setattr(inflows, "PENDING_BYTES", 10_000)
-    monkeypatch.setattr(inflows, "ALL_PENDING_BYTES", 15_000)
-    calls = Inflows()
-    many, large, last = (Inflow(0, closed=False) for _ in range(3))
+    monkeypatch.setattr(reorder_buffer, "MAX_PENDING", 3)
+    monkeypatch.setattr(received_calls, "PENDING_BYTES", 10_000)
+    monkeypatch.setattr(received_calls, "ALL_PENDING_BYTES", 15_000)
+    calls = ReceivedCalls()
+    many, large, last = (new_call(calls) for _ in range(3))
     for seq in range(2, 9):
-        keep(calls, many, seq, 100)
+        keep(many, seq, 100)
     assert sorted(many.pending) == [2, 3, 4]
     for seq, size in ((2, 10_001), (3, 10_000), (4, 100)):
-        keep(calls, large, seq, size)
+        keep(large, seq, size)
     assert sorted(large.pending) == [3]
     for seq, size in ((2, 4_701), (3, 4_700), (4, 100)):
-        keep(calls, last, seq, size)
-    assert (sorted(last.pending), calls.kept_bytes) == ([3], 15_000)
-    calls.pop_pending(many, 2)
-    keep(calls, last, 4, 100)
-    assert (sorted(last.pending), calls.kept_bytes) == ([3, 4], 15_000)
+        keep(last, seq, size)
+    assert (sorted(last.pending), calls.pending_bytes) == ([3], 15_000)
+    many.pending.pop(2)
+    keep(last, 4, 100)
+    assert (sorted(last.pending), calls.pending_bytes) == ([3, 4], 15_000)
 
 
 def test_what_came_too_early_of_unsolicited_calls_takes_no_room_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inflows, "ALL_PENDING_BYTES", 1_000)
-    monkeypatch.setattr(inflows, "UNSOLICITED_PENDING_BYTES", 800)
-    calls, own = Inflows(), Inflow(0, closed=False)
-    unsolicited = [Inflow(0, closed=False, unsolicited=True) for _ in range(9)]
+    monkeypatch.setattr(received_calls, "ALL_PENDING_BYTES", 1_000)
+    monkeypatch.setattr(received_calls, "UNSOLICITED_PENDING_BYTES", 800)
+    calls = ReceivedCalls()
+    own = new_call(calls)
+    unsolicited = [new_call(calls, unsolicited=True) for _ in range(9)]
     for forged in unsolicited:
         for seq in (2, 3):
-            keep(calls, forged, seq)
+            keep(forged, seq)
     assert [sorted(each.pending) for each in unsolicited] == [[2]] * 4 + [[]] * 5
     for seq in range(2, 9):
-        keep(calls, own, seq)
-    assert (sorted(own.pending), calls.kept_bytes) == ([2, 3, 4, 5, 6], 1_800)
-    calls.empty(unsolicited[0])
-    keep(calls, unsolicited[8], 2)
-    assert (sorted(unsolicited[8].pending), calls.kept_bytes) == ([2], 1_800)
+        keep(own, seq)
+    assert (sorted(own.pending), calls.pending_bytes) == ([2, 3, 4, 5, 6], 1_800)
+    unsolicited[0].pending.clear()
+    keep(unsolicited[8], 2)
+    assert (sorted(unsolicited[8].pending), calls.pending_bytes) == ([2], 1_800)
 
 
 @pytest.mark.slow
 def test_what_came_too_early_takes_no_more_memory_than_its_bytes() -> None:
-    calls, call = Inflows(), Inflow(0, closed=False)
+    call = new_call(ReceivedCalls())
     data: dict[str, object] = {"deep": [{} for _ in range(15_000)]}
     large = pack_event(replace(event(2, "own"), data=data))
     tracemalloc.start()
     for seq in range(2, 22):
-        calls.keep(call, replace(unpack_event(large), seq=seq), bytes(bytearray(large)))
+        call.pending.keep(replace(unpack_event(large), seq=seq), bytes(bytearray(large)))
     taken = tracemalloc.get_traced_memory()[0]
     tracemalloc.stop()
     assert taken <= 20 * len(large) + 20_000
-    found = calls.pop_pending(call, 2)
+    found = call.pending.pop(2)
     assert found is not None
     assert (found.data, found.instance) == (data, "own")
 
 
 def test_a_call_belongs_to_one_instance_and_what_others_sent_of_it_is_dropped() -> None:
-    calls, call = Inflows(), Inflow(1, closed=False, highest=9, claimed_by="other")
+    calls = ReceivedCalls()
+
+    def call_named_by(instance: str, delivered: int) -> ReceivedCall:
+        call = new_call(calls, delivered=delivered)
+        call.highest, call.presumed_instance = 9, instance
+        return call
+
+    call = call_named_by("other", 1)
     for seq, instance in ((3, "own"), (5, "other"), (6, "own"), (8, "other")):
-        keep(calls, call, seq, instance=instance)
-    assert calls.bind(call, "own") == 2
-    assert (sorted(call.pending), call.kept_bytes, calls.kept_bytes, call.highest) == ([3, 6], 400, 400, 6)
-    assert calls.bind(call, "own") == 0
-    alone = Inflow(4, closed=False, highest=9, claimed_by="other")
-    assert (calls.bind(alone, "own"), alone.highest) == (0, 4), "what others claimed does not count"
-    sure = Inflow(4, closed=False, highest=9, claimed_by="own")
-    assert (calls.bind(sure, "own"), sure.highest) == (0, 9)
+        keep(call, seq, instance=instance)
+    assert call.assign("own") == 2
+    assert (sorted(call.pending), call.pending.size, calls.pending_bytes, call.highest) == ([3, 6], 400, 400, 6)
+    assert call.assign("own") == 0
+    alone = call_named_by("other", 4)
+    assert (alone.assign("own"), alone.highest) == (0, 4), "what others claimed does not count"
+    sure = call_named_by("own", 4)
+    assert (sure.assign("own"), sure.highest) == (0, 9)
 
 
 def test_who_closed_longest_ago_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inflows, "MAX_OPEN", 2)
-    monkeypatch.setattr(inflows, "MAX_CLOSED", 2)
-    monkeypatch.setattr(inflows, "MAX_CLAIMED", 1)
-    calls = Inflows()
-    made = {name: Inflow(0, closed=False, nack_at=1.0) for name in "abcd"}
-    assert calls.room_for_claims
-    calls.claim("a", made["a"])
-    assert (calls.room_for_claims, len(calls), calls.get("a")) == (False, 1, made["a"])
+    monkeypatch.setattr(received_calls, "MAX_OPEN", 2)
+    monkeypatch.setattr(received_calls, "MAX_CLOSED", 2)
+    monkeypatch.setattr(received_calls, "MAX_NAMED", 1)
+    calls = ReceivedCalls()
+    made = {name: new_call(calls, name) for name in "abcd"}
+    for call in made.values():
+        call.nack_at = 1.0
+    assert calls.has_room_for_names
+    calls.add(made["a"])
+    assert (calls.has_room_for_names, len(calls), calls.get("a")) == (False, 1, made["a"])
     for name in "abca":
-        calls.note_heard(name, made[name])
-    assert calls.room_for_claims
-    assert not calls.forget_claim("a")
+        calls.heard(made[name])
+    assert calls.has_room_for_names
+    assert not calls.forget_name(made["a"])
     assert [calls.get(name) for name in "abc"] == [made["a"], None, made["c"]]
-    keep(calls, made["c"], 3)
+    keep(made["c"], 3)
     for name in "ad":
-        calls.note_heard(name, made[name])
-    assert (calls.get("c"), calls.kept_bytes, made["c"].nack_at) == (None, 0, None)
+        calls.heard(made[name])
+    assert (calls.get("c"), calls.pending_bytes, made["c"].nack_at) == (None, 0, None)
     for name in "da":
-        made[name].closed = True
-        calls.note_heard(name, made[name])
+        calls.close(made[name])
     assert len(calls) == 2
-    for name in ("e", "d"):
-        calls.note_heard(name, made.setdefault(name, Inflow(0, closed=True)))
+    made["e"] = calls.make("e", ResumePoint(closed=True))
+    for name in "ed":
+        calls.heard(made[name])
     assert [calls.get(name) for name in "ade"] == [None, made["d"], made["e"]]
-    calls.claim("f", Inflow(0, closed=False))
-    assert calls.forget_claim("f")
+    named = new_call(calls, "f")
+    calls.add(named)
+    assert calls.forget_name(named)
     assert (len(calls), calls.get("f")) == (2, None)
 
 
 def test_calls_that_nobody_here_has_begun_push_out_none_of_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inflows, "MAX_UNSOLICITED_OPEN", 2)
-    monkeypatch.setattr(inflows, "MAX_UNSOLICITED_CLOSED", 1)
-    calls = Inflows()
+    monkeypatch.setattr(received_calls, "MAX_UNSOLICITED_OPEN", 2)
+    monkeypatch.setattr(received_calls, "MAX_UNSOLICITED_CLOSED", 1)
+    calls = ReceivedCalls()
     for name, is_closed in (("open", False), ("closed", True)):
-        calls.note_heard(name, Inflow(1, closed=is_closed))
+        calls.heard(calls.make(name, ResumePoint(delivered=1, closed=is_closed)))
     for number in range(5):
-        forged = Inflow(0, closed=False, unsolicited=True)
-        calls.note_heard(f"forged{number}", forged)
-        keep(calls, forged, 3)
-    assert (len(calls), calls.kept_bytes) == (4, 400), "what is forgotten keeps no bytes"
+        forged = new_call(calls, f"forged{number}", unsolicited=True)
+        calls.heard(forged)
+        keep(forged, 3)
+    assert (len(calls), calls.pending_bytes) == (4, 400), "what is forgotten keeps no bytes"
     for number in (3, 4):
-        forged = calls.get(f"forged{number}") or forged
-        forged.closed = True
-        calls.note_heard(f"forged{number}", forged)
+        calls.close(calls.get(f"forged{number}") or forged)
     assert [name for name in ("open", "closed", "forged3", "forged4") if calls.get(name)] == [
         "open",
         "closed",
@@ -276,23 +290,28 @@ def status(instance: str, started: int = 1, **more: object) -> ModuleStatus:
 
 def test_one_instance_speaks_until_it_falls_silent_and_another_is_heard() -> None:
     seen = Instances()
-    assert (seen.bound, seen.is_bound("a"), seen.alive(0.0), seen.superseded("a", 0.0)) == (None, False, False, False)
+    assert (seen.active, seen.is_active("a"), seen.alive(0.0), seen.superseded("a", 0.0)) == (
+        None,
+        False,
+        False,
+        False,
+    )
     assert seen.heard(status("a"), 0.0)
     assert seen.superseded("z", 0.1), "one that is not known, beside one that is"
     assert not seen.heard(status("b"), 0.75)
-    assert seen.is_bound("a")
+    assert seen.is_active("a")
     assert not seen.superseded("a", 0.75)
     assert seen.superseded("a", 0.76), "silent for longer than another one"
     assert seen.heard(status("b"), 0.76)
-    assert (seen.is_bound("b"), seen.is_bound("a")) == (True, False)
-    assert seen.bound == Instance(1, "b", 7, "h")
+    assert (seen.is_active("b"), seen.is_active("a")) == (True, False)
+    assert seen.active == Instance(1, "b", 7, "h")
     assert seen.heard(status("b"), 5.0)
     assert not seen.superseded("b", 9.0), "nobody has followed"
     assert not seen.heard(status("a"), 5.1), "it comes back, but does not speak any more"
-    assert seen.contradicting(5.5) == [], "that was bound once"
+    assert seen.contradicting(5.5) == [], "that was active once"
 
 
-def test_a_settled_instance_that_is_heard_again_speaks_again() -> None:
+def test_an_established_instance_that_is_heard_again_speaks_again() -> None:
     seen = Instances()
     for now in (0.0, 1.0, 2.0):
         assert seen.heard(status("real"), now)
@@ -301,7 +320,7 @@ def test_a_settled_instance_that_is_heard_again_speaks_again() -> None:
         assert not seen.heard(status(f"forged{number}"), 2.9)
     assert (seen.is_known("real"), seen.is_known("forged"), seen.is_known("forged19")) == (True, True, False)
     assert seen.heard(status("real"), 3.0)
-    assert (seen.is_bound("real"), seen.is_known("forged"), seen.superseded("real", 3.1)) == (True, False, False)
+    assert (seen.is_active("real"), seen.is_known("forged"), seen.superseded("real", 3.1)) == (True, False, False)
     for now in (4.0, 9.0, 12.9):
         assert seen.heard(status("next"), now)
     assert seen.is_known("real"), "silent for 9.9 s"
@@ -449,7 +468,7 @@ def test_a_directory_knows_how_much_its_modules_have_said(
             entry = table.entries[name]
             if entry.instances.heard(ModuleStatus(module=name, instance=instance), clock.monotonic()):
                 table.heard(name, entry)
-                table.turn_to_bound(name, entry)
+                table.turn_to_active(name, entry)
             report = entry.current
             version, text = f"v{number // 2}", "x" * size
             if what == "skills":

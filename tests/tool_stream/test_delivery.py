@@ -16,8 +16,8 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent, 
 from dimos_streams.testing import FaultBus, Faults
 from dimos_streams.tool_stream.event import EVENTS, REQUESTS, STATUS, EventType, Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
-from dimos_streams.tool_stream.receiving import inflow
-from dimos_streams.tool_stream.receiving.inflow import ResumePoint
+from dimos_streams.tool_stream.receiving import received_calls
+from dimos_streams.tool_stream.receiving.received_call import ResumePoint
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherLimits
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
@@ -354,7 +354,7 @@ async def test_an_instance_that_does_not_speak_for_its_module_is_heard_on_its_ow
         ends.sender_bus.faults = Faults()
         for instance in ("other", "own"):
             status = ModuleStatus(module="m", instance=instance, call_ids=["unknown", "call"], last_seqs=[5, 2])
-            ends.receiver.on_status(status, bound=False)
+            ends.receiver.on_status(status, active=False)
             await asyncio.sleep(0.1)
             assert ends.receiver.statistics().nacks == (1 if instance == "own" else 0)
         assert [event.seq for event in ends.delivered["call"]] == [1, 2]
@@ -364,7 +364,7 @@ async def test_an_instance_that_does_not_speak_for_its_module_is_heard_on_its_ow
 
 @pytest.mark.virtual_time
 async def test_what_came_behind_a_close_takes_no_room_from_other_calls(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(inflow, "ALL_PENDING_BYTES", 1000)
+    monkeypatch.setattr(received_calls, "ALL_PENDING_BYTES", 1000)
     async with await bus_and_ends(Faults(), 1) as ends:
 
         def send(call_id: str, *events: tuple[int, EventType]) -> None:

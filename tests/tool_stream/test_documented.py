@@ -12,7 +12,7 @@ from dimos_streams.runtime.live import slots
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.tool_stream.hosting import heart, loss
 from dimos_streams.tool_stream.liveness import heartbeat, instances, module_view
-from dimos_streams.tool_stream.receiving import acks, inflow, nacks
+from dimos_streams.tool_stream.receiving import acks, nacks, reorder_buffer
 from dimos_streams.tool_stream.sending import call_writer, receivers
 from dimos_streams.tool_stream.sending.call_writer import PublisherLimits
 
@@ -28,7 +28,7 @@ def test_timers_and_bounds() -> None:
         "nacks.NACK_DELAYS_S": f"{short} ms, {len(delays) - 5} times {delays[-1] * 1000:g} ms, then a `gap`:"
         f" {sum(delays):.1f} s in all",
         "acks.ACK_DELAY_S": f"after {acks.ACK_DELAY_S * 1000:g} ms, or {acks.ACK_EVERY} events",
-        "inflow.MAX_PENDING": f"{inflow.MAX_PENDING}",
+        "reorder_buffer.MAX_PENDING": f"{reorder_buffer.MAX_PENDING}",
         "PublisherLimits.window": f"{limits.window};",
         "call_writer.RECEIVER_ANSWERS_S": f"has {call_writer.RECEIVER_ANSWERS_S:g} s",
         "receivers.RECEIVER_GONE_S": f"{receivers.RECEIVER_GONE_S:g} s without",
@@ -40,7 +40,7 @@ def test_timers_and_bounds() -> None:
         "neighbours.NAME_PROBE_S": f"{neighbours.NAME_PROBE_S:g} s; {neighbours.LEAVES_WITHIN_S:g} s if",
         "instances.SIDE_BY_SIDE_S": f"{instances.SIDE_BY_SIDE_S:g} s",
         "instances.SUPERSEDED_S": f"{instances.SUPERSEDED_S:g} s",
-        "instances.SETTLED_S": f"{instances.SETTLED_S:g} s",
+        "instances.ESTABLISHED_S": f"{instances.ESTABLISHED_S:g} s",
         "module.LOSS_BOUND_S": f"{module.LOSS_BOUND_S:g} s",
         "loss.CUT_OFF_AFTER_S": f"{loss.CUT_OFF_AFTER_S:g} s",
         "loss.OVERDUE_AFTER_S": f"{loss.OVERDUE_AFTER_S:g} s",

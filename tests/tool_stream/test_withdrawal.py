@@ -10,8 +10,8 @@ from dimos_streams.bus import Bus, create_bus
 from dimos_streams.cli.running.run_link import bus_link
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import SkillCancel
+from dimos_streams.tool_stream.calling.withdrawal import request_end
 from dimos_streams.tool_stream.event import CANCELS
-from dimos_streams.tool_stream.withdrawal import request_end
 from tests.tool_stream.hosting.test_client import client_on_a_bus
 
 

@@ -15,9 +15,8 @@ from typing import Literal
 
 from pydantic import field_validator
 
+from dimos_streams.common.readable.comparable_text import comparable, normalized
 from dimos_streams.common.schemas.frozen_model import FrozenModel
-from dimos_streams.common.text import normalized
-from dimos_streams.common.text import plain as visible
 
 Language = Literal["en", "de", "fr", "es"]
 
@@ -100,4 +99,4 @@ def _phrases(texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
 
 def _normalised(text: str) -> str:
     """The words of a text in small letters with one blank between them."""
-    return _NO_WORD.sub(" ", normalized("NFKC", visible(text)).casefold()).strip()
+    return _NO_WORD.sub(" ", normalized("NFKC", comparable(text)).casefold()).strip()

@@ -25,7 +25,7 @@ from dimos_streams.agent.models.protocol import (
 from dimos_streams.agent.models.tool_call_assembler import MAX_CALLS, AssembledCall, ToolCallAssembler
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.client.iterators import closing
-from dimos_streams.common.text import TextJoiner, well_formed
+from dimos_streams.common.readable.surrogates import TextJoiner, well_formed
 
 CUT = "cut"
 CAPPED = "too_long"

@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+from dimos_streams.common.readable.surrogates import well_formed
 from dimos_streams.common.secrets import redacted
-from dimos_streams.common.text import well_formed
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.tool_stream.event import ToolEvent
 

@@ -21,9 +21,9 @@ from dimos_streams.agent.operators.busy_notice import waits_behind
 from dimos_streams.agent.operators.stop_order import StopOrder
 from dimos_streams.agent.policies.approvals import ApprovalBook
 from dimos_streams.agent.subagents.delegation import Delegation
+from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import outlasting
-from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 

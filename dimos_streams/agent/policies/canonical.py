@@ -8,14 +8,14 @@ from typing import Any
 
 from dimos_streams.common.nested import canonical_json
 from dimos_streams.common.printable import printable
+from dimos_streams.common.readable.comparable_text import comparable
 from dimos_streams.common.readable.shortening import beginning
-from dimos_streams.common.text import plain
 
 
 def canonical(arguments: Mapping[str, Any]) -> str:
     """Return JSON that is equal for equal arguments, see ``canonical_json``. Texts that look the same count as equal,
-    see ``plain``."""
-    return canonical_json(arguments, plain)
+    see ``comparable``."""
+    return canonical_json(arguments, comparable)
 
 
 def shown(skill: str, arguments: Mapping[str, Any], limit: int = 200) -> str:

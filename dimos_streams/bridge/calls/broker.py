@@ -271,6 +271,6 @@ class Broker:
         return self.directory.can_run(event.skill, event.module, event.instance)
 
     def _on_status(self, status: ModuleStatus) -> None:
-        self.receiver.on_status(status, bound=self.directory.is_bound(status.module, status.instance))
+        self.receiver.on_status(status, active=self.directory.is_active(status.module, status.instance))
         self._watchdog.on_status(status)
         self._reviews.on_status(status)

@@ -19,7 +19,7 @@ from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.journal import Journal
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
-from dimos_streams.tool_stream.receiving.inflow import ResumePoint
+from dimos_streams.tool_stream.receiving.received_call import ResumePoint
 
 MAX_OPEN = 1000
 """Maximum number of open calls; more are refused, but for operators' orders (``call_admission.py``)."""

@@ -90,7 +90,7 @@ class Watchdog:
                 call.listed = now
                 if call.missing_open and call.skill:
                     self._look_up_leases(call)
-                if not call.instance and self._directory.is_bound(call.module, status.instance):
+                if not call.instance and self._directory.is_active(call.module, status.instance):
                     call.instance = status.instance
                     self._ledger.save(call)
 

@@ -23,8 +23,8 @@ from dimos_streams.errors import SkillError, UnknownCallError, suggest
 from dimos_streams.journal.broadcast import Broadcast
 from dimos_streams.serving.events.parameters import OFFSETS_END
 from dimos_streams.skill import SkillInfo
+from dimos_streams.tool_stream.calling.withdrawal import named_reason
 from dimos_streams.tool_stream.gateway import CallFacts, CallView, theirs_to_end
-from dimos_streams.tool_stream.withdrawal import named_reason
 
 MAX_WAIT_S = 50.0
 """Maximum wait, in seconds: clients give up on a request after a minute."""

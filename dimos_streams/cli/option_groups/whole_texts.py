@@ -24,7 +24,7 @@ def with_whole_texts(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _check(text: str) -> None:
-    from dimos_streams.common.text import with_escaped_bytes
+    from dimos_streams.common.readable.surrogates import with_escaped_bytes
 
     if shown := with_escaped_bytes(text):
         raise UserError(f"'{shown}' is not valid UTF-8, as every text must be")

@@ -122,7 +122,7 @@ async def http_link(url: str, token: str | None, show: Show) -> AsyncIterator[Ru
 @asynccontextmanager
 async def bus_link(bus: Bus, show: Show) -> AsyncIterator[RunLink]:
     """Yield a link over an open bus, where there is no bridge."""
-    from dimos_streams.tool_stream.withdrawal import request_end
+    from dimos_streams.tool_stream.calling.withdrawal import request_end
 
     async def cancel(call_id: str, reason: str) -> None:
         request_end(bus, call_id, reason)

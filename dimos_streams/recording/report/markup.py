@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element
 
 from dimos_streams.common.printable import printable_lines
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.common.text import well_formed
+from dimos_streams.common.readable.surrogates import well_formed
 
 _LONGEST = 4000
 """Maximum length of a text, in characters, so that no single one makes a page of any size."""

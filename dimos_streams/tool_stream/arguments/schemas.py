@@ -10,8 +10,8 @@ from itertools import islice
 from typing import Any
 
 from dimos_streams.common.nested import is_deeper
+from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.common.schemas.references import MAX_PARTS, resolved
-from dimos_streams.common.text import cut_to
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.faults import fault, fault_of_options

@@ -20,8 +20,8 @@ from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.module import Module
 from dimos_streams.skill import OnLoss, SkillSpec
 from dimos_streams.tool_stream.addressee import first_texts
-from dimos_streams.tool_stream.children import ChildStreams
-from dimos_streams.tool_stream.client import BusSkillClient
+from dimos_streams.tool_stream.calling.children import ChildStreams
+from dimos_streams.tool_stream.calling.client import BusSkillClient
 from dimos_streams.tool_stream.event import (
     BAD_ARGUMENTS,
     CALLS,

@@ -52,7 +52,7 @@ class ModuleDirectory:
 
     def instances(self) -> Iterator[str]:
         """Return the instances that have spoken for their modules for long."""
-        return (instance for _, instance in self._intake.settled())
+        return (instance for _, instance in self._intake.established())
 
     def listen(self, listener: Callable[[ModuleStatus], None]) -> Callable[[], None]:
         """Call ``listener`` with each valid heartbeat, once the directory has taken it.
@@ -131,10 +131,10 @@ class ModuleDirectory:
         entry = self._entries.get(name)
         return None if entry is None else entry.view(name, self._attention.now())
 
-    def is_bound(self, name: str, instance: str) -> bool:
+    def is_active(self, name: str, instance: str) -> bool:
         """Return whether an instance is the one that speaks for a module."""
         entry = self._entries.get(name)
-        return entry is not None and entry.instances.is_bound(instance)
+        return entry is not None and entry.instances.is_active(instance)
 
     def speaks_for(self, name: str, instance: str) -> bool:
         """Return whether an instance is the one that speaks for a module, or has done so for long."""
@@ -149,7 +149,7 @@ class ModuleDirectory:
     def departed(self, name: str, instance: str) -> bool:
         """Return whether an instance that speaks for a module is known to have ended before its silence alone says
         so."""
-        return self.is_bound(name, instance) and self._entries[name].departed(self._attention.now())
+        return self.is_active(name, instance) and self._entries[name].departed(self._attention.now())
 
     def how_ended(self, name: str, instance: str) -> str:
         """Return how the process of a module's instance has ended, as in "ended by SIGKILL", if its supervisor has

@@ -121,15 +121,15 @@ class HeartbeatIntake:
         """The time on the loop's clock at which there was last no room for heartbeats."""
         return float("-inf") if self._subscription is None else self._subscription.missed_at
 
-    def settled(self) -> Iterator[tuple[str, str]]:
+    def established(self) -> Iterator[tuple[str, str]]:
         """Yield the modules for which one instance has spoken for long, and that instance."""
         for name, entry in self._entries.items():
-            if (settled := entry.instances.settled) is not None:
-                yield name, settled.id
+            if (established := entry.instances.established) is not None:
+                yield name, established.id
 
     def _marks(self) -> Iterator[Mark]:
         """Yield the marks of the instances whose heartbeats a flood must not drown."""
-        for name, instance in self.settled():
+        for name, instance in self.established():
             whose = beginning(name, instance)
             yield Mark(BEGIN + len(whose) - MARK_BYTES, whose[-MARK_BYTES:])
 
@@ -184,11 +184,11 @@ class HeartbeatIntake:
             _seldom.warning(
                 "module %r is alive as %s; what comes in its name from %s is not believed",
                 status.module,
-                entry.instances.bound,
+                entry.instances.active,
                 other,
             )
         self._table.heard(status.module, entry)
-        self._table.turn_to_bound(status.module, entry)
+        self._table.turn_to_active(status.module, entry)
         report = entry.current
         report.health = at_most(status.health, MAX_HEALTH)
         if status.health == ENDED:

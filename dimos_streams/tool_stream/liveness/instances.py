@@ -15,12 +15,12 @@ one is not heard for so long."""
 SUPERSEDED_S = 0.75
 """The silence, in seconds, after which an instance has been followed by another one that is heard."""
 UNHEARD_S = 6.0
-"""The silence, in seconds, after which a settled one has been followed, if heartbeats may have been missed in it."""
-SETTLED_S = 2.0
-"""The time, in seconds, after which an instance that speaks is settled: when it is heard again, it speaks again."""
-UNSETTLED_S = 10.0
-"""The silence, in seconds, after which a settled instance that is heard does not speak again, if another one has
-settled."""
+"""The silence, in seconds, after which an established one has been followed, if heartbeats may have been missed."""
+ESTABLISHED_S = 2.0
+"""The time, in seconds, for which an instance speaks until it is established: heard again, it speaks again."""
+FORGOTTEN_S = 10.0
+"""The silence, in seconds, after which an established instance that is heard does not speak again, if another one is
+established by then."""
 _OVERTAKEN_S = 0.2
 """Maximum time, in seconds, by which a heartbeat of a dead instance may come later than one of its successor."""
 _MAX_OTHERS = 7
@@ -55,52 +55,54 @@ class _HeardInstance:
     first: float
     last: float
     noted: bool = False
-    """True if it was reported as one beside the bound one, or is the bound one, or was."""
+    """True if it was reported as one beside the active one, or is the active one, or was."""
 
 
 class Instances:
-    """The instances of one module, learnt from heartbeats. One of them, the *bound* one, speaks for the module: the
+    """The instances of one module, learnt from heartbeats. One of them, the *active* one, speaks for the module: the
     first that was heard, until it falls silent and another one is heard. As heartbeats may be lost among forged ones,
-    a *settled* one that is heard again speaks again. Of more than seven others the one silent for longest is
+    an *established* one that is heard again speaks again. Of more than seven others the one silent for longest is
     forgotten."""
 
     def __init__(self) -> None:
-        self._bound: _HeardInstance | None = None
-        self._settled: _HeardInstance | None = None
+        self._active: _HeardInstance | None = None
+        self._established: _HeardInstance | None = None
         self._spoken_since = 0.0
         self._others: dict[str, _HeardInstance] = {}
 
     def heard(self, status: ModuleStatus, now: float, missed_at: float = float("-inf")) -> bool:
-        """Take a heartbeat and return whether it is the bound instance's. Others may have been missed at
+        """Take a heartbeat and return whether it is the active instance's. Others may have been missed at
         ``missed_at``."""
         instance = Instance.of(status)
-        if self._bound is not None and self._bound.instance.id == instance.id:
-            self._bound.last = now
-            self._settle(self._bound, now)
+        if self._active is not None and self._active.instance.id == instance.id:
+            self._active.last = now
+            self._establish(self._active, now)
             return True
         known = self._others.pop(instance.id, None) or _HeardInstance(instance, now, now)
-        if self._settled is not None and self._settled.instance.id == instance.id:
-            known = self._settled
+        if self._established is not None and self._established.instance.id == instance.id:
+            known = self._established
         known.last = now
-        if known is self._settled or not self._holds(now, missed_at):
-            if self._bound is not None:
-                self._keep(self._bound)
-            self._bound, known.noted, self._spoken_since = known, True, now
+        if known is self._established or not self._holds(now, missed_at):
+            if self._active is not None:
+                self._keep(self._active)
+            self._active, known.noted, self._spoken_since = known, True, now
             return True
         self._keep(known)
         return False
 
     def left(self, id: str) -> None:
-        """Note that the bound instance has said that it ends: the next instance that is heard speaks for the
+        """Note that the active instance has said that it ends: the next instance that is heard speaks for the
         module."""
-        if self._bound is not None and self.is_bound(id):
-            self._bound.last = float("-inf")
-            self._settled = None
+        if self._active is not None and self.is_active(id):
+            self._active.last = float("-inf")
+            self._established = None
 
-    def _settle(self, bound: _HeardInstance, now: float) -> None:
-        settled = self._settled
-        if now - self._spoken_since >= SETTLED_S and (settled is None or now - settled.last > UNSETTLED_S):
-            self._settled = bound
+    def _establish(self, active: _HeardInstance, now: float) -> None:
+        established = self._established
+        if now - self._spoken_since >= ESTABLISHED_S and (
+            established is None or now - established.last > FORGOTTEN_S
+        ):
+            self._established = active
 
     def _keep(self, other: _HeardInstance) -> None:
         """Put an instance behind the others."""
@@ -109,18 +111,18 @@ class Instances:
             del self._others[next(iter(self._others))]
 
     @property
-    def bound(self) -> Instance | None:
+    def active(self) -> Instance | None:
         """The instance that speaks for the module, or None before the first heartbeat."""
-        return None if self._bound is None else self._bound.instance
+        return None if self._active is None else self._active.instance
 
     @property
-    def settled(self) -> Instance | None:
-        """The instance that is settled, or None if there is none."""
-        return None if self._settled is None else self._settled.instance
+    def established(self) -> Instance | None:
+        """The instance that is established, or None if there is none."""
+        return None if self._established is None else self._established.instance
 
     @property
     def spoken_since(self) -> float:
-        """The time since which the bound instance speaks for the module, without another one in between."""
+        """The time since which the active instance speaks for the module, without another one in between."""
         return self._spoken_since
 
     def of_process(self, pid: int) -> Instance | None:
@@ -128,24 +130,25 @@ class Instances:
         of_it = [each for each in self._all() if each.instance.pid == pid]
         return max(of_it, key=lambda each: each.last).instance if of_it else None
 
-    def is_bound(self, id: str) -> bool:
+    def is_active(self, id: str) -> bool:
         """Return whether an instance is the one that speaks for the module."""
-        return self._bound is not None and self._bound.instance.id == id[:_MAX_NAME]
+        return self._active is not None and self._active.instance.id == id[:_MAX_NAME]
 
     def is_known(self, id: str) -> bool:
-        """Return whether an instance speaks for the module, or is settled: it is heard whatever others send."""
-        return self.is_bound(id) or (self._settled is not None and self._settled.instance.id == id[:_MAX_NAME])
+        """Return whether an instance speaks for the module, or is established: it is heard whatever others send."""
+        established = self.established
+        return self.is_active(id) or (established is not None and established.id == id[:_MAX_NAME])
 
     def alive(self, now: float) -> bool:
-        """Return whether the bound instance has been heard lately: then no other one speaks for the module."""
-        return self._bound is not None and now - self._bound.last <= SUPERSEDED_S
+        """Return whether the active instance has been heard lately: then no other one speaks for the module."""
+        return self._active is not None and now - self._active.last <= SUPERSEDED_S
 
     def _holds(self, now: float, missed_at: float) -> bool:
-        """Return whether the bound instance keeps its place whoever else is heard: floods drown living ones, too."""
-        bound = self._bound
-        if bound is None or bound is not self._settled or missed_at < bound.last:
+        """Return whether the active instance keeps its place whoever else is heard: floods drown living ones, too."""
+        active = self._active
+        if active is None or active is not self._established or missed_at < active.last:
             return self.alive(now)
-        return now - bound.last <= UNHEARD_S
+        return now - active.last <= UNHEARD_S
 
     def excuse(self, break_s: float) -> None:
         """Count no silence of the last ``break_s`` seconds, nor that anybody was heard in it."""
@@ -155,7 +158,7 @@ class Instances:
             each.last += break_s
 
     def contradicting(self, now: float) -> list[Instance]:
-        """Return those heard while the bound one, which was heard just now, was alive; each is returned once."""
+        """Return those heard while the active one, which was heard just now, was alive; each is returned once."""
         found = [other for other in self._others.values() if not other.noted and now - other.first > _OVERTAKEN_S]
         for other in found:
             other.noted = True
@@ -180,7 +183,7 @@ class Instances:
         return newest > own.last and now - own.last > SUPERSEDED_S
 
     def _all(self) -> list[_HeardInstance]:
-        known = [self._bound, self._settled, *self._others.values()]
+        known = [self._active, self._established, *self._others.values()]
         return list({each.instance.id: each for each in known if each is not None}.values())
 
 

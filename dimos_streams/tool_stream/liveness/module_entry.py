@@ -8,7 +8,7 @@ from dimos_streams import clock
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.liveness.heartbeat import ENDED, ORDERLY, end_of_process, process_ended
 from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
-from dimos_streams.tool_stream.liveness.instances import SETTLED_S, Instance, Instances, listed
+from dimos_streams.tool_stream.liveness.instances import ESTABLISHED_S, Instance, Instances, listed
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView
 
 _HUNG = "hung: "
@@ -29,7 +29,7 @@ _UNDER_WAY_S = 0.1
 class ModuleEntry:
     """One module, as its heartbeats and other processes' reports describe it.
 
-    Each instance that is believed has a report of its own, and the settled one's is kept while another one speaks:
+    Each instance that is believed has a report of its own. The established one's is kept while another one speaks:
     when it takes its place back, it offers at once what it offered before.
     """
 
@@ -41,7 +41,7 @@ class ModuleEntry:
     """The health that somebody else reported of it."""
     reported_at: float = float("-inf")
     _reports: dict[str, InstanceReport] = field(default_factory=dict)
-    """The reports of the bound instance and the settled one, by their ids."""
+    """The reports of the active instance and the established one, by their ids."""
     _ends: dict[str, str] = field(default_factory=dict)
     """The ends of the processes of instances that are not heard any more, by their ids, as somebody else said."""
 
@@ -52,22 +52,23 @@ class ModuleEntry:
 
     @property
     def current(self) -> InstanceReport:
-        """The report of the bound instance."""
-        bound = self.instances.bound
-        assert bound is not None, "an entry begins with a heartbeat"
-        return self._reports[bound.id]
+        """The report of the active instance."""
+        active = self.instances.active
+        assert active is not None, "an entry begins with a heartbeat"
+        return self._reports[active.id]
 
-    def turn_to_bound(self) -> None:
-        """Have a report of the instance that is bound now, and forget those that are neither bound nor settled any
-        more."""
-        bound, settled = self.instances.bound, self.instances.settled
-        assert bound is not None, "it was heard just now"
-        if bound.id not in self._reports:
+    def turn_to_active(self) -> None:
+        """Have a report of the instance that is active now, and forget those that are neither active nor
+        established any more."""
+        active, established = self.instances.active, self.instances.established
+        assert active is not None, "it was heard just now"
+        if active.id not in self._reports:
             reports = self._reports
-            former = reports.get(settled.id) if settled is not None else next(reversed(reports.values()), None)
-            reports[bound.id] = InstanceReport.after(former)
+            newest = next(reversed(reports.values()), None)
+            former = newest if established is None else reports.get(established.id)
+            reports[active.id] = InstanceReport.after(former)
         if len(self._reports) > 1:
-            kept = {bound.id} if settled is None else {bound.id, settled.id}
+            kept = {active.id} if established is None else {active.id, established.id}
             self._reports = {id: report for id, report in self._reports.items() if id in kept}
 
     def report_of(self, instance: str) -> InstanceReport | None:
@@ -76,21 +77,21 @@ class ModuleEntry:
 
     @property
     def skills(self) -> tuple[SkillInfo, ...]:
-        """The skills that it offers: the bound instance's, and besides those of an instance that was settled before,
-        until the bound one has spoken for long enough to be no passer-by."""
-        current, settled = self.current, self._unheard()
-        if settled is None:
+        """The skills that it offers: the active instance's, and besides those of an instance that was established
+        before, until the active one has spoken for long enough to be no passer-by."""
+        current, established = self.current, self._unheard()
+        if established is None:
             return current.skills
-        names = {info.name for info in settled.skills}
-        return (*settled.skills, *(info for info in current.skills if info.name not in names))
+        names = {info.name for info in established.skills}
+        return (*established.skills, *(info for info in current.skills if info.name not in names))
 
     def _unheard(self) -> InstanceReport | None:
-        """Return the report of the settled instance while another one has taken its place for a moment, else None."""
-        settled = self.instances.settled
-        report = None if settled is None else self._reports.get(settled.id)
+        """Return the report of the established instance while another one has its place for a moment, else None."""
+        established = self.instances.established
+        report = None if established is None else self._reports.get(established.id)
         if report is None or report is self.current or report.token_lost_at > float("-inf"):
             return None
-        return report if clock.monotonic() - self.instances.spoken_since < SETTLED_S else None
+        return report if clock.monotonic() - self.instances.spoken_since < ESTABLISHED_S else None
 
     def offers(self, skill: str, instance: str) -> bool:
         """Return whether an instance that is believed offers a skill of that public name."""
@@ -101,19 +102,19 @@ class ModuleEntry:
     def view(self, name: str, now: float) -> ModuleView:
         """Return the view of the module at a moment of ``clock.monotonic``."""
         rivals = self._rivals(now)
-        bound = self.instances.bound
-        assert bound is not None, "an entry begins with a heartbeat"
+        active = self.instances.active
+        assert active is not None, "an entry begins with a heartbeat"
         current = self.current
         return ModuleView(
             name,
-            bound.id,
-            bound.pid,
+            active.id,
+            active.pid,
             self._health(now, rivals),
             now - self.heard,
             self.skills,
             current.state(),
-            host=bound.host,
-            started_utime=bound.started_utime,
+            host=active.host,
+            started_utime=active.started_utime,
             introduced=bool(current.skills_version),
             rivals=rivals,
             departed=self.departed(now),
@@ -156,7 +157,7 @@ class ModuleEntry:
             report.token_lost_at += break_s
 
     def departed(self, now: float) -> bool:
-        """Return whether the bound instance has ended: its links have, and no heartbeat contradicts."""
+        """Return whether the active instance has ended: its links have, and no heartbeat contradicts."""
         lost_at = self.current.token_lost_at
         return self.heard <= lost_at + _UNDER_WAY_S and now - lost_at >= DEPARTED_S
 
@@ -170,7 +171,7 @@ class ModuleEntry:
         age = now - self.heard
         if age > _SILENT_S and self.reported_at > self.heard and now - self.reported_at <= _REPORT_S:
             return self.reported_health
-        if age > _SILENT_S and (how := self.how_ended(self.instances.bound.id if self.instances.bound else "")):
+        if age > _SILENT_S and (how := self.how_ended(self.instances.active.id if self.instances.active else "")):
             return process_ended(how)
         if self.departed(now):
             return f"gone: its links ended {now - self.current.token_lost_at:.1f} s ago"

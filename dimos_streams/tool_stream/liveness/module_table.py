@@ -20,7 +20,7 @@ from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment
 
 MAX_MODULES = 1000
 MAX_NEW = 256
-"""Maximum number of names among these that nobody has spoken for long (``instances.SETTLED_S``): anybody can make
+"""Maximum number of names among these that nobody has spoken for long (``instances.ESTABLISHED_S``): anybody can make
 them up."""
 MAX_BYTES = 1024 * 1024
 """Maximum size, in bytes, of the schemas and states of all modules together, as JSON; in memory they are ten times as
@@ -51,7 +51,7 @@ class ModuleTable:
         entry.heard = clock.monotonic()
         self.entries.move_to_end(name)
         self._leave_new(name)
-        if entry.instances.settled is None:
+        if entry.instances.established is None:
             self._new[name] = None
             self.new_bytes += entry.bytes
 
@@ -71,7 +71,7 @@ class ModuleTable:
     def _forget_if_gone(self, name: str) -> bool:
         entry = self.entries[name]
         # Where so many are heard, some that live are not.
-        gone_s = ALIVE_S if entry.instances.settled is None else UNHEARD_S
+        gone_s = ALIVE_S if entry.instances.established is None else UNHEARD_S
         if clock.monotonic() - entry.heard <= gone_s:
             return False
         self._leave_new(name)
@@ -89,10 +89,10 @@ class ModuleTable:
         if name in self._new:
             self.new_bytes += by
 
-    def turn_to_bound(self, name: str, entry: ModuleEntry) -> None:
-        """See ``ModuleEntry.turn_to_bound``."""
+    def turn_to_active(self, name: str, entry: ModuleEntry) -> None:
+        """See ``ModuleEntry.turn_to_active``."""
         before = entry.bytes
-        entry.turn_to_bound()
+        entry.turn_to_active()
         self._grow(name, entry.bytes - before)
         if self.bytes > MAX_BYTES and not self._has_room(name, 0):
             before = entry.bytes

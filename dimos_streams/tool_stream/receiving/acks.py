@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from dimos_streams.tool_stream.receiving.inflow import Inflows
+from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls
 from dimos_streams.tool_stream.receiving.requests import Requests
 
 ACK_EVERY = 128
@@ -18,9 +18,9 @@ that it does not meet the next one."""
 class Acks:
     """The acknowledgements of the calls of which something was delivered, sent together."""
 
-    def __init__(self, inflows: Inflows, requests: Requests, undelivered: Callable[[], set[str]]) -> None:
+    def __init__(self, calls: ReceivedCalls, requests: Requests, undelivered: Callable[[], set[str]]) -> None:
         """``undelivered`` returns the calls of which something is in hand: they are acknowledged later."""
-        self._inflows = inflows
+        self._calls = calls
         self._requests = requests
         self._undelivered = undelivered
         self._due: set[str] = set()
@@ -45,9 +45,9 @@ class Acks:
         self.stop()
         undelivered = self._undelivered()
         for call_id in sorted(self._due - undelivered):
-            inflow = self._inflows.get(call_id)
-            if inflow is not None:
-                self._requests.ack(call_id, inflow)
+            call = self._calls.get(call_id)
+            if call is not None:
+                self._requests.ack(call)
         self._due &= undelivered
 
     def stop(self) -> None:

@@ -11,7 +11,8 @@ from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow
+from dimos_streams.tool_stream.receiving.received_call import CLOSED, ReceivedCall
+from dimos_streams.tool_stream.receiving.reorder_buffer import PROXY
 from dimos_streams.tool_stream.signature import shown_instance
 from dimos_streams.tool_stream.wire.layout import may_be_of
 
@@ -34,13 +35,14 @@ _MAX_INSTANCES = 4
 
 
 class EventAdmission:
-    """The check that turns away what is no event of its call, if possible before it is decoded. Use from the bus's
-    loop only."""
+    """The check that refuses events that are not by the instance that runs their call, if possible before they are
+    decoded. Use from the bus's loop only."""
 
-    def __init__(self, may_open: Callable[[ToolEvent], bool], deputy: Callable[[], str]) -> None:
-        """See ``ToolStreamReceiver``."""
+    def __init__(self, may_open: Callable[[ToolEvent], bool], proxy: Callable[[], str]) -> None:
+        """Both are those of ``ToolStreamReceiver``: ``may_open`` says whether an event can be of the instance that
+        runs its call, as long as that is not known; ``proxy`` returns the instance that may write on any call."""
         self._may_open = may_open
-        self._deputy = deputy
+        self._proxy = proxy
         self._refused_of = NewestEntries[str, dict[str, int]](_MAX_REFUSED)
         """Refused instances, with the seq of an event of each, by the call whose instance is not known yet."""
         self.refused = 0
@@ -49,48 +51,48 @@ class EventAdmission:
         self._read_refused = Allowance(_READ_REFUSED, _READ_REFUSED)
         self._note, self._noted_until = "", 0.0
 
-    def may_read(self, inflow: Inflow, data: bytes) -> bool:
+    def may_read(self, call: ReceivedCall, data: bytes) -> bool:
         """Return whether to decode an event: only a few that can't belong to their call, and a bounded number for
         unsolicited calls."""
-        if not may_be_of(data, inflow.instance) and not self._may_be_deputys(data):
+        if not may_be_of(data, call.instance) and not self._may_be_by_proxy(data):
             if self._read_refused.take():
                 return True
             self.refused += 1
             return False
-        if inflow.unsolicited and not inflow.instance and not self._unsolicited_events.take(1 + len(data) / 1024):
+        if call.unsolicited and not call.instance and not self._unsolicited_events.take(1 + len(data) / 1024):
             _log.warning("more events of calls that nobody has begun than can be read")
             return False
         return True
 
-    def admitted(self, inflow: Inflow, event: ToolEvent) -> ToolEvent | None:
+    def admitted(self, call: ReceivedCall, event: ToolEvent) -> ToolEvent | None:
         """Return an event of the instance that runs its call, or that may; None for one that is refused and counted.
 
-        An event of the deputy is marked as such: it does not make the call the deputy's own.
+        The instance of a proxy's event becomes ``PROXY``, so that the call is not taken for the proxy's own.
         """
-        if inflow.instance:
-            if event.instance == inflow.instance:
+        if call.instance:
+            if event.instance == call.instance:
                 return event
-        elif inflow.closed or self._may_open(event):
+        elif call.stage is CLOSED or self._may_open(event):
             # Of a call that was closed before its instance was known nothing is delivered any more: its events are
             # acknowledged, whoever sends them, so that they are not sent again.
             return event
-        if event.instance and event.instance == self._deputy():
-            return replace(event, instance=DEPUTY)
-        self._refuse(inflow, event)
+        if event.instance and event.instance == self._proxy():
+            return replace(event, instance=PROXY)
+        self._refuse(call, event)
         return None
 
-    def bound(self, call_id: str, instance: str) -> None:
-        """Note whose call it is from now on: what was refused of it before was somebody else's, or its own."""
+    def assigned(self, call_id: str, instance: str) -> None:
+        """Report the other instances whose events of a call were refused before it was known whose it is."""
         for other, seq in self._refused_of.pop(call_id, {}).items():
             if other != instance:
                 self._report(call_id, instance, other, seq)
 
-    def _refuse(self, inflow: Inflow, event: ToolEvent) -> None:
+    def _refuse(self, call: ReceivedCall, event: ToolEvent) -> None:
         """Refuse an event. As long as it is not known whose call it is, the event may be of its module's new
         instance, believed a moment later, so it is reported only once that is known."""
         self.refused += 1
-        if inflow.instance:
-            self._report(event.call_id, inflow.instance, event.instance, event.seq)
+        if call.instance:
+            self._report(event.call_id, call.instance, event.instance, event.seq)
             return
         refused = self._refused_of.setdefault(event.call_id, {})
         if len(refused) < _MAX_INSTANCES:
@@ -109,9 +111,9 @@ class EventAdmission:
             other,
         )
 
-    def _may_be_deputys(self, data: bytes) -> bool:
-        deputy = self._deputy()
-        return bool(deputy) and may_be_of(data, deputy)
+    def _may_be_by_proxy(self, data: bytes) -> bool:
+        proxy = self._proxy()
+        return bool(proxy) and may_be_of(data, proxy)
 
     def note(self) -> str:
         """Return a note for operators on the call that somebody else wrote on in the last ``NOTED_S``; empty for

@@ -7,7 +7,8 @@ import heapq
 import itertools
 from collections.abc import Callable
 
-from dimos_streams.tool_stream.receiving.inflow import Inflow, Inflows
+from dimos_streams.tool_stream.receiving.received_call import ReceivedCall
+from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls
 from dimos_streams.tool_stream.receiving.requests import Requests
 
 REORDER_WINDOW_S = 0.003
@@ -32,14 +33,14 @@ class NackSchedule:
 
     def __init__(
         self,
-        inflows: Inflows,
+        calls: ReceivedCalls,
         requests: Requests,
-        give_up: Callable[[str, Inflow, int], None],
+        give_up: Callable[[ReceivedCall, int], None],
         missed_at: Callable[[], float],
     ) -> None:
         """``give_up`` gets a call for whose missing events no request has helped, and the last of these in a row;
         ``missed_at`` returns the time on the loop's clock at which there was last no room for events here."""
-        self._inflows = inflows
+        self._calls = calls
         self._requests = requests
         self._give_up = give_up
         self._missed_at = missed_at
@@ -60,15 +61,15 @@ class NackSchedule:
         if self._timer is not None:
             self._timer.cancel()
 
-    def arm(self, call_id: str, inflow: Inflow) -> None:
+    def arm(self, call: ReceivedCall) -> None:
         """Look soon at a call that misses events, unless its time is set already."""
-        if inflow.nack_at is None:
-            self._look_at(call_id, inflow, self._loop.time() + REORDER_WINDOW_S)
+        if call.nack_at is None:
+            self._look_at(call, self._loop.time() + REORDER_WINDOW_S)
         self._schedule()
 
-    def _look_at(self, call_id: str, inflow: Inflow, when: float) -> None:
-        inflow.nack_at = when
-        heapq.heappush(self._due, (when, next(self._numbers), call_id))
+    def _look_at(self, call: ReceivedCall, when: float) -> None:
+        call.nack_at = when
+        heapq.heappush(self._due, (when, next(self._numbers), call.call_id))
 
     def _schedule(self) -> None:
         if not self._due or not self._running:
@@ -87,34 +88,34 @@ class NackSchedule:
             if not self._due or self._due[0][0] > now:
                 break
             when, _, call_id = heapq.heappop(self._due)
-            inflow = self._inflows.get(call_id)
-            if inflow is not None and inflow.nack_at == when:
-                self._nack(call_id, inflow, now)
+            call = self._calls.get(call_id)
+            if call is not None and call.nack_at == when:
+                self._nack(call, now)
         self._schedule()
 
-    def _nack(self, call_id: str, inflow: Inflow, now: float) -> None:
-        missing = inflow.missing(_MAX_RANGES)
+    def _nack(self, call: ReceivedCall, now: float) -> None:
+        missing = call.missing(_MAX_RANGES)
         if not missing:
-            inflow.nack_at = None
-        elif inflow.attempts < len(NACK_DELAYS_S) or self._may_come(inflow, now):
+            call.nack_at = None
+        elif call.attempts < len(NACK_DELAYS_S) or self._may_come(call, now):
             for first, last in missing:
-                if not self._requests.nack(call_id, inflow, first, last):
+                if not self._requests.nack(call, first, last):
                     break  # the next time
-            self._look_at(call_id, inflow, now + NACK_DELAYS_S[min(inflow.attempts, len(NACK_DELAYS_S) - 1)])
-            inflow.attempts += 1
-        elif not self._inflows.forget_claim(call_id):
-            self._give_up(call_id, inflow, missing[0][1])
+            self._look_at(call, now + NACK_DELAYS_S[min(call.attempts, len(NACK_DELAYS_S) - 1)])
+            call.attempts += 1
+        elif not self._calls.forget_name(call):
+            self._give_up(call, missing[0][1])
 
-    def _may_come(self, inflow: Inflow, now: float) -> bool:
+    def _may_come(self, call: ReceivedCall, now: float) -> bool:
         """Return whether it makes sense to ask on although so many requests have had no answer.
 
         A call of which nothing has come is but a name, which anybody can make up: another one gets its place then.
         Events behind which nothing waits delay nothing, and may be the call's close: as long as the module names the
         call, it has the events or says that they are gone.
         """
-        waits_behind = inflow.first_pending() is not None
-        if not inflow.delivered and not waits_behind:
+        waits_behind = call.pending.first is not None
+        if not call.delivered and not waits_behind:
             return False
-        if not waits_behind and now - inflow.named_at < _NAMED_S:
+        if not waits_behind and now - call.named_at < _NAMED_S:
             return True
-        return now - self._missed_at() < sum(NACK_DELAYS_S) and inflow.attempts < _MAX_DEAF_ATTEMPTS
+        return now - self._missed_at() < sum(NACK_DELAYS_S) and call.attempts < _MAX_DEAF_ATTEMPTS

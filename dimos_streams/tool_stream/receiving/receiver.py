@@ -20,8 +20,10 @@ from dimos_streams.tool_stream.flood_limit import MARK_BYTES, FloodLimit
 from dimos_streams.tool_stream.receiving.acks import ACK_EVERY, Acks
 from dimos_streams.tool_stream.receiving.batch import BatchedDelivery
 from dimos_streams.tool_stream.receiving.event_admission import EventAdmission
-from dimos_streams.tool_stream.receiving.inflow import DEPUTY, Inflow, Inflows, Names, ResumePoint
 from dimos_streams.tool_stream.receiving.nacks import NackSchedule
+from dimos_streams.tool_stream.receiving.received_call import CLOSED, Names, ReceivedCall, ResumePoint
+from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls
+from dimos_streams.tool_stream.receiving.reorder_buffer import PROXY
 from dimos_streams.tool_stream.receiving.requests import Requests
 from dimos_streams.tool_stream.receiving.statistics import ReceiverStatistics
 from dimos_streams.tool_stream.wire.layout import call_id_of, instance_ending
@@ -48,7 +50,7 @@ class ToolStreamReceiver:
         deliver: Callable[[list[ToolEvent]], None],
         *,
         may_open: Callable[[ToolEvent], bool],
-        deputy: Callable[[], str] = str,
+        proxy: Callable[[], str] = str,
         resume: Callable[[str], ResumePoint] | None = None,
         name: str = "receiver",
         wanted: Callable[[str], bool] | None = None,
@@ -61,7 +63,7 @@ class ToolStreamReceiver:
             deliver: takes the events, see the class.
             may_open: says whether an event can be of the instance that runs its call. It is asked until the first
                 event was delivered; the sender of that event owns the call from then on.
-            deputy: returns the instance that may speak in the stead of every call's module, empty for none.
+            proxy: returns the instance that may speak in the stead of every call's module, empty for none.
             resume: says where the receiver stands in a call that it does not remember.
             name: the receiver's name in its requests.
             wanted: chooses calls by their ids; None is for all of them. A call once begun is received to its end,
@@ -71,11 +73,11 @@ class ToolStreamReceiver:
         self._bus = bus
         self._wanted = wanted
         self._resume = resume or (lambda call_id: ResumePoint())
-        self._inflows = Inflows()
+        self._calls = ReceivedCalls()
         self._requests = Requests(bus, name)
-        self._acks = Acks(self._inflows, self._requests, lambda: {event.call_id for event in self._batch.events})
-        self._nacks = NackSchedule(self._inflows, self._requests, self._give_up, lambda: self.missed_at)
-        self._admission = EventAdmission(may_open, deputy)
+        self._acks = Acks(self._calls, self._requests, lambda: {event.call_id for event in self._batch.events})
+        self._nacks = NackSchedule(self._calls, self._requests, self._give_up, lambda: self.missed_at)
+        self._admission = EventAdmission(may_open, proxy)
         self._instances = instances
         self._flood = FloodLimit(_MOST_REFUSED, self._marks)
         self._batch = BatchedDelivery(deliver, self._acknowledge)
@@ -106,51 +108,46 @@ class ToolStreamReceiver:
         self._batch.stop()
         self._acks.send()
 
-    def on_status(self, status: ModuleStatus, *, bound: bool = True) -> None:
+    def on_status(self, status: ModuleStatus, *, active: bool = True) -> None:
         """Take a heartbeat: it names last events that may never have arrived.
 
-        An instance that does not speak for its module (``bound`` False) is heard on calls that are its own only.
+        An instance that does not speak for its module (``active`` False) is heard on calls that are its own only.
         A receiver that has stopped takes none.
         """
         if not self._subscriptions:
             return
         for call_id, last_seq in zip(status.call_ids, status.last_seqs, strict=False):
-            inflow = self._inflows.get(call_id)
-            if not bound and (inflow is None or inflow.instance != status.instance):
+            call = self._calls.get(call_id)
+            if not active and (call is None or call.instance != status.instance):
                 continue
-            if inflow is None:
-                if not (self._wants(call_id) and self._inflows.room_for_claims and 1 <= last_seq <= MAX_SEQ):
+            if call is None:
+                if not (self._wants(call_id) and self._calls.has_room_for_names and 1 <= last_seq <= MAX_SEQ):
                     continue  # the next heartbeat names it again
-                inflow = self._resumed(call_id)
-                self._inflows.claim(call_id, inflow)
-                if inflow.closed or inflow.delivered:
-                    self._inflows.note_heard(call_id, inflow)
-            if inflow.instance not in ("", status.instance):
+                call = self._resumed(call_id)
+                self._calls.add(call)
+            if call.instance not in ("", status.instance):
                 continue
-            inflow.module, inflow.claimed_by, inflow.named_at = status.module, status.instance, clock.monotonic()
-            if not inflow.closed and inflow.highest < last_seq <= MAX_SEQ:
-                inflow.highest = last_seq
-                self._nacks.arm(call_id, inflow)
-            elif not inflow.closed and inflow.instance != status.instance and 1 <= last_seq <= inflow.delivered:
-                # Every event so far came from a deputy or names no instance, so the module's own last event, perhaps
+            call.module, call.presumed_instance, call.named_at = status.module, status.instance, clock.monotonic()
+            if call.stage is not CLOSED and call.highest < last_seq <= MAX_SEQ:
+                call.highest = last_seq
+                self._nacks.arm(call)
+            elif call.stage is not CLOSED and call.instance != status.instance and 1 <= last_seq <= call.delivered:
+                # Every event so far came from a proxy or names no instance, so the module's own last event, perhaps
                 # the close, may be missing: ask for it.
-                self._requests.nack(call_id, inflow, last_seq, last_seq)
+                self._requests.nack(call, last_seq, last_seq)
             self._acks.soon(call_id, at_once=False)
 
     def finish(self, call_id: str) -> int:
         """Take nothing more of a call, because somebody else closes it; return the last seq that was delivered."""
-        inflow = self._inflow(call_id)
-        inflow.closed = True
-        self._inflows.empty(inflow)
-        self._inflows.note_heard(call_id, inflow)
-        inflow.nack_at = None
-        return inflow.delivered
+        call = self._call(call_id)
+        self._calls.close(call)
+        return call.delivered
 
     def heard_at(self, call_id: str) -> float:
         """Return the time on the loop's clock at which an event of a call last came from the instance that runs it,
         whether or not it could be delivered."""
-        inflow = self._inflows.get(call_id)
-        return float("-inf") if inflow is None else inflow.heard_at
+        call = self._calls.get(call_id)
+        return float("-inf") if call is None else call.heard_at
 
     @property
     def missed_at(self) -> float:
@@ -173,12 +170,11 @@ class ToolStreamReceiver:
         none."""
         return self._admission.note()
 
-    def _inflow(self, call_id: str) -> Inflow:
-        return self._inflows.get(call_id) or self._resumed(call_id)
+    def _call(self, call_id: str) -> ReceivedCall:
+        return self._calls.get(call_id) or self._resumed(call_id)
 
-    def _resumed(self, call_id: str) -> Inflow:
-        known = self._resume(call_id)
-        return Inflow(known.delivered, known.closed, known.instance, known.unsolicited, highest=known.delivered)
+    def _resumed(self, call_id: str) -> ReceivedCall:
+        return self._calls.make(call_id, self._resume(call_id))
 
     def _on_event(self, channel: str, data: bytes) -> None:
         is_refused = not self._receive(channel, data)
@@ -197,88 +193,87 @@ class ToolStreamReceiver:
     def _receive(self, channel: str, data: bytes) -> bool:
         """Take an event's bytes; return False if they are refused."""
         call_id = call_id_of(data)
-        inflow = self._inflows.get(call_id)
-        if inflow is None and not self._wants(call_id):
+        call = self._calls.get(call_id)
+        if call is None and not self._wants(call_id):
             return True
-        if inflow is None and is_call_id(call_id):
-            inflow = self._resumed(call_id)
-        if inflow is not None and not self._admission.may_read(inflow, data):
+        if call is None and is_call_id(call_id):
+            call = self._resumed(call_id)
+        if call is not None and not self._admission.may_read(call, data):
             return False
         try:
-            read = unpack_event(data, channel) if inflow is None else inflow.unpacker.unpack(data, channel)
+            read = unpack_event(data, channel) if call is None else call.unpacker.unpack(data, channel)
         except MessageError as error:
             self._malformed += 1
             _log.warning("skipped: %s", error)
             return False
-        inflow = inflow or self._inflow(read.call_id)
-        event = self._admission.admitted(inflow, read)
+        call = call or self._call(read.call_id)
+        event = self._admission.admitted(call, read)
         if event is None:
             return False
-        if inflow.instance:
-            inflow.heard_at = clock.monotonic()
-        if event.type == "close" and not inflow.closed and event.seq <= inflow.delivered:
+        if call.instance:
+            call.heard_at = clock.monotonic()
+        if event.type == "close" and call.stage is not CLOSED and event.seq <= call.delivered:
             # Whoever has closed a call in its module's stead may have heard less of it than this receiver has; and of
             # a call that nobody here has begun, somebody else may have taken the first numbers.
-            event = replace(event, seq=inflow.delivered + 1)
-        if inflow.closed or event.seq <= inflow.delivered or event.seq in inflow.pending:
+            event = replace(event, seq=call.delivered + 1)
+        if call.stage is CLOSED or event.seq <= call.delivered or event.seq in call.pending.events:
             self._duplicates += 1
-            self._inflows.note_heard(event.call_id, inflow)
+            self._calls.heard(call)
             self._acks.soon(event.call_id, at_once=False)
         else:
-            self._take(inflow, event, data)
+            self._take(call, event, data)
         return True
 
-    def _take(self, inflow: Inflow, event: ToolEvent, packed: bytes) -> None:
+    def _take(self, call: ReceivedCall, event: ToolEvent, packed: bytes) -> None:
         """Deliver an event that has not come before, or keep its bytes if it has come too early."""
-        inflow.highest = max(inflow.highest, event.seq)
-        if event.instance not in ("", DEPUTY):
-            inflow.claimed_by = event.instance
-        if event.seq == inflow.delivered + 1:
-            self._advance(inflow, event)
+        call.highest = max(call.highest, event.seq)
+        if event.instance not in ("", PROXY):
+            call.presumed_instance = event.instance
+        if event.seq == call.delivered + 1:
+            self._advance(call, event)
         else:
-            self._inflows.keep(inflow, event, packed)
-        self._inflows.note_heard(event.call_id, inflow)
-        if inflow.highest > inflow.delivered and not inflow.closed:
-            self._nacks.arm(event.call_id, inflow)
+            call.pending.keep(event, packed)
+        self._calls.heard(call)
+        if call.highest > call.delivered and call.stage is not CLOSED:
+            self._nacks.arm(call)
 
-    def _advance(self, inflow: Inflow, event: ToolEvent) -> None:
+    def _advance(self, call: ReceivedCall, event: ToolEvent) -> None:
         """Deliver an event and the ones that waited for it."""
         following: ToolEvent | None = event
         while following is not None:
-            if following.instance not in ("", DEPUTY) and not inflow.instance:
-                self._admission.refused += self._inflows.bind(inflow, following.instance)
-                self._admission.bound(following.call_id, following.instance)
+            if following.instance not in ("", PROXY) and not call.instance:
+                self._admission.refused += call.assign(following.instance)
+                self._admission.assigned(following.call_id, following.instance)
             self._batch.events.append(following)
-            inflow.delivered = following.seq
-            if inflow.names is None or following.type == "open":
-                inflow.names = Names.of(following)
-            inflow.closed = following.type == "close"
-            waited = bool(inflow.pending) and not inflow.closed
-            following = self._inflows.pop_pending(inflow, inflow.delivered + 1) if waited else None
-        inflow.attempts, inflow.nack_at = 0, None
-        if inflow.closed:
-            self._inflows.empty(inflow)
+            call.delivered = following.seq
+            if call.names is None or following.type == "open":
+                call.names = Names.of(following)
+            if following.type == "close":
+                self._calls.close(call)
+                break
+            following = call.pending.pop(call.delivered + 1) if call.pending.events else None
+        call.attempts, call.nack_at = 0, None
 
     def _acknowledge(self, events: list[ToolEvent]) -> None:
         """Have what was handed over acknowledged."""
         self._delivered += len(events)
         for call_id in dict.fromkeys(event.call_id for event in events):
-            inflow = self._inflow(call_id)
-            self._acks.soon(call_id, at_once=inflow.closed or inflow.delivered - inflow.acked >= ACK_EVERY)
+            call = self._call(call_id)
+            self._acks.soon(call_id, at_once=call.stage is CLOSED or call.delivered - call.acked >= ACK_EVERY)
 
-    def _give_up(self, call_id: str, inflow: Inflow, to_seq: int) -> None:
+    def _give_up(self, call: ReceivedCall, to_seq: int) -> None:
         """Say that events up to ``to_seq`` are gone, and go on behind them."""
-        self._gaps += to_seq - inflow.delivered
-        self._advance(inflow, inflow.gap(call_id, to_seq))
-        self._inflows.note_heard(call_id, inflow)
-        if inflow.highest > inflow.delivered and not inflow.closed:
-            self._nacks.arm(call_id, inflow)
+        self._gaps += to_seq - call.delivered
+        self._advance(call, call.gap(to_seq))
+        self._calls.heard(call)
+        if call.highest > call.delivered and call.stage is not CLOSED:
+            self._nacks.arm(call)
         self._batch.hand_over()
 
     def _on_request(self, channel: str, data: bytes) -> None:
         """Take a publisher's answer that it has not kept what was asked for, or a part of it."""
         texts = first_texts(ToolStreamRequest, data, 3)
-        if texts is not None and (texts[1] != GONE or self._inflows.get(texts[2]) is None):
+        if texts is not None and (texts[1] != GONE or self._calls.get(texts[2]) is None):
             return
         try:
             request = decode(ToolStreamRequest, data, channel=channel)
@@ -288,13 +283,13 @@ class ToolStreamReceiver:
             return
         if request.kind != GONE or not self._requests.are_from_here(request):
             return
-        inflow = self._inflows.get(request.call_id)
-        if inflow is None or inflow.closed or request.from_seq > inflow.delivered + 1:
+        call = self._calls.get(request.call_id)
+        if call is None or call.stage is CLOSED or request.from_seq > call.delivered + 1:
             return  # what comes before is still to be had
-        if not self._requests.is_answered(request, inflow):
+        if not self._requests.is_answered(request, call):
             return  # an answer to somebody else's question
-        if inflow.delivered < request.to_seq <= inflow.highest:
-            first = inflow.first_pending()
+        if call.delivered < request.to_seq <= call.highest:
+            first = call.pending.first
             to_seq = request.to_seq if first is None else min(request.to_seq, first - 1)
-            if to_seq > inflow.delivered:
-                self._give_up(request.call_id, inflow, to_seq)
+            if to_seq > call.delivered:
+                self._give_up(call, to_seq)

@@ -8,7 +8,7 @@ from dimos_streams.common.allowance import Allowance
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
 from dimos_streams.tool_stream.event import ACK, NACK, REQUESTS
-from dimos_streams.tool_stream.receiving.inflow import Inflow
+from dimos_streams.tool_stream.receiving.received_call import CLOSED, ReceivedCall
 from dimos_streams.tool_stream.signature import parse_signature, signed
 
 _NACKS_PER_S = 10_000.0
@@ -33,45 +33,45 @@ class Requests:
         self._bus = bus
         self._name = name
         self._allowed = Allowance(_NACKS_PER_S, _NACKS_PER_S)
-        self._unsolicited_nacks = {is_bound: Allowance(*_UNSOLICITED_NACKS) for is_bound in (False, True)}
+        self._unsolicited_nacks = {is_known: Allowance(*_UNSOLICITED_NACKS) for is_known in (False, True)}
         self._unsolicited_acks = Allowance(*_UNSOLICITED_ACKS)
 
-    def ack(self, call_id: str, inflow: Inflow) -> None:
+    def ack(self, call: ReceivedCall) -> None:
         """Acknowledge what was delivered of a call, unless there were too many acknowledgements of such calls."""
-        if inflow.unsolicited and not self._unsolicited_acks.take():
+        if call.unsolicited and not self._unsolicited_acks.take():
             return
-        inflow.acked = inflow.delivered
+        call.acked = call.delivered
         # A closed call wants nothing more, whatever its publisher still holds or sends.
-        self._send(ACK, call_id, inflow, 1, _EVERYTHING if inflow.closed else inflow.delivered)
+        self._send(ACK, call, 1, _EVERYTHING if call.stage is CLOSED else call.delivered)
 
-    def nack(self, call_id: str, inflow: Inflow, from_seq: int, to_seq: int) -> bool:
+    def nack(self, call: ReceivedCall, from_seq: int, to_seq: int) -> bool:
         """Ask for missing events, unless there were too many such requests; return whether it was done."""
-        if inflow.unsolicited and not self._unsolicited_nacks[bool(inflow.instance)].take():
+        if call.unsolicited and not self._unsolicited_nacks[bool(call.instance)].take():
             return False
         if not self._allowed.take():
             return False
         self.nacks += 1
-        self._send(NACK, call_id, inflow, from_seq, to_seq)
+        self._send(NACK, call, from_seq, to_seq)
         return True
 
     def are_from_here(self, answer: ToolStreamRequest) -> bool:
         """Return whether an answer is to a request of this receiver, for whatever call."""
         return parse_signature(answer.receiver)[0] == self._name
 
-    def is_answered(self, answer: ToolStreamRequest, inflow: Inflow) -> bool:
+    def is_answered(self, answer: ToolStreamRequest, call: ReceivedCall) -> bool:
         """Return whether an answer is to a request that was made to the instance that runs the call."""
-        return answer.receiver == self._signature(inflow)
+        return answer.receiver == self._signature(call)
 
-    def _send(self, kind: str, call_id: str, inflow: Inflow, from_seq: int, to_seq: int) -> None:
+    def _send(self, kind: str, call: ReceivedCall, from_seq: int, to_seq: int) -> None:
         request = ToolStreamRequest(
             utime=clock.utime(),
-            receiver=self._signature(inflow),
+            receiver=self._signature(call),
             kind=kind,
-            call_id=call_id,
+            call_id=call.call_id,
             from_seq=from_seq,
             to_seq=to_seq,
         )
         self._bus.publish(REQUESTS, encode(request))
 
-    def _signature(self, inflow: Inflow) -> str:
-        return signed(self._name, inflow.instance or inflow.claimed_by)
+    def _signature(self, call: ReceivedCall) -> str:
+        return signed(self._name, call.instance or call.presumed_instance)

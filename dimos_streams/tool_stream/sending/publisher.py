@@ -57,7 +57,7 @@ class ToolStreamPublisher:
         self.instance = ""
         """The instance that goes with each event, and that receivers name in their requests. Set it before the first
         call."""
-        self._bound = float("-inf")
+        self._named_at = float("-inf")
         """The time on the loop's clock at which a receiver last named it."""
         self._nacks = Allowance(_RESEND_BYTES_PER_S, _RESEND_BYTES_PER_S)
         self._bus = bus
@@ -165,9 +165,9 @@ class ToolStreamPublisher:
         while."""
         now = clock.monotonic()
         if instance == self.instance:
-            self._bound = now
+            self._named_at = now
             return True
-        return not instance and now - self._bound > RECEIVER_FORGOTTEN_S
+        return not instance and now - self._named_at > RECEIVER_FORGOTTEN_S
 
     def _let_go(self) -> None:
         """Forget ended calls that every receiver has to the end; the host remembers their ids."""

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from dimos_streams.common.nested import is_deeper
+from dimos_streams.common.readable.surrogates import well_formed
 from dimos_streams.common.secrets import redacted
-from dimos_streams.common.text import well_formed
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.event import (
     EVENT_TYPES,

@@ -15,7 +15,7 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import RunContext
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream import client
+from dimos_streams.tool_stream.calling import client
 from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS, Outcome
 from tests.bridge.calls.families import Composer, child_of, open_calls, outcome_of
 from tests.bridge.parts import Scene, SimulatedProcess, Worker, closed, collect, free_base, scene

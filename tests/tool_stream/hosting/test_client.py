@@ -16,9 +16,9 @@ from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import CallRejectedError, SkillError, SkillRunError, UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel, ToolStreamRequest
-from dimos_streams.tool_stream import children
-from dimos_streams.tool_stream.children import ChildStream, ChildStreams
-from dimos_streams.tool_stream.client import BusSkillClient
+from dimos_streams.tool_stream.calling import children
+from dimos_streams.tool_stream.calling.children import ChildStream, ChildStreams
+from dimos_streams.tool_stream.calling.client import BusSkillClient
 from dimos_streams.tool_stream.event import (
     CALLS,
     CANCELS,

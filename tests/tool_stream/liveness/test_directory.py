@@ -301,14 +301,14 @@ async def test_listeners_hear_what_the_directory_has_taken_until_they_end_it() -
     async with heard() as world:
         reported: list[str] = []
         end = world.directory.listen(lambda status: reported.append(status.module))
-        assert not world.directory.is_bound("a", "1")
+        assert not world.directory.is_active("a", "1")
         await world.beat("a")
         await world.beat("bad\nname")
         await world.beat("a", call_ids=["../x"], last_seqs=[1])
         await world.beat("a", "", health="word")
         assert (reported, world.directory.malformed) == (["a"], 2)
-        assert world.directory.is_bound("a", "1")
-        assert not world.directory.is_bound("a", "2")
+        assert world.directory.is_active("a", "1")
+        assert not world.directory.is_active("a", "2")
         assert not world.directory.superseded("a", "1")
         assert not world.directory.superseded("b", "1")
         end()

@@ -22,7 +22,7 @@ from dimos_streams.testing import CrashablePart, Faults
 from dimos_streams.tool_stream.event import REQUESTS, STATUS, Outcome
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import ENDED
-from dimos_streams.tool_stream.liveness.instances import SETTLED_S, SUPERSEDED_S, UNHEARD_S, UNSETTLED_S
+from dimos_streams.tool_stream.liveness.instances import ESTABLISHED_S, FORGOTTEN_S, SUPERSEDED_S, UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_table import MAX_MODULES, MAX_NEW
 from tests.tool_stream.liveness.test_instances import Walker
 
@@ -40,14 +40,14 @@ def beat(instance: str, *skills: str, module: str = "m", **more: object) -> byte
 
 
 @asynccontextmanager
-async def settled_module() -> AsyncIterator[tuple[Bus, ModuleDirectory]]:
+async def established_module() -> AsyncIterator[tuple[Bus, ModuleDirectory]]:
     """A directory that knows module ``m`` for long: its instance has introduced itself once, with ``drive``."""
     bus = create_bus("memq://")
     await bus.open()
     directory = ModuleDirectory(bus)
     directory.start()
     bus.publish(STATUS, beat("real", "drive"))
-    for _ in range(int(SETTLED_S / 0.25) + 1):
+    for _ in range(int(ESTABLISHED_S / 0.25) + 1):
         await asyncio.sleep(0.25)
         bus.publish(STATUS, beat("real", state_json='{"at": 1}'))
     await asyncio.sleep(0.01)
@@ -76,15 +76,15 @@ Steps = list[tuple[float, str]]
 @example([(SUPERSEDED_S + 0.01, "forged1"), (0.01, "real")])
 @example([(0.5, "silent1")] * 5 + [(0.5, "forged1")] * 9 + [(0.01, "real")])
 @settings(max_examples=60, deadline=None)
-def test_whoever_else_is_heard_a_settled_instance_has_its_own_skills_back_at_once(steps: Steps) -> None:
+def test_whoever_else_is_heard_an_established_instance_has_its_own_skills_back_at_once(steps: Steps) -> None:
     async def main() -> None:
-        async with settled_module() as (bus, directory):
+        async with established_module() as (bus, directory):
             asked: list[str] = []
             bus.subscribe(REQUESTS, lambda _, data: asked.append(decode(ToolStreamRequest, data).kind))
             heard = clock.monotonic()
             for pause, who in steps:
                 await asyncio.sleep(pause)
-                if clock.monotonic() - heard > UNSETTLED_S - 0.1:
+                if clock.monotonic() - heard > FORGOTTEN_S - 0.1:
                     return
                 skills = ("other",) if who.startswith("forged") else ()
                 state = "{}" if who == "real" else '{"forged": 1}'
@@ -97,7 +97,7 @@ def test_whoever_else_is_heard_a_settled_instance_has_its_own_skills_back_at_onc
                 if who == "real":
                     assert (view.instance, view.state, offered(directory)) == ("real", {}, ["drive"])
                     assert asked == []
-                if clock.monotonic() - heard < SUPERSEDED_S + SETTLED_S:
+                if clock.monotonic() - heard < SUPERSEDED_S + ESTABLISHED_S:
                     assert directory.find("drive")[0].name == "m"
                     assert directory.can_run("drive", "m", "real")
 
@@ -106,7 +106,7 @@ def test_whoever_else_is_heard_a_settled_instance_has_its_own_skills_back_at_onc
 
 @pytest.mark.virtual_time
 async def test_a_restart_that_offers_something_else_is_believed_at_once_when_the_old_one_said_goodbye() -> None:
-    async with settled_module() as (bus, directory):
+    async with established_module() as (bus, directory):
         goodbye = ModuleStatus(module="m", instance="real", health=ENDED, skills_version="of real")
         bus.publish(STATUS, encode(goodbye))
         bus.publish(STATUS, beat("next", "fly"))
@@ -116,9 +116,9 @@ async def test_a_restart_that_offers_something_else_is_believed_at_once_when_the
 
 @pytest.mark.virtual_time
 async def test_after_a_crash_the_next_one_offers_more_at_once_and_less_when_it_has_stayed() -> None:
-    async with settled_module() as (bus, directory):
+    async with established_module() as (bus, directory):
         await asyncio.sleep(SUPERSEDED_S + 0.01)
-        for _ in range(int(SETTLED_S / 0.25)):
+        for _ in range(int(ESTABLISHED_S / 0.25)):
             bus.publish(STATUS, beat("next", "fly"))
             await asyncio.sleep(0.249)
             assert offered(directory) == ["drive", "fly"]
@@ -128,23 +128,23 @@ async def test_after_a_crash_the_next_one_offers_more_at_once_and_less_when_it_h
 
 @pytest.mark.virtual_time
 async def test_who_drowns_a_modules_heartbeats_does_not_get_its_name() -> None:
-    async with settled_module() as (bus, directory):
+    async with established_module() as (bus, directory):
         status = next(each for each in bus.subscriptions() if each.namespaces is None)
         began = clock.monotonic()
         while clock.monotonic() - began < UNHEARD_S - 0.1:
             status.may_miss()
             bus.publish(STATUS, beat("forged", "other"))
             await asyncio.sleep(0.05)
-            assert directory.is_bound("m", "real")
+            assert directory.is_active("m", "real")
         await asyncio.sleep(0.2)
         bus.publish(STATUS, beat("forged", "other"))
         await asyncio.sleep(0.01)
-        assert directory.is_bound("m", "forged")
+        assert directory.is_active("m", "forged")
 
 
 @pytest.mark.virtual_time
 async def test_a_flood_of_names_does_not_make_a_module_forgotten_that_could_not_be_heard_meanwhile() -> None:
-    async with settled_module() as (bus, directory):
+    async with established_module() as (bus, directory):
         for wave in range(5):
             for number in range(MAX_MODULES // 2):
                 bus.publish(STATUS, encode(ModuleStatus(module=f"forged{wave}-{number}", instance="1")))

@@ -10,7 +10,8 @@ from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.tool_stream.event import EVENTS, REQUESTS, EventType, ToolEvent
 from dimos_streams.tool_stream.receiving.acks import ACK_DELAY_S, ACK_EVERY
-from dimos_streams.tool_stream.receiving.inflow import Inflow
+from dimos_streams.tool_stream.receiving.received_call import ResumePoint
+from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.receiving.requests import Requests
 from dimos_streams.tool_stream.wire.packing import EventPacker
@@ -62,13 +63,15 @@ async def test_a_flood_of_names_keeps_nobody_from_asking_for_the_end_of_a_call_w
     bus: Bus = create_bus("memq://")
     await bus.open()
     requests = Requests(bus, "bridge")
-    named, bound = (
-        Inflow(0, closed=False, unsolicited=True),
-        Inflow(1, closed=False, unsolicited=True, instance="mine"),
-    )
-    assert not all(requests.nack(f"named{number}", named, 1, 2) for number in range(1000))
-    assert requests.nack("bound", bound, 2, 2)
-    assert not all(requests.nack(f"bound{number}", bound, 2, 2) for number in range(1000))
+    calls = ReceivedCalls()
+    named = [calls.make(f"named{number}", ResumePoint(unsolicited=True)) for number in range(1000)]
+    known = [
+        calls.make(f"known{number}", ResumePoint(delivered=1, unsolicited=True, instance="mine"))
+        for number in range(1000)
+    ]
+    assert not all(requests.nack(call, 1, 2) for call in named)
+    assert requests.nack(known[0], 2, 2)
+    assert not all(requests.nack(call, 2, 2) for call in known)
     await bus.close()
 
 

@@ -12,7 +12,7 @@ from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import EVENTS, REQUESTS, EventType, Outcome, ToolEvent
-from dimos_streams.tool_stream.receiving import inflow
+from dimos_streams.tool_stream.receiving import received_calls
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.wire.packing import pack_event
 from tests.helpers import anybody
@@ -135,7 +135,7 @@ async def test_a_calls_end_is_asked_for_as_long_as_its_module_names_it() -> None
 async def test_a_mere_name_keeps_no_place_however_long_a_heartbeat_names_it(
     monkeypatch: pytest.MonkeyPatch, deaf: bool
 ) -> None:
-    monkeypatch.setattr(inflow, "MAX_CLAIMED", 2)
+    monkeypatch.setattr(received_calls, "MAX_NAMED", 2)
     async with await bus_and_ends(Faults(), 1) as ends:
         asked = Asked(ends)
         flood = asyncio.create_task(flooded(ends, 8 if deaf else 0))
@@ -195,7 +195,7 @@ async def test_what_has_come_is_no_part_of_what_is_gone() -> None:
 async def test_of_a_call_that_somebody_else_closes_nothing_is_asked_for_or_kept(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(inflow, "ALL_PENDING_BYTES", 1000)
+    monkeypatch.setattr(received_calls, "ALL_PENDING_BYTES", 1000)
     async with await bus_and_ends(Faults(), 1) as ends:
         send(ends, "call", 1, 3, size=600)
         await asyncio.sleep(0.02)

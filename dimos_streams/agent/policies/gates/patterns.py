@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any
 
 from dimos_streams.agent.policies.canonical import canonical
-from dimos_streams.common.text import plain
+from dimos_streams.common.readable.comparable_text import comparable
 
 _COMPARISONS: dict[str, Callable[[Any, Any], bool]] = {
     "<=": operator.le,
@@ -42,8 +42,8 @@ def fits(pattern: Any, value: Any) -> bool:
     if bounds:
         number = isinstance(value, int | float) and not isinstance(value, bool)
         return number and all(compare(value, bound) for compare, bound in bounds)
-    text = plain(value) if isinstance(value, str) else canonical({"": value})[4:-1]
-    return fnmatch.fnmatchcase(text, plain(pattern))
+    text = comparable(value) if isinstance(value, str) else canonical({"": value})[4:-1]
+    return fnmatch.fnmatchcase(text, comparable(pattern))
 
 
 def _bounds(pattern: str) -> list[tuple[Callable[[Any, Any], bool], float]]:

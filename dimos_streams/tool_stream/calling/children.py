@@ -76,7 +76,7 @@ class ChildStreams:
                 self._bus,
                 self._deliver,
                 may_open=self._may_open,
-                deputy=self._own,
+                proxy=self._own,
                 name=PARENT,
                 wanted=self._streams.__contains__,
             )
@@ -119,8 +119,8 @@ class ChildStreams:
 
     def _on_status(self, status: ModuleStatus) -> None:
         if self._receiver is not None:
-            bound = self._directory.is_bound(status.module, status.instance)
-            self._receiver.on_status(status, bound=bound)
+            active = self._directory.is_active(status.module, status.instance)
+            self._receiver.on_status(status, active=active)
         for call_id in status.call_ids:
             if call_id in self._streams:
                 self._streams[call_id].heard_at = clock.monotonic()

@@ -22,8 +22,9 @@ from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.skill import OnUpdate
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.audience import refusal
-from dimos_streams.tool_stream.call_request import RepeatedRequest
-from dimos_streams.tool_stream.children import ChildStream, ChildStreams
+from dimos_streams.tool_stream.calling.call_request import RepeatedRequest
+from dimos_streams.tool_stream.calling.children import ChildStream, ChildStreams
+from dimos_streams.tool_stream.calling.withdrawal import named_reason, request_end
 from dimos_streams.tool_stream.event import (
     CALLS,
     MAX_ARGUMENTS,
@@ -36,7 +37,6 @@ from dimos_streams.tool_stream.event import (
 from dimos_streams.tool_stream.family import child_id, continuation_id
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
-from dimos_streams.tool_stream.withdrawal import named_reason, request_end
 
 _INTRODUCTION_S = 1.0
 _LOOK_S = 0.25
