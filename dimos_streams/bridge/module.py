@@ -138,7 +138,7 @@ class Bridge(Module):
             self.broadcast,
             random=random.Random(seed),
             name=self.name,
-            beside=None if self.journal.is_anothers else self._journal_path(),
+            beside=None if self.journal.tail.is_anothers else self._journal_path(),
             agents=self.context.agents,
             mcp_approval=self.config.mcp_approval,
         )

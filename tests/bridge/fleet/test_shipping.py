@@ -226,7 +226,7 @@ async def test_other_events_under_a_known_name_are_kept_beside_them(opened: Open
     hub.journals[robot.name] = {offset: f"{offset}" for offset in range(1, 5)}
     async with robot.shipping():
         await asyncio.sleep(0)
-        robot.journal.storage.resumed_at = 10
+        robot.journal.resumed_at = 10
         hub.journals[robot.name][4] = "4"
         await robot.shipped()
         name = robot.name
@@ -246,7 +246,7 @@ async def test_a_journal_that_goes_on_in_memory_is_another_one(tmp_path: Path, o
     robot.happen(*range(1, 11))
     async with robot.shipping():
         await robot.shipped()
-        robot.journal.storage.database.execute("PRAGMA max_page_count=1")
+        robot.journal.database.execute("PRAGMA max_page_count=1")
         robot.happen(*range(11, 200), size=1000)
         assert robot.journal.state != "ok"
         begin = robot.journal.identity.begin
