@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections import OrderedDict
 
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.command_notes import CommandNotes
-from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubRequests
-from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError
+from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import FLEET_VERSION, FOREIGN_ROBOT
 
@@ -25,10 +24,10 @@ _logger = logging.getLogger(__name__)
 class AnswerBox:
     """Answers by the ids of their commands. Those to commands that are noted outlive a restart."""
 
-    def __init__(self, hub: HubRequests, notes: CommandNotes, troubles: Troubles, *, rng: random.Random) -> None:
-        self._hub = hub
+    def __init__(self, link: LinkContext, notes: CommandNotes) -> None:
+        self._hub = link.hub
         self._notes = notes
-        self._attempts = Attempts("answers", troubles, rng=rng, initial_s=0.2, longest_s=10.0)
+        self._attempts = Attempts(link, "answers", initial_s=0.2, longest_s=10.0)
         self._owed: OrderedDict[int, tuple[Answer, str | None]] = OrderedDict()
         self._arrived = asyncio.Event()
 

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
-from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubRequests, HubUnreachableError
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.bridge.fleet.outflow import EncodedBatch, JournalSource, next_batch
-from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.fleet.batches import Position
 from dimos_streams.fleet.protocol import FLEET_CONFLICT, FLEET_ENTRY, FLEET_POSITION
 from dimos_streams.journal.tables import Identity
@@ -55,14 +54,12 @@ class Shipper:
     Times are the loop's. ``run`` raises nothing that goes wrong: it is one of ``troubles``, and is tried again.
     """
 
-    def __init__(
-        self, source: JournalSource, hub: HubRequests, troubles: Troubles, *, rng: random.Random, age_s: float
-    ) -> None:
-        """Events are collected for ``age_s``; ``rng`` is for jitter."""
+    def __init__(self, link: LinkContext, source: JournalSource, *, age_s: float) -> None:
+        """Events are collected for ``age_s``."""
         self._source = source
-        self._hub = hub
+        self._hub = link.hub
         self._age_s = age_s
-        self._attempts = Attempts("events", troubles, rng=rng, initial_s=0.2, longest_s=_LONGEST_WAIT_S)
+        self._attempts = Attempts(link, "events", initial_s=0.2, longest_s=_LONGEST_WAIT_S)
         self._known: set[str] = set()
         """Journals of which the hub has said, since the start, how far it has them."""
         self._journal = Identity("", 1)

@@ -19,6 +19,7 @@ from dimos_streams.bridge.fleet.command_notes import KEEP_S, CommandNote, Comman
 from dimos_streams.bridge.fleet.commands import CommandDesk
 from dimos_streams.bridge.fleet.door import Door
 from dimos_streams.bridge.fleet.hub_requests import HubUnreachableError
+from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import MAX_EXPIRY_S
@@ -36,9 +37,10 @@ async def desk(made: Scene, hub: FakeHub) -> AsyncIterator[CommandDesk]:
     """A desk for the commands of a hub to a bridge."""
     bridge = made.bridge
     troubles, notes = Troubles(logging.getLogger("hub"), "http://hub"), CommandNotes(bridge.journal)
-    answers = AnswerBox(hub, notes, troubles, rng=random.Random(1))
+    link = LinkContext(hub, troubles, random.Random(1))
+    answers = AnswerBox(link, notes)
     door = Door(create_app(bridge.broker, bridge.broadcast), bridge.broker, notes.last_order)
-    made_desk = CommandDesk(hub, door, notes, answers, troubles, rng=random.Random(2))
+    made_desk = CommandDesk(link, door, notes, answers)
     notes.restore()
     answers.restore()
     tasks = [asyncio.get_running_loop().create_task(work) for work in (made_desk.run(), answers.run())]
