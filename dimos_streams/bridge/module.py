@@ -134,7 +134,6 @@ class Bridge(Module):
         return Broker(
             bus,
             directory,
-            self.journal,
             self.broadcast,
             random=random.Random(seed),
             name=self.name,

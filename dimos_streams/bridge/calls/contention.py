@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from dimos_streams import clock
+from dimos_streams.bridge.calls.authority import Authority
+from dimos_streams.bridge.calls.call_checker import CallChecker
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.state.call_state import CallState
@@ -26,24 +26,20 @@ class Contention:
         self,
         ledger: Ledger,
         sender: CallSender,
-        check: Callable[[CallState], SkillInfo],
-        may_replace: Callable[[CallState, CallState], bool],
+        authority: Authority,
+        checker: CallChecker,
     ) -> None:
-        """``check`` finds a call's skill; it raises ``SkillError`` if the call can't begin, whatever else runs.
-
-        ``may_replace`` says whether the first call may end the second one to take its place.
-        """
         self._ledger = ledger
         self._sender = sender
-        self._check = check
-        self._may_replace = may_replace
+        self._authority = authority
+        self._checker = checker
 
     async def make_way(self, call: CallState) -> None:
         """Wait until no duplicate and no lease is in the way. Nothing else runs between that and the return."""
         await self._ledger.until_all_are_known()
         deadline = clock.monotonic() + call.lease_wait_s
         while True:
-            info = self._check(call)
+            info = self._checker.check(call)
             duplicates = [other for other in self._ledger.calls.open if _are_duplicates(info, other, call)]
             policy = call.on_duplicate or info.on_duplicate
             if duplicates and policy != "allow":
@@ -59,7 +55,7 @@ class Contention:
     async def _replace(
         self, duplicates: list[CallState], call: CallState, policy: OnDuplicate, *, protected: bool
     ) -> None:
-        irreplaceable = next((other for other in duplicates if not self._may_replace(call, other)), None)
+        irreplaceable = next((other for other in duplicates if not self._authority.may_replace(call, other)), None)
         duplicate = irreplaceable or duplicates[0]
         running = f"{call.skill!r} runs already as call {duplicate.call_id!r} of {duplicate.caller!r}"
         if policy == "replace" and not protected:

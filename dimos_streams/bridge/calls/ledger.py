@@ -16,7 +16,6 @@ from dimos_streams.bridge.calls.state.unsolicited_calls import UnsolicitedCalls
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.journal.broadcast import JournalBroadcast
-from dimos_streams.journal.journal import Journal
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.receiving.inflow import ResumePoint
@@ -45,8 +44,8 @@ class Ledger:
     who ``listen_unjournalled``, at once, and are gone if nobody does.
     """
 
-    def __init__(self, journal: Journal, broadcast: JournalBroadcast) -> None:
-        self.journal = journal
+    def __init__(self, broadcast: JournalBroadcast) -> None:
+        self.journal = broadcast.journal
         self.broadcast = broadcast
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()

@@ -119,7 +119,7 @@ def test_it_is_shipped_with_the_journal_of_a_run_that_was_killed(tmp_path: Path,
 @pytest.fixture
 def ledger(tmp_path: Path, opened: OpenJournal) -> Ledger:
     journal = opened(tmp_path / "journal.sqlite")
-    return Ledger(journal, JournalBroadcast(journal))
+    return Ledger(JournalBroadcast(journal))
 
 
 TYPES = ("open", "update", "update", "progress", "update")

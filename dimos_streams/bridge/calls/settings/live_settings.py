@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from dimos_streams.bridge.calls.authority import Authority, by_model
+from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.settings.unsettled_settings import (
     SETTLES_WITHIN_S,
     UnknownChangeError,
@@ -45,15 +46,15 @@ class LiveSettings:
         self,
         directory: ModuleDirectory,
         authority: Authority,
-        begin: Callable[[CallState], None],
+        sender: CallSender,
         new_id: Callable[[], str],
         owed: Path | None,
     ) -> None:
-        """``begin`` enters a call that was admitted, and asks its module to run it; ``owed`` is the file of what is
+        """``owed`` is the file of what is
         to be taken back, None for none."""
         self._directory = directory
         self._authority = authority
-        self._begin = begin
+        self._sender = sender
         self._new_id = new_id
         self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """The lock of each module, held while somebody changes its settings. Nobody waits for what is asked of
@@ -194,7 +195,7 @@ class LiveSettings:
         self._authority.admit(call)
         if by_model(call):
             raise CallRejectedError(f"settings are for operators: {caller!r} may not change them")
-        self._begin(call)
+        self._sender.begin(call)
         if not await ends_within(_CLOSES_WITHIN_S, call.closed.wait()):
             raise _not_heard(call, f"it has not answered within {_CLOSES_WITHIN_S:g} s", only_check)
         return _result_of(call, only_check)
