@@ -12,7 +12,8 @@ from dimos_streams.bridge.calls.call_admission import CallAdmission
 from dimos_streams.bridge.calls.closing import close_again, close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
-from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog

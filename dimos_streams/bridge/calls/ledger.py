@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.bridge.calls.state.leases import Leases
 from dimos_streams.bridge.calls.state.remembered_calls import Calls
 from dimos_streams.bridge.calls.state.repeat import Repeat

@@ -8,7 +8,8 @@ from dimos_streams.bridge.calls.authority import Authority
 from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
-from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.dimos_streams import ModuleStatus

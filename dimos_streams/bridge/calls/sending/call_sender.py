@@ -5,7 +5,8 @@ from __future__ import annotations
 from dimos_streams import clock
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.loss_reports import LossReports
-from dimos_streams.bridge.calls.state.call_state import CLOSED, OPEN, REQUESTED, CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED, OPEN, REQUESTED
 from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.bus import Bus
 from dimos_streams.common.secrets import redacted

@@ -14,7 +14,8 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import by_model
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
-from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S, CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S, CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.gate_watch import CONFIRM_S, GateWatch
 from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel, usual_channels
