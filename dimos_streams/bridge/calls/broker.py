@@ -18,7 +18,7 @@ from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.settings.live_settings import LiveSettings
-from dimos_streams.bridge.calls.settings.owed_settings import SUFFIX as OWED_SETTINGS
+from dimos_streams.bridge.calls.settings.rollback_file import SUFFIX as ROLLBACKS
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
 from dimos_streams.bridge.calls.stops.stop_state import SUFFIX as STOPS
@@ -61,7 +61,7 @@ class Broker:
     ) -> None:
         """``directory`` is started and stopped by somebody else; the journal must be open; ``random`` makes the ids
         of calls; ``agents`` are the names of those that the blueprint has. Files next to the path ``beside`` keep
-        which robots an operator has stopped and which settings are to be taken back; without it this is forgotten
+        which robots an operator has stopped and which settings are to be rolled back; without it this is forgotten
         when the broker ends."""
         self._name = name
         self._random = random
@@ -80,7 +80,7 @@ class Broker:
         self._sender = CallSender(bus, self.ledger)
         self._watchdog = Watchdog(bus, self.ledger, directory, self.receiver, self._sender)
         self._authority = Authority(directory, self.ledger.calls, agents, mcp_approval)
-        stops, owed = (beside and beside.with_suffix(suffix) for suffix in (STOPS, OWED_SETTINGS))
+        stops, rollbacks = (beside and beside.with_suffix(suffix) for suffix in (STOPS, ROLLBACKS))
         self.stops = RobotStops(bus, self.ledger, directory, self._sender, stops)
         shared = self.ledger, self._sender, self._authority
         checker = CallChecker(directory, self._authority, self.stops, self.ledger.calls)
@@ -88,7 +88,7 @@ class Broker:
         self._reviews = CallReviews(name, *shared, contention, self._new_id)
         self._admission = CallAdmission(*shared, checker, contention, self._reviews)
         self._requests = SkillRequests(bus, *shared, self._admission, self.receiver, directory)
-        self.settings = LiveSettings(directory, self._authority, self._sender, self._new_id, owed)
+        self.settings = LiveSettings(directory, self._authority, self._sender, self._new_id, rollbacks)
         self._keys = IdempotencyKeys(self.ledger.find)
 
     @property

@@ -16,10 +16,10 @@ from typing import Any
 
 from dimos_streams.bridge.calls.authority import Authority, by_model
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
-from dimos_streams.bridge.calls.settings.unsettled_settings import (
-    SETTLES_WITHIN_S,
+from dimos_streams.bridge.calls.settings.pending_changes import (
+    ROLLBACK_WITHIN_S,
+    PendingChanges,
     UnknownChangeError,
-    UnsettledSettings,
 )
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.common.readable.shortening import shortened
@@ -36,7 +36,7 @@ _CLOSES_WITHIN_S = 5.0
 """Time, in seconds, within which a module must have changed its settings; it does so at once, unless it hangs."""
 _SHOWN = 80
 """Maximum length of what is no assignment in an error, in characters."""
-_ASKED_LATER = f"it is asked for its old values if it is heard within {SETTLES_WITHIN_S:g} s"
+_ASKED_LATER = f"it is asked for its old values if it is heard within {ROLLBACK_WITHIN_S:g} s"
 
 
 class LiveSettings:
@@ -48,10 +48,9 @@ class LiveSettings:
         authority: Authority,
         sender: CallSender,
         new_id: Callable[[], str],
-        owed: Path | None,
+        rollbacks: Path | None,
     ) -> None:
-        """``owed`` is the file of what is
-        to be taken back, None for none."""
+        """``rollbacks`` is the file of what is to be rolled back, None for none."""
         self._directory = directory
         self._authority = authority
         self._sender = sender
@@ -59,15 +58,15 @@ class LiveSettings:
         self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """The lock of each module, held while somebody changes its settings. Nobody waits for what is asked of
         another module: a gate can be slowed down while a module that hangs is waited for."""
-        self._unsettled = UnsettledSettings(self._ask, lambda name: not self._why_not(name), self._changing, owed)
+        self._pending = PendingChanges(self._ask, lambda name: not self._why_not(name), self._changing, rollbacks)
 
     def start(self) -> None:
-        """Go on with what an earlier life of the bridge was to take back."""
-        self._unsettled.start()
+        """Go on with what an earlier life of the bridge was to roll back."""
+        self._pending.start()
 
     async def stop(self) -> None:
         """Ask modules for nothing more. Twice is fine."""
-        await self._unsettled.stop()
+        await self._pending.stop()
 
     async def change(self, assignments: Iterable[str], caller: str) -> SettingsReport:
         """Carry out ``module.setting=value`` assignments, all or none.
@@ -105,20 +104,20 @@ class LiveSettings:
         done: list[SettingChange] = []
         try:
             for name, values in by_module.items():
-                self._unsettled.begin(name, old[name], caller)
+                self._pending.begin(name, old[name], caller)
                 try:
                     changed = await self._ask(name, values, caller)
                 except SkillError as error:
-                    raise await self._taken_back(done, old, name, caller, error) from error
+                    raise await self._roll_back(done, old, name, caller, error) from error
                 done += [SettingChange(module=name, setting=path, **change) for path, change in changed.items()]
             for name, values in by_module.items():
-                self._unsettled.decided(name, values)
+                self._pending.commit(name, values)
         finally:  # whatever ends this too early, a bridge that stops for instance
             for name in by_module:
-                self._unsettled.take_back(name)
+                self._pending.roll_back(name)
         return SettingsReport(changes=tuple(done))
 
-    async def _taken_back(
+    async def _roll_back(
         self,
         done: list[SettingChange],
         old: Mapping[str, Mapping[str, str]],
@@ -132,7 +131,7 @@ class LiveSettings:
         if isinstance(why, UnknownChangeError):
             left.append(_ASKED_LATER)
         else:
-            self._unsettled.end(failed)
+            self._pending.discard(failed)
         for name in dict.fromkeys(change.module for change in done):
             try:
                 await self._ask(name, old[name], caller)
@@ -141,7 +140,7 @@ class LiveSettings:
                 continue
             except SkillError as error:
                 left.append(f"{name} has the new values all the same: {error}")
-            self._unsettled.end(name)
+            self._pending.discard(name)
         if not left:
             return why
         kind = SkillUnavailableError if isinstance(why, SkillUnavailableError) else SkillError
