@@ -25,9 +25,9 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.connection import HubConnection
 from dimos_streams.bridge.fleet.link_context import LinkContext
-from dimos_streams.bridge.fleet.outflow import CurrentJournal
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
-from dimos_streams.bridge.fleet.shipper import Shipper
+from dimos_streams.bridge.fleet.shipping.outflow import CurrentJournal
+from dimos_streams.bridge.fleet.shipping.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.common.process.live_loop import new_live_loop
 from dimos_streams.common.tasks import end_tasks_silently

@@ -18,12 +18,12 @@ from dimos_streams.bridge.fleet.commands import CommandDesk
 from dimos_streams.bridge.fleet.connection import HubConnection
 from dimos_streams.bridge.fleet.door import Door
 from dimos_streams.bridge.fleet.link_context import LinkContext
-from dimos_streams.bridge.fleet.older_journal import ROBOT_NOTE
-from dimos_streams.bridge.fleet.older_journal_shipper import OlderJournalShipper
-from dimos_streams.bridge.fleet.outflow import CurrentJournal
 from dimos_streams.bridge.fleet.reporter import HubReporter
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
-from dimos_streams.bridge.fleet.shipper import Shipper
+from dimos_streams.bridge.fleet.shipping.older_journal import ROBOT_NOTE
+from dimos_streams.bridge.fleet.shipping.older_journal_shipper import OlderJournalShipper
+from dimos_streams.bridge.fleet.shipping.outflow import CurrentJournal
+from dimos_streams.bridge.fleet.shipping.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.journal.broadcast import JournalBroadcast

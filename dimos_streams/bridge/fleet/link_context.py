@@ -1,4 +1,4 @@
-"""What all parts of the link to a hub share."""
+"""The context that all parts of the link to a hub share."""
 
 from __future__ import annotations
 

@@ -16,14 +16,14 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
-from dimos_streams.bridge.fleet import older_journal_shipper
 from dimos_streams.bridge.fleet.attempts import REFUSED_WAIT_S
 from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.link_context import LinkContext
-from dimos_streams.bridge.fleet.older_journal import ROBOT_NOTE, OlderJournal
-from dimos_streams.bridge.fleet.older_journal_shipper import OlderJournalShipper
-from dimos_streams.bridge.fleet.outflow import CurrentJournal, next_batch
-from dimos_streams.bridge.fleet.shipper import Shipper
+from dimos_streams.bridge.fleet.shipping import older_journal_shipper
+from dimos_streams.bridge.fleet.shipping.older_journal import ROBOT_NOTE, OlderJournal
+from dimos_streams.bridge.fleet.shipping.older_journal_shipper import OlderJournalShipper
+from dimos_streams.bridge.fleet.shipping.outflow import CurrentJournal, next_batch
+from dimos_streams.bridge.fleet.shipping.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, own
 from dimos_streams.errors import UserError

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.fleet.older_journal import OlderJournal
+from dimos_streams.bridge.fleet.shipping.older_journal import OlderJournal
 from dimos_streams.journal import tables
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.catch_up import JournalPages

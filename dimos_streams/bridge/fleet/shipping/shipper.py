@@ -10,7 +10,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.link_context import LinkContext
-from dimos_streams.bridge.fleet.outflow import EncodedBatch, JournalSource, next_batch
+from dimos_streams.bridge.fleet.shipping.outflow import EncodedBatch, JournalSource, next_batch
 from dimos_streams.fleet.batches import Position
 from dimos_streams.fleet.protocol import FLEET_CONFLICT, FLEET_ENTRY, FLEET_POSITION
 from dimos_streams.journal.tables import Identity

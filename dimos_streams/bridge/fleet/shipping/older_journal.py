@@ -10,7 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from dimos_streams.bridge.fleet.ended_calls import close_open_calls
+from dimos_streams.bridge.fleet.shipping.ended_calls import close_open_calls
 from dimos_streams.journal import tables
 from dimos_streams.journal.catch_up import PAGE, PAGE_BYTES
 from dimos_streams.journal.query import Query, Read

@@ -11,8 +11,8 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.link_context import LinkContext
-from dimos_streams.bridge.fleet.older_journal import OlderJournal, is_busy
-from dimos_streams.bridge.fleet.shipper import Shipper
+from dimos_streams.bridge.fleet.shipping.older_journal import OlderJournal, is_busy
+from dimos_streams.bridge.fleet.shipping.shipper import Shipper
 from dimos_streams.common.process.run_owner import OWNER_FILE, is_ended_run
 from dimos_streams.journal.moved_files import left_files, stat_of
 
