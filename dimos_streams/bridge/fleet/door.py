@@ -20,7 +20,7 @@ from dimos_streams.fleet.last_order import LastOrder
 from dimos_streams.fleet.paths import bare_path, is_open
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES
 from dimos_streams.serving import problem_kinds
-from dimos_streams.serving.problem_kinds import Kind
+from dimos_streams.serving.problem_kinds import ProblemKind
 
 _HEADERS = {b"location": "Location", b"link": "Link"}
 
@@ -36,7 +36,7 @@ class DoorReply:
     """True if the command did not get through the door, and nothing was done."""
 
 
-def refusal(kind: Kind, detail: str, *, refused: bool = True) -> DoorReply:
+def refusal(kind: ProblemKind, detail: str, *, refused: bool = True) -> DoorReply:
     """A reply with a problem."""
     body = {"type": kind.type, "title": kind.title, "status": kind.status, "detail": detail}
     return DoorReply(kind.status, body, {}, refused)
