@@ -14,7 +14,7 @@ from dimos_streams.hub.asking import (
     RobotSilentError,
     RobotUnreachableError,
 )
-from dimos_streams.hub.events import HubBusyError
+from dimos_streams.hub.batch_intake import HubBusyError
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.relaying import as_of_both, relayed
 from dimos_streams.hub.parts import HubParts
