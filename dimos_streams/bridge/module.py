@@ -96,8 +96,8 @@ class Bridge(Module):
 
     async def start(self) -> None:
         """See ``Module``. Raises ``UserError`` if the port is taken, or a token is missing."""
-        bus = self._needs(Bus)  # type: ignore[type-abstract]
-        directory = self._needs(ModuleDirectory)
+        bus = self._require(Bus)  # type: ignore[type-abstract]
+        directory = self._require(ModuleDirectory)
         directory.hear_all()
         # The first call's arguments are checked with it; importing it then would hold every stream up.
         await self.run_blocking(importlib.import_module, "jsonschema")
@@ -142,7 +142,7 @@ class Bridge(Module):
             mcp_approval=self.config.mcp_approval,
         )
 
-    def _needs(self, kind: type[S]) -> S:
+    def _require(self, kind: type[S]) -> S:
         service = self.context.services.get(kind)
         if service is None:
             raise DimosStreamsError(f"module {self.name!r}: nobody offers a {kind.__name__} in this process")

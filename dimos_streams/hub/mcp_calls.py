@@ -20,7 +20,7 @@ from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.fleet_view import FleetRobot
-from dimos_streams.hub.http.refusing import asked, bounded_read
+from dimos_streams.hub.http.refusing import ask_bridge, bounded_read
 from dimos_streams.hub.http.robot_calls import FleetCallBody, ask_for, begin, begun_at, find
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.threads import in_thread
@@ -81,7 +81,9 @@ class FleetCalls:
         robot = self._parts.begun.get(call_id) or (await self.view(call_id)).robot or ""
         path = f"/calls/{quote(call_id, safe='')}/cancel"
         with _as_skill_errors():
-            _content(await asked(self._parts, BridgeRequest(robot, "POST", path, {"reason": reason}, role="model")))
+            _content(
+                await ask_bridge(self._parts, BridgeRequest(robot, "POST", path, {"reason": reason}, role="model"))
+            )
 
     async def wait_closed(self, call_id: str, within_s: float) -> None:
         """See ``McpCalls``."""
@@ -99,7 +101,7 @@ class FleetCalls:
 
     async def cancel_all(self, calls: list[CallView], reason: str, caller: str) -> CancelReport:
         """See ``McpCalls``."""
-        views = await asyncio.gather(*(self._ended(call, reason) for call in calls))
+        views = await asyncio.gather(*(self._end(call, reason) for call in calls))
         return CancelReport(
             ended=tuple(view.call_id for view in views if view.state == "closed"),
             going_on=tuple(_going_on(view) for view in views if view.state != "closed"),
@@ -138,7 +140,7 @@ class FleetCalls:
             async with bounded_read():
                 return await self._parts.robots.all()
 
-    async def _ended(self, call: CallView, reason: str) -> CallView:
+    async def _end(self, call: CallView, reason: str) -> CallView:
         """End a call and return it as it is then; as it was before, and so as going on, where that can't be had."""
         with contextlib.suppress(SkillError):  # then it goes on, which is what the answer says
             await self.cancel(call.call_id, reason)

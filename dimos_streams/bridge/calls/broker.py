@@ -201,7 +201,7 @@ class Broker:
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillGateway``."""
-        self._sender.cancel(self._known(call_id), reason)
+        self._sender.cancel(self._find(call_id), reason)
 
     async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
         """See ``SkillGateway``."""
@@ -213,7 +213,7 @@ class Broker:
 
     async def view(self, call_id: str) -> CallView:
         """One call, for as long as the journal has it. Raises ``UnknownCallError``."""
-        return self._known(call_id).view()
+        return self._find(call_id).view()
 
     def journals(self, call_id: str) -> bool:
         """Return whether a call's events can be read, now or later; those of reports to watchers can't."""
@@ -222,7 +222,7 @@ class Broker:
 
     async def wait(self, call_id: str, until: Literal["answer", "close"], timeout_s: float) -> bool:
         """Wait for a call's answer or close; return False when time ran out. Raises ``UnknownCallError``."""
-        call = self._known(call_id)
+        call = self._find(call_id)
         return await ends_within(timeout_s, (call.answered if until == "answer" else call.closed).wait())
 
     async def offset(self) -> int:
@@ -238,7 +238,7 @@ class Broker:
                 for entry in page:
                     yield entry.decoded
 
-    def _known(self, call_id: str) -> CallState:
+    def _find(self, call_id: str) -> CallState:
         call = self.ledger.begun(call_id)
         if call is None:
             raise UnknownCallError(call_id)

@@ -49,7 +49,7 @@ class Contention:
             if not conflicts:
                 return
             resource, holder = next(iter(conflicts.items()))
-            if not await self._ended(holder, deadline - clock.monotonic()):
+            if not await self._wait_for_end(holder, deadline - clock.monotonic()):
                 raise CallRejectedError(self._busy(call, resource, holder), holder=holder, resource=resource)
 
     async def _replace(
@@ -76,7 +76,7 @@ class Contention:
         for old in duplicates:
             self._sender.cancel(old, f"replaced by another call of {call.skill!r}")
         for old in duplicates:
-            if not await self._ended(old.call_id, deadline - clock.monotonic()):
+            if not await self._wait_for_end(old.call_id, deadline - clock.monotonic()):
                 text = f"call {old.call_id!r} was to be replaced but did not end within {_REPLACE_S:g} s"
                 raise CallRejectedError(text, holder=old.call_id)
 
@@ -92,7 +92,7 @@ class Contention:
                 )
                 raise CallRejectedError(text, holder=duplicate.call_id)
 
-    async def _ended(self, call_id: str, within_s: float) -> bool:
+    async def _wait_for_end(self, call_id: str, within_s: float) -> bool:
         call = self._ledger.calls.get(call_id)
         return call is None or (within_s > 0 and await ends_within(within_s, call.closed.wait()))
 

@@ -53,7 +53,7 @@ class CallReviews:
         why = "it did not begin"
         try:
             while True:
-                permission = await self._permitted(review, call)
+                permission = await self._wait_for_permission(review, call)
                 call.arguments, call.on_duplicate = permission.arguments, permission.on_duplicate
                 await self._contention.make_way(call)
                 if self._permission(review, call) == permission:
@@ -96,7 +96,7 @@ class CallReviews:
         self._sender.begin(review)
         return review
 
-    async def _permitted(self, review: CallState, call: CallState) -> Permission:
+    async def _wait_for_permission(self, review: CallState, call: CallState) -> Permission:
         """Wait for the permission, for as long as that takes."""
         while (permission := self._permission(review, call)) is None:
             # The first event of a review wakes at once; what follows, and what becomes of who asked, is looked at.

@@ -41,7 +41,7 @@ class AnswerBox:
         self._owed[answer.id] = answer, key
         while len(self._owed) > _MAX_OWED:
             forgotten, (_, its_key) = self._owed.popitem(last=False)
-            self._done(forgotten, its_key)
+            self._note_delivered(forgotten, its_key)
         self._arrived.set()
 
     async def run(self) -> None:
@@ -57,13 +57,13 @@ class AnswerBox:
                 if not isinstance(error, HubRefusalError) or error.kind in _PASSING:
                     if command_id in self._owed:  # one that makes the hub fail holds no other up
                         self._owed.move_to_end(command_id)
-                    await self._attempts.failed(error)
+                    await self._attempts.pause_after(error)
                     continue
                 _logger.warning("the hub does not take the answer to command %d: %s", command_id, error)
-            self._attempts.succeeded()
+            self._attempts.reset()
             self._owed.pop(command_id, None)
-            self._done(command_id, key)
+            self._note_delivered(command_id, key)
 
-    def _done(self, command_id: int, key: str | None) -> None:
+    def _note_delivered(self, command_id: int, key: str | None) -> None:
         if key is not None:
-            self._notes.delivered(key, command_id)
+            self._notes.note_delivered(key, command_id)

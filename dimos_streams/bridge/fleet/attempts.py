@@ -25,7 +25,7 @@ class Attempts:
         self._part = part
         self._backoff = Backoff(link.rng, initial_s=initial_s, maximum_s=longest_s)
 
-    async def failed(self, error: Exception, *, quietly: bool = False) -> None:
+    async def pause_after(self, error: Exception, *, quietly: bool = False) -> None:
         """Wait until it makes sense to try again. ``quietly`` is for what is no trouble the first time."""
         if not quietly:
             self._link.troubles.begin(self._part, str(error))
@@ -36,7 +36,7 @@ class Attempts:
         asked_s = error.retry_after_s if isinstance(error, HubUnreachableError) else 0.0
         await asyncio.sleep(max(self._backoff.next(), asked_s))
 
-    def succeeded(self) -> None:
+    def reset(self) -> None:
         """Note that the hub has taken something."""
         self._backoff.reset()
         self._link.troubles.end(self._part)

@@ -87,7 +87,7 @@ class CommandDesk:
             # That a stream ends is nothing, if there is another one then.
             quietly = self.connected and isinstance(error, HubUnreachableError)
             self.connected = False
-            await self._attempts.failed(error, quietly=quietly)
+            await self._attempts.pause_after(error, quietly=quietly)
         finally:
             self.connected = False
 
@@ -114,7 +114,7 @@ class CommandDesk:
         self._began_slowly = took_s > _SLOW_START_S
         if not self._began_slowly:
             self._slow_starts = 0
-            self._attempts.succeeded()
+            self._attempts.reset()
             return True
         self._link.troubles.begin(_PART, f"its stream of commands took {took_s:.1f} s to begin")
         self._slow_starts += 1
@@ -176,7 +176,7 @@ class CommandDesk:
         if begins_call(command):
             is_settled = is_last_word(answer.outcome, answer.status, answer.body)
         answer = answer.model_copy(update={"id": command.id})
-        answer = self._notes.answered(command.key, answer, settled=is_settled)
+        answer = self._notes.note_answer(command.key, answer, settled=is_settled)
         self._answers.put(answer, command.key)
 
 

@@ -71,22 +71,22 @@ class Door:
             body = {**(body or {})}
             if body.get("idempotency_key") is None:
                 body["idempotency_key"] = key
-            if why := self._begins_not(command, body):
+            if why := self._why_no_call(command, body):
                 return refusal(problem_kinds.CALL_REJECTED, why)
-        if command.role == "model" and (why := await self._not_for_models(path, body)):
+        if command.role == "model" and (why := await self._why_not_for_models(path, body)):
             return refusal(problem_kinds.CALL_REJECTED, why)
         return await self._ask(command, body, begin_by)
 
-    def _begins_not(self, command: Command, body: dict[str, Any]) -> str:
+    def _why_no_call(self, command: Command, body: dict[str, Any]) -> str:
         """The reason why a command begins no call; empty if it may, or if the call has begun before."""
         caller, key = body.get("caller"), body["idempotency_key"]
-        if command.role == "operator" and (why := _not_for_operators(caller)):
+        if command.role == "operator" and (why := _why_not_for_operators(caller)):
             return why
         # The app checks later what they are.
         has_begun = isinstance(caller, str) and isinstance(key, str) and self._broker.has_begun(caller, key)
         return "" if has_begun else self._last_order.against(command)
 
-    async def _not_for_models(self, path: str, body: dict[str, Any] | None) -> str:
+    async def _why_not_for_models(self, path: str, body: dict[str, Any] | None) -> str:
         """The reason why a model may not ask for this; empty if it may."""
         if path == "/calls":
             caller = (body or {}).get("caller")
@@ -128,7 +128,7 @@ class Door:
         return answer.reply()
 
 
-def _not_for_operators(caller: object) -> str:
+def _why_not_for_operators(caller: object) -> str:
     """The reason why an operator may not call by this name; empty if they may."""
     try:
         check_caller(caller if isinstance(caller, str) else "")

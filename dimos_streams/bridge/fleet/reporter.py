@@ -46,7 +46,7 @@ class HubReporter:
                 await self._look()
                 await asyncio.sleep(_LOOK_S)
             except FAILURES as error:
-                await self._attempts.failed(error)
+                await self._attempts.pause_after(error)
 
     async def _look(self) -> None:
         """Report if it is time, or something has changed."""
@@ -59,7 +59,7 @@ class HubReporter:
         if new_skills:
             report = with_skills(report, skills)
         answer = await self._hub.report(report)
-        self._attempts.succeeded()
+        self._attempts.reset()
         self._wants_skills, self._reported_skills, self._reported = answer.wants_skills, skills, seen
         self._due_at = clock.monotonic() + (0.0 if answer.wants_skills else REPORT_EVERY_S)
 

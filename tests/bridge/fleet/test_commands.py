@@ -378,12 +378,12 @@ async def test_an_answer_that_is_owed_is_not_forgotten_however_old_it_is(opened:
     journal = opened()
     notes = CommandNotes(journal)
     assert notes.begin("k1")
-    notes.answered("k1", Answer(id=1, outcome="answered", status=200, body={}), settled=True)
+    notes.note_answer("k1", Answer(id=1, outcome="answered", status=200, body={}), settled=True)
     await asyncio.sleep(KEEP_S + 400.0)
     assert notes.begin("k2")
     assert [(key, answer.id) for key, answer in notes.owed()] == [("k1", 1)]
     assert set(journal.notes("command/")) == {"command/k1", "command/k2"}
-    notes.delivered("k1", 1)
+    notes.note_delivered("k1", 1)
     assert notes.begin("k3")
     assert notes.get("k1") is None
 

@@ -196,7 +196,7 @@ class LiveSettings:
             raise CallRejectedError(f"settings are for operators: {caller!r} may not change them")
         self._sender.begin(call)
         if not await ends_within(_CLOSES_WITHIN_S, call.closed.wait()):
-            raise _not_heard(call, f"it has not answered within {_CLOSES_WITHIN_S:g} s", only_check)
+            raise _unheard_error(call, f"it has not answered within {_CLOSES_WITHIN_S:g} s", only_check)
         return _result_of(call, only_check)
 
 
@@ -221,7 +221,7 @@ def _refuse_secrets(old: Mapping[str, Mapping[str, str]]) -> None:
         raise SettingsError(problems)
 
 
-def _not_heard(call: CallState, why: str, only_check: bool) -> SkillUnavailableError:
+def _unheard_error(call: CallState, why: str, only_check: bool) -> SkillUnavailableError:
     """The error for a module that was not heard. A check changes nothing, whatever became of it; whether an ordered
     change was made only the module knows."""
     if only_check:
@@ -237,7 +237,7 @@ def _result_of(call: CallState, only_check: bool) -> dict[str, Any]:
         given = problems if isinstance(problems, dict) else {"": call.text}
         raise SettingsError({f"{call.module}.{path}" if path else call.module: text for path, text in given.items()})
     if call.outcome is Outcome.LOST:
-        raise _not_heard(call, f"{call.outcome}, {call.text}", only_check)
+        raise _unheard_error(call, f"{call.outcome}, {call.text}", only_check)
     raise SkillUnavailableError(f"module {call.module!r} has not changed its settings: {call.outcome}, {call.text}")
 
 

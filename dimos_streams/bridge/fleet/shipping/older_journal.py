@@ -86,7 +86,7 @@ class OlderJournal:
         """See ``JournalSource``. Raises ``sqlite3.Error``, also while another process has the file open: whoever
         writes it must not find another name on it."""
         identity = tables.new_identity(begin)
-        with contextlib.closing(_connected(self.path)) as db:
+        with contextlib.closing(_connect(self.path)) as db:
             _take_alone(db)
             tables.set_identity(db, identity)
         self.identity = identity
@@ -97,7 +97,7 @@ class OlderJournal:
 
     async def _in_file(self, work: Callable[[sqlite3.Connection], T]) -> T:
         def run() -> T:
-            with contextlib.closing(_connected(self.path)) as db:
+            with contextlib.closing(_connect(self.path)) as db:
                 return work(db)
 
         return await asyncio.get_running_loop().run_in_executor(None, run)
@@ -114,5 +114,5 @@ def _take_alone(db: sqlite3.Connection) -> None:
     db.execute("PRAGMA locking_mode=EXCLUSIVE")
 
 
-def _connected(path: Path) -> sqlite3.Connection:
+def _connect(path: Path) -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True, isolation_level=None, timeout=1.0)

@@ -56,13 +56,13 @@ class OlderJournalShipper:
             while not self._own.state().is_whole:  # noqa: ASYNC110
                 await asyncio.sleep(1.0)
             losses = self._own.losses
-            for path in await self._found(self._current):
+            for path in await self._find(self._current):
                 await self._ship_file(path, again=losses != seen)
-                self._attempts.succeeded()
+                self._attempts.reset()
             seen = losses
             await asyncio.sleep(_LOOK_S)
 
-    async def _found(self, current: Path) -> list[Path]:
+    async def _find(self, current: Path) -> list[Path]:
         """See ``_files``; none where a failing disk does not say."""
         try:
             return await asyncio.get_running_loop().run_in_executor(None, self._files, current)
@@ -95,7 +95,7 @@ class OlderJournalShipper:
                     _logger.info("%s is shipped: %d events", path, shipper.events)
                 return
             except FAILURES as error:
-                await self._attempts.failed(error)
+                await self._attempts.pause_after(error)
             except sqlite3.Error as error:
                 if is_busy(error):
                     _logger.info("%s is in use, and is looked at another time", path)

@@ -85,7 +85,7 @@ class Shipper:
             try:
                 await self._ship()
             except FAILURES as error:
-                await self._attempts.failed(error)
+                await self._attempts.pause_after(error)
 
     async def flush(self) -> None:
         """Ship what is there, as long as that goes well, and return. Call it while ``run`` does not run."""
@@ -113,7 +113,7 @@ class Shipper:
                 continue
             if batch is None:
                 if after >= self._source.last_offset:
-                    self._attempts.succeeded()
+                    self._attempts.reset()
                 await asyncio.sleep(self._age_s)
                 continue
             taken = await self._send(batch, after)
@@ -170,7 +170,7 @@ class Shipper:
                 f"it acknowledged offset {position.acknowledged} after a batch from {after + 1} on"
             )
         self.events += batch.events if position.acknowledged >= batch.upto else 0
-        self._attempts.succeeded()
+        self._attempts.reset()
         return self._heard(position), position.wait_s
 
     def _silent_s(self) -> float:
