@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -88,6 +89,22 @@ async def gates(agent: str = "robot1/agent") -> AsyncIterator[Gates]:
         await asyncio.wait([running])
         directory.stop()
         await bus.close()
+
+
+@pytest.mark.virtual_time
+async def test_whoever_says_nothing_of_an_agent_has_it_look_through_no_modules_once_its_hold_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each agent hears every module of every robot, and there may be a thousand."""
+    async with gates() as made:
+        made.want("paused")
+        made.want("")
+        looked = Mock(return_value=[])
+        monkeypatch.setattr(ModuleDirectory, "reporting", looked)
+        made.say("robot1/gate", {**HOLDING, "holds": ["robot2/agent"]})
+        made.say("robot1/camera", "{}")
+        await asyncio.sleep(1.0)
+        looked.assert_not_called()
 
 
 @pytest.mark.virtual_time

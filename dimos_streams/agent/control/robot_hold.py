@@ -8,7 +8,7 @@ from typing import Final
 from dimos_streams import clock
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.names import prefix_of
-from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.messages.dimos_streams import Hold, ModuleStatus
 from dimos_streams.operator.gate_answers import VelocityGateAnswers
 from dimos_streams.operator.gate_confirmation import GateConfirmation
 from dimos_streams.operator.hold_beat import HoldBeat
@@ -91,10 +91,10 @@ class RobotHold:
             began + self._bound_s,
         )
 
-    def _hear(self, status: object) -> None:
+    def _hear(self, status: ModuleStatus) -> None:
         if self._began is not None or self._why():  # each agent hears every module of every robot
             self._look()
-        elif self._is_missed() and not self._beat.releasing:
+        elif self._agent in status.state_json and self._is_missed() and not self._beat.releasing:
             self._beat.release((_OUTPUT,))
             self._beat.changed()
 

@@ -616,3 +616,22 @@ async def _older(robot: Robot, process: Callable[[], str] = lambda: "h/1") -> As
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_batch_is_of_one_journal_though_another_one_takes_its_place_while_it_is_read() -> None:
+    journal = Journal()
+    journal.open()
+    journal.append([event(number) for number in range(1, 4)])
+
+    class Renamed(CurrentJournal):
+        """A journal that is found to be another one while a page of it is read."""
+
+        async def read(self, after: int) -> Read:
+            found = await super().read(after)
+            journal.rename(1)
+            return found
+
+    broadcast = JournalBroadcast(journal)
+    assert await next_batch(CurrentJournal(broadcast), 0) is not None
+    assert await next_batch(Renamed(broadcast), 0) is None
+    journal.close()
