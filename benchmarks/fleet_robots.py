@@ -24,9 +24,10 @@ from pathlib import Path
 
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.connection import HubConnection
-from dimos_streams.bridge.fleet.outflow import CurrentJournal
+from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
-from dimos_streams.bridge.fleet.shipper import Shipper
+from dimos_streams.bridge.fleet.shipping.outflow import CurrentJournal
+from dimos_streams.bridge.fleet.shipping.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.common.process.live_loop import new_live_loop
 from dimos_streams.common.tasks import end_tasks_silently
@@ -60,9 +61,8 @@ class FleetRobot:
         settings = HubLinkSettings(url=url, robot=name, token_file=directory / f"{name}.token", age_s=age_s)
         connection = HubConnection(settings, rng=rng, threads=threads)
         troubles = Troubles(logging.getLogger("fleet"), url)
-        return cls(
-            name, journal, broadcast, Shipper(CurrentJournal(broadcast), connection, troubles, rng=rng, age_s=age_s)
-        )
+        link = LinkContext(connection, troubles, rng)
+        return cls(name, journal, broadcast, Shipper(link, CurrentJournal(broadcast), age_s=age_s))
 
     def happen(self, count: int) -> None:
         """So many events, each of which says which it is and when it was."""

@@ -97,8 +97,8 @@ class Bridge(Module):
 
     async def start(self) -> None:
         """See ``Module``. Raises ``UserError`` if the port is taken, or a token is missing."""
-        bus = self._needs(Bus)  # type: ignore[type-abstract]
-        directory = self._needs(ModuleDirectory)
+        bus = self._require(Bus)  # type: ignore[type-abstract]
+        directory = self._require(ModuleDirectory)
         directory.hear_all()
         # The first call's arguments are checked with it; importing it then would hold every stream up.
         await self.run_blocking(importlib.import_module, "jsonschema")
@@ -135,16 +135,15 @@ class Bridge(Module):
         return Broker(
             bus,
             directory,
-            self.journal,
             self.broadcast,
             random=random.Random(seed),
             name=self.name,
-            beside=None if self.journal.is_anothers else self._journal_path(),
+            beside=None if self.journal.tail.is_anothers else self._journal_path(),
             agents=self.context.agents,
             mcp_approval=self.config.mcp_approval,
         )
 
-    def _needs(self, kind: type[S]) -> S:
+    def _require(self, kind: type[S]) -> S:
         service = self.context.services.get(kind)
         if service is None:
             raise DimosStreamsError(f"module {self.name!r}: nobody offers a {kind.__name__} in this process")

@@ -209,7 +209,7 @@ class FleetView:
             if (known := before.get(name)) is not None:
                 robot.take_over_skills(known)
 
-    async def named(self, name: str) -> FleetRobot:
+    async def find(self, name: str) -> FleetRobot:
         """The robot of a name. Raises ``UnknownFleetRobotError``."""
         robots = await self.all()
         if name not in robots:

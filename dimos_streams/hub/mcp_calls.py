@@ -21,7 +21,7 @@ from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.fleet.models_cancel import PATH, ModelsCancel
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.fleet_view import FleetRobot
-from dimos_streams.hub.http.refusing import asked, bounded_read
+from dimos_streams.hub.http.refusing import ask_bridge, bounded_read
 from dimos_streams.hub.http.robot_calls import FleetCallBody, ask_for, begin, begun_at, find
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.threads import in_thread
@@ -82,7 +82,9 @@ class FleetCalls:
         robot = self._parts.begun.get(call_id) or (await self.view(call_id)).robot or ""
         path = f"/calls/{quote(call_id, safe='')}/cancel"
         with _as_skill_errors():
-            _content(await asked(self._parts, BridgeRequest(robot, "POST", path, {"reason": reason}, role="model")))
+            _content(
+                await ask_bridge(self._parts, BridgeRequest(robot, "POST", path, {"reason": reason}, role="model"))
+            )
 
     async def wait_closed(self, call_id: str, within_s: float) -> None:
         """See ``McpCalls``."""
@@ -110,7 +112,7 @@ class FleetCalls:
             for robot, ids in of_robots.items()
         ]
         views, _ = await asyncio.gather(
-            asyncio.gather(*(self._ended(call) for call in calls)), asyncio.gather(*orders)
+            asyncio.gather(*(self._wait_for_end(call) for call in calls)), asyncio.gather(*orders)
         )
         return CancelReport(
             ended=tuple(view.call_id for view in views if view.state == "closed"),
@@ -155,9 +157,9 @@ class FleetCalls:
         with contextlib.suppress(ProblemError, TimeoutError):
             async with asyncio.timeout(_CANCEL_WAIT_S):
                 body = order.model_dump(mode="json")
-                await asked(self._parts, BridgeRequest(robot, "POST", PATH, body, order.caller, "model"))
+                await ask_bridge(self._parts, BridgeRequest(robot, "POST", PATH, body, order.caller, "model"))
 
-    async def _ended(self, call: CallView) -> CallView:
+    async def _wait_for_end(self, call: CallView) -> CallView:
         """Return a call once it has ended; as it was before, and so as going on, where that can't be had."""
         with contextlib.suppress(SkillError):
             await self.wait_closed(call.call_id, _CANCEL_WAIT_S)

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from dimos_streams import clock
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.hub.asking import Asker
-from dimos_streams.hub.events import BatchIntake, EventFeed
+from dimos_streams.hub.batch_intake import BatchIntake
+from dimos_streams.hub.event_feed import EventFeed
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage

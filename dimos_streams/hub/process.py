@@ -16,7 +16,8 @@ from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.asking import Asker
-from dimos_streams.hub.events import BatchIntake, EventFeed
+from dimos_streams.hub.batch_intake import BatchIntake
+from dimos_streams.hub.event_feed import EventFeed
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.settings import HubSettings

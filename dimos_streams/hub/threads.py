@@ -36,9 +36,9 @@ class TimedThreads(ThreadPoolExecutor):
 
     def submit(self, fn: Callable[..., T], /, *args: Any, **kwargs: Any) -> Future[T]:
         """Have a thread call a function."""
-        return super().submit(self._timed, fn, *args, **kwargs)
+        return super().submit(self._run_timed, fn, *args, **kwargs)
 
-    def _timed(self, fn: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    def _run_timed(self, fn: Callable[..., T], *args: Any, **kwargs: Any) -> T:
         thread = threading.get_ident()
         self._began[thread] = clock.monotonic()
         try:

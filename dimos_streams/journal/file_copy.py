@@ -47,7 +47,7 @@ class FileCopy:
         """Copy all that is left, and put it in the place of ``home``; a file that is there is moved aside."""
         while rows := self._next_rows():
             self._write(rows)
-        with contextlib.closing(self._opened()) as copy:
+        with contextlib.closing(self._open()) as copy:
             _copy_rest(self.db, copy)
             # Whoever opens it as a journal would wait until the disk has all of it, if it were not so already.
             copy.execute("PRAGMA journal_mode=WAL")
@@ -65,15 +65,15 @@ class FileCopy:
         return tables.rows_after(self.db, self._upto, _STEP_ROWS, _STEP_BYTES)
 
     def _write(self, rows: list[Row]) -> None:
-        with contextlib.closing(self._opened()) as copy:
+        with contextlib.closing(self._open()) as copy:
             tables.write(copy, rows)
         self._upto = rows[-1][0]
 
-    def _opened(self) -> sqlite3.Connection:
+    def _open(self) -> sqlite3.Connection:
         if not self._is_begun:
             self._path.unlink(missing_ok=True)
             self._is_begun = True
-        return _opened(self._path)
+        return _open_copy(self._path)
 
 
 def _is_step(rows: Sequence[Row]) -> bool:
@@ -81,7 +81,7 @@ def _is_step(rows: Sequence[Row]) -> bool:
     return len(rows) == _STEP_ROWS or sum(len(row[-1]) for row in rows) >= _STEP_BYTES
 
 
-def _opened(path: Path) -> sqlite3.Connection:
+def _open_copy(path: Path) -> sqlite3.Connection:
     """The file of a copy, made if there is none. It is worth nothing before it is whole, so nothing waits for the
     disk: the checkpoints to come do, in their thread."""
     db = sqlite3.connect(path, isolation_level=None)

@@ -28,12 +28,12 @@ class Homing:
         home, db = self._storage.home, self._storage.db
         if home is None or db is None or clock.monotonic() < self._not_before:
             return False
-        is_back = await self._copied(FileCopy(home, db), in_thread)
+        is_back = await self._bring_back(FileCopy(home, db), in_thread)
         self._pause_s = 0.0 if is_back else min(max(_FIRST_PAUSE_S, 2 * self._pause_s), _LONGEST_PAUSE_S)
         self._not_before = clock.monotonic() + self._pause_s
         return is_back
 
-    async def _copied(self, copy: FileCopy, in_thread: InThread) -> bool:
+    async def _bring_back(self, copy: FileCopy, in_thread: InThread) -> bool:
         storage = self._storage
         if not storage.claim_home():
             return False

@@ -17,7 +17,7 @@ from dimos_streams.journal.file_copy import InThread
 from dimos_streams.journal.homing import Homing
 from dimos_streams.journal.query import Asked
 from dimos_streams.journal.storage import JournalStorage
-from dimos_streams.journal.tables import CallRow, Identity
+from dimos_streams.journal.tables import CallRow
 from dimos_streams.tool_stream.event import ToolEvent
 
 _logger = logging.getLogger(__name__)
@@ -53,8 +53,9 @@ class JournalLimits:
     in memory and looks the others up here."""
 
 
-class Journal:
-    """Events by offset 1, 2, 3 …, in a file or (``path`` None) in memory. Use from one thread.
+class Journal(JournalStorage):
+    """Events by offset 1, 2, 3 …, in a file or (``path`` None) in memory. Use from one thread. What it adds to its
+    storage is how events and calls are written, read and trimmed.
 
     Beside a file that was moved aside, offsets begin far behind those of the old one.
 
@@ -69,9 +70,9 @@ class Journal:
     """
 
     def __init__(self, path: Path | None = None, limits: JournalLimits | None = None) -> None:
+        super().__init__(path)
         self.limits = limits or JournalLimits()
-        self.storage = JournalStorage(path)
-        self.homing = Homing(self.storage)
+        self.homing = Homing(self)
         self._since_trim = 0
         self._ahead_s = 0.0
         """The time, in seconds, by which the wall clock is ahead of the steady one."""
@@ -81,63 +82,10 @@ class Journal:
         self._checkpointed = (0, 0)
         """The number of the file that was last checkpointed as a whole, and how much had been written to it."""
 
-    @property
-    def path(self) -> Path | None:
-        """The file; None while memory is used."""
-        return self.storage.path
-
-    @property
-    def state(self) -> str:
-        """See ``JournalStorage.state``."""
-        return self.storage.state
-
-    @property
-    def is_anothers(self) -> bool:
-        """True if another process writes the file that was asked for: nothing beside it is ours either."""
-        return self.storage.tail.is_anothers
-
-    @property
-    def files(self) -> int:
-        """The number of times that a file was opened; another number means another file, even of the same path."""
-        return self.storage.files
-
-    @property
-    def identity(self) -> Identity:
-        """The identity of the journal, from ``open`` on."""
-        return self.storage.identity
-
-    @property
-    def resumed_at(self) -> int:
-        """The newest offset that it had when it was opened."""
-        return self.storage.resumed_at
-
-    @property
-    def first_offset(self) -> int:
-        """The oldest offset that is kept; ``last_offset + 1`` if none is."""
-        return self.storage.first
-
-    @property
-    def last_offset(self) -> int:
-        """The newest offset, 0 before the first event."""
-        return self.storage.last
-
     def open(self) -> None:
-        """Open or create the file, or fall back to memory."""
+        """See ``JournalStorage``."""
         self._ahead_s = clock.utime() / 1e6 - clock.steady()
-        self.storage.open()
-
-    def close(self) -> None:
-        """Write everything to the disk and let go of the file. Twice is fine."""
-        self.storage.close()
-
-    def look_for_file(self) -> None:
-        """See ``JournalStorage.look_for_file``."""
-        self.storage.look_for_file()
-
-    def rename(self, begin: int) -> None:
-        """Give the journal a new identity from an offset on: other events are known at these offsets of the old one.
-        That is so where a power cut has taken the end of a file, or where a copy of it was put back."""
-        self.storage.rename(begin)
+        super().open()
 
     def append(self, events: Sequence[ToolEvent], calls: Sequence[CallRow] = ()) -> list[EncodedEntry]:
         """Give the events their offsets and keep them, and what is new of their calls, in one transaction."""
@@ -146,11 +94,11 @@ class Journal:
         entries = self._entries(events)
         rows = tables.rows_of(entries, events)
         try:
-            tables.write(self.storage.database, rows, calls)
+            tables.write(self.database, rows, calls)
         except sqlite3.Error as error:
-            self.storage.fall_back(error)
-            tables.write(self.storage.database, rows, calls)
-        self.storage.last += len(entries)
+            self.fall_back(error)
+            tables.write(self.database, rows, calls)
+        self.last_offset += len(entries)
         self._grow(len(entries) + len(calls))
         return entries
 
@@ -158,87 +106,80 @@ class Journal:
         """Give the events their offsets and make them safe, as ``append`` does. Readers may have them at once; call
         ``commit_tail`` once they do."""
         self.commit_tail()
-        storage = self.storage
-        if not storage.tail.is_open or not 0 < len(events) <= _FEW or storage.last < storage.first:
+        if not self.tail.is_open or not 0 < len(events) <= _FEW or self.last_offset < self.first_offset:
             return self.append(events)
         entries = self._entries(events)
-        if not storage.tail.keep(storage.identity.journal_id, tables.rows_of(entries, events)):
+        if not self.tail.keep(self.identity.journal_id, tables.rows_of(entries, events)):
             return self.append(events)
-        storage.last += len(entries)
+        self.last_offset += len(entries)
         self._since_trim += len(entries)
         return entries
 
-    @property
-    def is_uncommitted(self) -> bool:
-        """True if the database lacks what only the tail has."""
-        return bool(self.storage.tail.uncommitted)
-
     def commit_tail(self) -> None:
-        """Have the database take in what only the tail has. Twice is fine, and after ``close``."""
-        self.storage.commit_tail()
+        """See ``JournalStorage``; it is trimmed then, if it has grown by enough."""
+        super().commit_tail()
         self._grow(0)
 
     def read(self, query: Asked[FoundT], limit: int, max_bytes: int) -> FoundT:
         """See ``Asked.run``. Only for callers that may hold up the loop; readers go through ``JournalPages``."""
         try:
-            return query.run(self.storage.database, self.first_offset, self.last_offset, limit, max_bytes)
+            return query.run(self.database, self.first_offset, self.last_offset, limit, max_bytes)
         except sqlite3.Error as error:
-            self.storage.fall_back(error)
+            self.fall_back(error)
             return query.nothing(self.first_offset)
 
     def call(self, call_id: str) -> CallRow | None:
         """The row of one call, None for an unknown one."""
-        return self.storage.ask(lambda db: tables.call_row(db, call_id), None)
+        return self.ask(lambda db: tables.call_row(db, call_id), None)
 
     def calls(self, closed: int) -> list[CallRow]:
         """The rows of all open calls and of the newest ``closed`` ones, oldest first, for a broker that starts again.
 
         The seq of an open call is that of its newest event.
         """
-        rows: list[CallRow] = self.storage.ask(lambda db: tables.call_rows(db, closed), [])
+        rows: list[CallRow] = self.ask(lambda db: tables.call_rows(db, closed), [])
         seqs: dict[str, int] = {}
         if any(not row.closed for row in rows):
-            seqs = self.storage.ask(tables.newest_seqs, {})
+            seqs = self.ask(tables.newest_seqs, {})
         return [row._replace(last_seq=max(row.last_seq, seqs.get(row.call_id, 0))) for row in rows]
 
     def notes(self, prefix: str) -> dict[str, str]:
         """The notes beside the events whose names begin with ``prefix``."""
-        return {name: value for name, value in self.storage.notes.items() if name.startswith(prefix)}
+        return {name: value for name, value in self._notes.items() if name.startswith(prefix)}
 
     def note(self, name: str, value: str | None) -> None:
         """Keep a text beside the events, in place of the one of that name; None removes it. The caller must bound how
         much it notes, because all notes are in memory too."""
         if value is None:
-            self.storage.notes.pop(name, None)
+            self._notes.pop(name, None)
         else:
-            self.storage.notes[name] = value
-        self.storage.ask(lambda db: tables.set_note(db, name, value), None)
+            self._notes[name] = value
+        self.ask(lambda db: tables.set_note(db, name, value), None)
 
     def trim(self) -> None:
         """Drop what is beyond the limits, at most a step of it."""
         self._since_trim = 0
-        self.storage.ask(self._trim, None)
+        self.ask(self._trim, None)
 
     async def checkpoint(self, in_thread: InThread) -> None:
         """Move the write-ahead log into the file. What waits for the disk is done ``in_thread``."""
-        storage = self.storage
         for _ in range(_CHECKPOINTS):
-            path, db = storage.path, storage.db
+            path, db = self.path, self.db
             if (
                 path is None
-                or storage.home is not None
+                or self.home is not None
                 or db is None
-                or self._checkpointed == (storage.files, db.total_changes)
+                or self._checkpointed == (self.files, db.total_changes)
             ):
                 return
             checkpoint = Checkpoint(path, db)
             try:
                 checkpoint.begin()
                 await in_thread(checkpoint.copy)
-                if storage.db is not db:
+                if self.db is not db:
                     return
                 if checkpoint.finish():
-                    self._checkpointed = storage.files, db.total_changes
+                    self._checkpointed = self.files, db.total_changes
                 elif checkpoint.pages < _LONG_LOG:
                     return
             except sqlite3.Error as error:  # what it means for events shows at the next append
@@ -249,10 +190,10 @@ class Journal:
 
     def size(self) -> int:
         """Bytes in use."""
-        return self.storage.ask(tables.size, 0)
+        return self.ask(tables.size, 0)
 
     def _entries(self, events: Sequence[ToolEvent]) -> list[EncodedEntry]:
-        return [EncodedEntry.of(offset, event) for offset, event in enumerate(events, start=self.storage.last + 1)]
+        return [EncodedEntry.of(offset, event) for offset, event in enumerate(events, start=self.last_offset + 1)]
 
     def _grow(self, rows: int) -> None:
         """Note that the database has more rows, and trim it now and then."""
@@ -262,20 +203,19 @@ class Journal:
 
     def _trim(self, db: sqlite3.Connection) -> None:
         cut = self._cut(db)
-        if cut >= self.storage.first:
+        if cut >= self.first_offset:
             tables.drop_events(db, cut)
-            self.storage.first = cut + 1
+            self.first_offset = cut + 1
         tables.drop_closed_calls(db, self.limits.closed_calls)
 
     def _cut(self, db: sqlite3.Connection) -> int:
         """The last offset that must go now, below ``first_offset`` if none must. The newest one stays."""
-        storage = self.storage
-        step = storage.first + _TRIM_STEP - 1
-        by_count = storage.last - self.limits.events
-        is_instead = storage.path is None and storage.state != "ok"
+        step = self.first_offset + _TRIM_STEP - 1
+        by_count = self.last_offset - self.limits.events
+        is_instead = self.path is None and self.state != "ok"
         most = min(self.limits.bytes, _MEMORY_BYTES) if is_instead else self.limits.bytes
         by_size = step if tables.size(db) > most else 0
-        return min(max(by_count, by_size, self._aged(db, step)), step, storage.last - 1)
+        return min(max(by_count, by_size, self._aged(db, step)), step, self.last_offset - 1)
 
     def _aged(self, db: sqlite3.Connection, upto: int) -> int:
         """The newest offset, not beyond ``upto``, of an event that is too old; 0 for none. What came before the clock
@@ -283,7 +223,7 @@ class Journal:
         now, utime = clock.steady(), clock.utime()
         if abs((utime / 1e6 - now) - self._ahead_s) > _SET_S:
             self._ahead_s = utime / 1e6 - now
-            self._undated, self._undated_until = self.storage.last, now + self.limits.age_s
-        if self.storage.first <= self._undated and now < self._undated_until:
+            self._undated, self._undated_until = self.last_offset, now + self.limits.age_s
+        if self.first_offset <= self._undated and now < self._undated_until:
             return 0
         return tables.last_between(db, clock.KNOWN_FROM_US, utime - int(self.limits.age_s * 1e6), upto)

@@ -47,12 +47,12 @@ def set_aside(path: Path, error: sqlite3.Error) -> bool:
 
 def has_predecessor(path: Path) -> bool:
     """Return whether a journal of that name was moved aside."""
-    return bool(_moved(path, _DAMAGED) or _moved(path, _LEFT))
+    return bool(_find_moved(path, _DAMAGED) or _find_moved(path, _LEFT))
 
 
 def left_files(path: Path) -> list[Path]:
     """The files of a journal that were left behind, good as far as they go, oldest first."""
-    return sorted(each for each in _moved(path, _LEFT) if not each.name.endswith(("-wal", "-shm")))
+    return sorted(each for each in _find_moved(path, _LEFT) if not each.name.endswith(("-wal", "-shm")))
 
 
 def is_there(path: Path) -> bool:
@@ -81,7 +81,7 @@ def is_same(path: Path, opened: os.stat_result) -> bool:
         return True
 
 
-def _moved(path: Path, kind: str) -> list[Path]:
+def _find_moved(path: Path, kind: str) -> list[Path]:
     try:
         return list(path.parent.glob(f"{path.name}{kind}*"))
     except OSError as error:

@@ -71,7 +71,7 @@ class Query(NamedTuple):
             f"{_SELECT} WHERE offset > ? AND offset <= ?{condition} ORDER BY offset LIMIT ?",
             [self.after, upto, *values, limit],
         )
-        return found(map(_entry, rows), upto, first, limit, max_bytes)
+        return make_page(map(_entry, rows), upto, first, limit, max_bytes)
 
     def nothing(self, first: int | None) -> Read:
         """See ``Asked``."""
@@ -101,7 +101,7 @@ class QueryBack(NamedTuple):
             f"{_SELECT} WHERE offset >= ? AND offset < ?{condition}{self.no_progress} ORDER BY offset DESC LIMIT ?",
             [since, before, *values, limit],
         )
-        return found_back(map(_entry, rows), since, first, limit, max_bytes)
+        return make_page_back(map(_entry, rows), since, first, limit, max_bytes)
 
     @property
     def no_progress(self) -> str:
@@ -119,13 +119,13 @@ def condition_of(**columns: str | None) -> tuple[str, list[str]]:
     return "".join(f" AND {column} = ?" for column in wanted), list(wanted.values())
 
 
-def found(entries: Iterator[EncodedEntry], upto: int, first: int, limit: int, max_bytes: int) -> Read:
+def make_page(entries: Iterator[EncodedEntry], upto: int, first: int, limit: int, max_bytes: int) -> Read:
     """The page of entries that were looked for up to an offset, with that limit."""
     page, is_all = _within(entries, limit, max_bytes)
     return Read(page, upto if is_all else page[-1].offset, first)
 
 
-def found_back(entries: Iterator[EncodedEntry], since: int, first: int, limit: int, max_bytes: int) -> ReadBack:
+def make_page_back(entries: Iterator[EncodedEntry], since: int, first: int, limit: int, max_bytes: int) -> ReadBack:
     """The page of entries that were looked for down to an offset, with that limit; they come newest first."""
     page, is_all = _within(entries, limit, max_bytes)
     return ReadBack(page[::-1], since if is_all else page[-1].offset, first)

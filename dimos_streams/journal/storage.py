@@ -36,7 +36,8 @@ AnswerT = TypeVar("AnswerT")
 
 
 class JournalStorage:
-    """The database of a journal, its tail, and the offsets that it has. Use from one thread.
+    """The database of a journal, its tail, and the offsets that it has: what a ``Journal`` stands on. Use from one
+    thread.
 
     A file that is damaged is moved aside; when the disk fails or is full, ``fall_back`` goes on in memory from the
     next offset on, with all notes. The file is moved aside then, too: whoever opens it next must not take it for the
@@ -55,13 +56,15 @@ class JournalStorage:
         """``"ok"``, ``"memory: "`` and the reason why a file is not used, or ``DELETED``."""
         self.files = 0
         """The number of times that a file was opened; another number means another file, even of the same path."""
-        self.first, self.last = 1, 0
-        """The oldest and the newest offset; events that only the tail has count for ``last``."""
+        self.first_offset = 1
+        """The oldest offset that is kept; ``last_offset + 1`` if none is."""
+        self.last_offset = 0
+        """The newest offset, 0 before the first event. Events that only the tail has count, too."""
         self.identity = Identity("", 1)
         """The identity of the journal, from ``open`` on."""
         self.resumed_at = 0
         """The newest offset that it had when it was opened."""
-        self.notes: dict[str, str] = {}
+        self._notes: dict[str, str] = {}
         """The notes beside the events; whatever becomes of the file, its successor has them too."""
         self.tail = Tail()
         self.db: sqlite3.Connection | None = None
@@ -99,6 +102,11 @@ class JournalStorage:
         self._let_go()
 
     @property
+    def is_uncommitted(self) -> bool:
+        """True if the database lacks what only the tail has."""
+        return bool(self.tail.uncommitted)
+
+    @property
     def database(self) -> sqlite3.Connection:
         """The database, with all that was kept. Raises ``sqlite3.Error``."""
         if self.db is None:
@@ -108,7 +116,7 @@ class JournalStorage:
         return self.db
 
     def commit_tail(self) -> None:
-        """Have the database take in what only the tail has."""
+        """Have the database take in what only the tail has. Twice is fine, and after ``close``."""
         if self.tail.uncommitted:
             self.ask(lambda db: None, None)
 
@@ -121,7 +129,8 @@ class JournalStorage:
             return otherwise
 
     def rename(self, begin: int) -> None:
-        """Give the journal a new identity from an offset on."""
+        """Give the journal a new identity from an offset on: other events are known at these offsets of the old one.
+        That is so where a power cut has taken the end of a file, or where a copy of it was put back."""
         self.identity = tables.new_identity(begin)
         self.ask(lambda db: tables.set_identity(db, self.identity), None)
 
@@ -133,7 +142,7 @@ class JournalStorage:
         if self.db is not None and self.path is None:
             raise error
         uncommitted, self.tail.uncommitted = self.tail.uncommitted, []
-        first = self.last + 1 - len(uncommitted)
+        first = self.last_offset + 1 - len(uncommitted)
         self.state = f"memory: {error}"
         _logger.error("the journal %s fails (%s); from offset %d on events are in memory only",
                       self.path, error, first)  # fmt: skip
@@ -142,9 +151,9 @@ class JournalStorage:
             self._leave(self.path, error)
         self.path = None
         self.db = tables.open_memory()
-        tables.set_notes(self.db, self.notes)
+        tables.set_notes(self.db, self._notes)
         tables.write(self.db, uncommitted)
-        self.first = self.last + 1 - len(uncommitted)
+        self.first_offset = self.last_offset + 1 - len(uncommitted)
         self._name()
 
     def look_for_file(self) -> None:
@@ -185,7 +194,7 @@ class JournalStorage:
         if not self.claim_home() or self.home is None or self.db is None:
             return False
         home, memory = self.home, self.db
-        first, last = self.first, self.last
+        first, last = self.first_offset, self.last_offset
         copied = False
         copy = copy or FileCopy(home, memory)
         try:
@@ -199,12 +208,12 @@ class JournalStorage:
                 self._let_go()
             if copied:
                 leave_behind(home)
-            self.db, self.first, self.last = memory, first, last
+            self.db, self.first_offset, self.last_offset = memory, first, last
             return False
         finally:
             copy.remove()
         self.path, self.home, self.state = home, None, "ok"
-        self.first, self.last = first, last
+        self.first_offset, self.last_offset = first, last
         with contextlib.suppress(sqlite3.Error):
             memory.execute("PRAGMA synchronous=OFF")  # its log need not get to the disk
         memory.close()
@@ -217,20 +226,20 @@ class JournalStorage:
         db = self.db = tables.open_file(path)
         self._opened_as = stat_of(path)
         self.tail.open(path)
-        self.notes = tables.notes(db, "")
+        self._notes = tables.notes(db, "")
         if tables.identity(db) is None:
-            self.notes = _inherited(left_files(path))
-            tables.set_notes(db, self.notes)
+            self._notes = _inherited(left_files(path))
+            tables.set_notes(db, self._notes)
         kept = tables.offsets(db)
         if kept is not None:
-            self.first, self.last = kept
+            self.first_offset, self.last_offset = kept
         elif has_predecessor(path):
             self._begin_anew()
         self._name()
         # What a process that was killed has left.
-        self.tail.uncommitted = self.tail.left(self.identity.journal_id, self.last)
-        self.last += len(self.tail.uncommitted)
-        self.resumed_at = self.last
+        self.tail.uncommitted = self.tail.left(self.identity.journal_id, self.last_offset)
+        self.last_offset += len(self.tail.uncommitted)
+        self.resumed_at = self.last_offset
         self._opened = True
         self._take_in_tail(db)
         self.tail.begin()
@@ -244,16 +253,16 @@ class JournalStorage:
         """Read the journal's identity from the database, or give it one if it is new."""
         known = tables.identity(self.database)
         if known is None:
-            known = tables.new_identity(self.first)
+            known = tables.new_identity(self.first_offset)
             tables.set_identity(self.database, known)
         self.identity = known
-        self.resumed_at = self.last
+        self.resumed_at = self.last_offset
 
     def _begin_anew(self) -> None:
         """Begin at offsets that no journal before has had, because readers stand at offsets of one that is gone: the
         microseconds since 1970 are ahead of anything that was counted one by one."""
-        self.first = clock.utime()
-        self.last = self.first - 1
+        self.first_offset = clock.utime()
+        self.last_offset = self.first_offset - 1
 
     def _leave(self, path: Path, error: sqlite3.Error) -> None:
         """Move a file that fails out of the way, and keep its path if the journal may come back to it."""
@@ -265,7 +274,7 @@ class JournalStorage:
             self._begin_anew()
         # A file that was held from the beginning may be another program's: it stays where it is.
         if is_refusal(error) or (is_lock(error) and self._opened):
-            self.notes = self.notes or _inherited([*left_files(path), path])
+            self._notes = self._notes or _inherited([*left_files(path), path])
             self.home = path
 
     def _let_go(self) -> None:

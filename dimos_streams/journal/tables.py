@@ -101,7 +101,7 @@ def open_read_only(path: Path) -> sqlite3.Connection:
         raise OSError(why)
     log = path.with_name(f"{path.name}-wal")
     has_log = log.exists() and log.stat().st_size > 0
-    db = _connected_for_reading(path, "" if has_log else "&immutable=1")  # else it would begin a log
+    db = _connect_for_reading(path, "" if has_log else "&immutable=1")  # else it would begin a log
     try:
         if db.execute("PRAGMA application_id").fetchone()[0] != APPLICATION_ID:
             raise sqlite3.OperationalError("it is another program's database")
@@ -171,7 +171,7 @@ def set_notes(db: sqlite3.Connection, notes: Mapping[str, str]) -> None:
 
 def notes_of(path: Path) -> dict[str, str]:
     """The notes of a journal's file that nobody has open; empty for a file that is no journal."""
-    with contextlib.closing(_connected_for_reading(path)) as db:
+    with contextlib.closing(_connect_for_reading(path)) as db:
         owner = db.execute("PRAGMA application_id").fetchone()[0]
         return notes(db, "") if owner == APPLICATION_ID else {}
 
@@ -266,7 +266,7 @@ def size(db: sqlite3.Connection) -> int:
     return int((pages - free) * page_size)
 
 
-def _connected_for_reading(path: Path, more: str = "") -> sqlite3.Connection:
+def _connect_for_reading(path: Path, more: str = "") -> sqlite3.Connection:
     return sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro{more}", uri=True)
 
 

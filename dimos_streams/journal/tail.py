@@ -50,7 +50,7 @@ class Tail:
             return
         self._path = _beside(path)
         try:
-            self._file = _opened(self._path, os.O_RDWR | os.O_CREAT)
+            self._file = _open_file(self._path, os.O_RDWR | os.O_CREAT)
         except OSError as error:
             _logger.warning("the journal %s can have no tail: %s", path, error)
             return
@@ -113,7 +113,7 @@ def left_in_tail(path: Path, journal_id: str, last: int) -> list[Row]:
     cut the disk has a part of what was written, and not always the oldest one.
     """
     try:
-        file = _opened(_beside(path), os.O_RDONLY)
+        file = _open_file(_beside(path), os.O_RDONLY)
     except OSError:
         return []
     try:
@@ -131,7 +131,7 @@ def _operational(why: str, code: int) -> sqlite3.OperationalError:
     return error
 
 
-def _opened(path: Path, flags: int) -> int:
+def _open_file(path: Path, flags: int) -> int:
     """The descriptor of a tail. Raises ``OSError``, also for what is no file."""
     file = os.open(path, flags | _OPEN, 0o600)
     if not stat.S_ISREG(os.fstat(file).st_mode):

@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from dimos_streams.serving import problem_kinds
-from dimos_streams.serving.problem_kinds import KINDS, Kind
+from dimos_streams.serving.problem_kinds import KINDS, ProblemKind
 from dimos_streams.serving.problems import HEADERS, MEDIA_TYPE
 from dimos_streams.tool_stream.event import EVENT_TYPES, OUTCOMES
 
@@ -73,7 +73,7 @@ _OTHERWISE = (
 )
 
 
-def refusals(*of: Kind, takes_body: bool = False) -> Described:
+def refusals(*of: ProblemKind, takes_body: bool = False) -> Described:
     """The problems that a route answers with: its own, and those of all routes."""
     every = dict.fromkeys([*of, *_ALWAYS, *(_WITH_BODY if takes_body else ())])
     found: Described = {
@@ -90,7 +90,7 @@ def answers(status: int, description: str, schema: Any = None, *, media_type: st
     return {status: {"description": description, **content, **_headers(named)}}
 
 
-def describe(app: FastAPI, every: Sequence[Kind] = KINDS, *, of_hub: bool = False) -> None:
+def describe(app: FastAPI, every: Sequence[ProblemKind] = KINDS, *, of_hub: bool = False) -> None:
     """Complete the document of an app when it is first asked for; ``every`` are its kinds of problems. Events
     ``of_hub`` name their robots."""
     plain = app.openapi
@@ -117,7 +117,7 @@ def _event_schema(of_hub: bool) -> dict[str, Any]:
     return {**_EVENT, "properties": {**_EVENT_FIELDS, **({"robot": _ROBOT} if of_hub else {})}}
 
 
-def _problem_schema(every: Sequence[Kind]) -> dict[str, Any]:
+def _problem_schema(every: Sequence[ProblemKind]) -> dict[str, Any]:
     return {
         "title": "Problem",
         "description": "RFC 9457: `type` is for programs, `detail` for people; it names the value and what is valid.",
@@ -150,7 +150,7 @@ def _problem_schema(every: Sequence[Kind]) -> dict[str, Any]:
     }
 
 
-def _answer(of: Iterable[Kind]) -> dict[str, Any]:
+def _answer(of: Iterable[ProblemKind]) -> dict[str, Any]:
     texts = [f"`{kind.name}`: {kind.title}." for kind in of]
     return {"description": " ".join(texts), **_content(_PROBLEM)}
 

@@ -20,7 +20,7 @@ from dimos_streams.common.secrets import redacted_data
 from dimos_streams.documents.fields import fields_at
 from dimos_streams.errors import SkillError
 from dimos_streams.serving import problem_kinds
-from dimos_streams.serving.problem_kinds import Kind
+from dimos_streams.serving.problem_kinds import ProblemKind
 
 _logger = logging.getLogger(__name__)
 
@@ -49,14 +49,14 @@ HEADERS: Mapping[int, StatusHeader] = {
 class ProblemError(HTTPException):
     """Raised to answer a request with a problem."""
 
-    def __init__(self, kind: Kind, detail: str, **more: Any) -> None:
+    def __init__(self, kind: ProblemKind, detail: str, **more: Any) -> None:
         """``more`` are fields for programs, besides those that each problem has."""
         super().__init__(kind.status, detail)
         self.kind = kind
         self.more = more
 
 
-def problem(kind: Kind, detail: str, **more: Any) -> JSONResponse:
+def problem(kind: ProblemKind, detail: str, **more: Any) -> JSONResponse:
     """A problem response, without secrets: what is refused is often named as it was given."""
     said = redacted_data({"detail": detail, **more})
     content = {"type": kind.type, "title": kind.title, "status": kind.status, **said}

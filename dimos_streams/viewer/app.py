@@ -130,12 +130,12 @@ def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any], slow_clien
     @app.websocket("/monitor")
     async def monitor(socket: WebSocket) -> None:
         check_query(socket, QUERY)  # which agents there are changes with the moment that is shown
-        async with watchers.accepted(socket) as has_seat:
+        async with watchers.accept(socket) as has_seat:
             if has_seat:
                 await serve_monitor(socket, stage, NoOrders(), slow_clients)
 
     @app.websocket("/transport")
     async def transport(socket: WebSocket) -> None:
-        async with clients.accepted(socket) as has_seat:
+        async with clients.accept(socket) as has_seat:
             if has_seat:
                 await serve_transport(socket, desk, about, slow_clients)

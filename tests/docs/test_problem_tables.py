@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.serving import problem_kinds
-from dimos_streams.serving.problem_kinds import Kind
+from dimos_streams.serving.problem_kinds import ProblemKind
 
 DOCS = Path(__file__).parents[2] / "docs"
 _ROW = re.compile(r"^\| (any|\d+) \| (`[^|]+`) \| [^|]*\|$", re.MULTILINE)
@@ -22,7 +22,7 @@ def named(page: str) -> list[tuple[str, str]]:
     return sorted((status, name) for status, names in _ROW.findall(table) for name in re.findall(r"`(.+?)`", names))
 
 
-def answered(kinds: Iterable[Kind]) -> list[tuple[str, str]]:
+def answered(kinds: Iterable[ProblemKind]) -> list[tuple[str, str]]:
     """The same of kinds of problems."""
     return sorted(("any" if kind is problem_kinds.HTTP_ERROR else str(kind.status), kind.name) for kind in kinds)
 

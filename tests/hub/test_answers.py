@@ -11,7 +11,7 @@ import pytest
 
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.hub.asking import BridgeReply
-from dimos_streams.hub.http.relaying import headers_below, relayed
+from dimos_streams.hub.http.relaying import headers_below, relay
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
 from dimos_streams.serving.problems import ProblemError
@@ -45,7 +45,7 @@ from tests.hub.test_shipping import problem
 def test_a_robot_can_not_speak_for_the_hub(answer: dict[str, Any]) -> None:
     given = {"status": 200, "headers": {}, "body": None, **answer}
     with pytest.raises(ProblemError, match="robot 'r1' has answered with what a hub does not pass on") as caught:
-        relayed("r1", BridgeReply(**given))
+        relay("r1", BridgeReply(**given))
     assert caught.value.status_code == 502
 
 
@@ -58,7 +58,7 @@ def test_a_robot_can_not_speak_for_the_hub(answer: dict[str, Any]) -> None:
     ],
 )
 def test_what_a_bridge_gives_leads_to_it(headers: dict[str, str]) -> None:
-    assert relayed("r1", BridgeReply(201, None, headers)).headers == headers
+    assert relay("r1", BridgeReply(201, None, headers)).headers == headers
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.hub.events import EventFeed
+from dimos_streams.hub.event_feed import EventFeed
 from dimos_streams.hub.storage.rows import KeptRange, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import HubThreads
@@ -113,7 +113,7 @@ def test_nobody_is_told_of_another_journal_by_a_hub_whose_database_says_nothing(
     async def read() -> None:
         async with behind(storage) as feed:
             reader = feed.broadcast.reader(after=6)
-            monkeypatch.setattr("dimos_streams.hub.events._LOOK_S", 0.01)
+            monkeypatch.setattr("dimos_streams.hub.event_pages._LOOK_S", 0.01)
             with monkeypatch.context() as patched:
                 patched.setattr(storage, "bounds", silent)
                 reader.nudge()

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.hub import events
-from dimos_streams.hub.events import BatchIntake, HubBusyError
+from dimos_streams.hub import batch_intake
+from dimos_streams.hub.batch_intake import BatchIntake, HubBusyError
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from tests.hub.serving import opened_storage
 from tests.hub.stored import batch, numbered
@@ -17,7 +17,7 @@ from tests.hub.stored import batch, numbered
 
 @pytest.mark.virtual_time
 async def test_what_waits_never_exceeds_its_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(events, "MAX_WAITING", 5)
+    monkeypatch.setattr(batch_intake, "MAX_WAITING", 5)
     storage = HubStorage(open_engine(f"sqlite:///{tmp_path}/hub.sqlite"))
     intake = BatchIntake(storage, ThreadPoolExecutor(1), lambda: None)
     waiting = asyncio.create_task(intake.store(batch(*numbered(1, 3))))
@@ -35,7 +35,7 @@ async def test_what_waits_never_exceeds_its_bound(tmp_path: Path, monkeypatch: p
 def test_no_batch_joins_a_transaction_whose_first_batch_has_the_most_entries(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(events, "_MOST", 3)
+    monkeypatch.setattr(batch_intake, "_MOST", 3)
     stored: list[int] = []
 
     async def main() -> None:

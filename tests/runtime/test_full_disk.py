@@ -135,19 +135,19 @@ def test_a_journal_returns_to_its_disk_with_all_that_memory_has(small_disk: Path
     history = JournalPages(journal)
     before = asyncio.run(history.page(Query(0))).upto
     ballast = fill(small_disk)
-    assert not journal.storage.come_back(), "it is there already"
+    assert not journal.come_back(), "it is there already"
     seq = before
     while journal.state == "ok":
         seq += 1
         journal.append([event(seq)])
     first = journal.first_offset
-    assert not journal.storage.come_back(), "the disk is still full"
+    assert not journal.come_back(), "the disk is still full"
     call = CallRow("c", seq, False, "{}")
     journal.append([event(seq + 1)], [call])
     reported = journal.last_offset
 
     ballast.unlink()
-    assert journal.storage.come_back()
+    assert journal.come_back()
     assert (journal.state, journal.path, journal.first_offset, journal.last_offset) == ("ok", path, first, reported)
     assert journal.append([event(seq + 2)])[0].offset == reported + 1
     asyncio.run(journal.checkpoint(asyncio.to_thread))
@@ -175,7 +175,7 @@ def test_a_journal_that_could_not_be_opened_returns_to_its_disk_and_leaves_the_o
     assert journal.state.startswith("memory: ")
     (entry,) = journal.append([event(11)])
     ballast.unlink()
-    assert journal.storage.come_back()
+    assert journal.come_back()
     assert (journal.state, journal.first_offset, journal.last_offset) == ("ok", entry.offset, entry.offset)
     journal.close()
     killed.close()

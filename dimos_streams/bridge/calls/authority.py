@@ -14,7 +14,8 @@ import contextlib
 from collections.abc import Iterable
 from typing import Literal
 
-from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.bridge.calls.state.remembered_calls import Calls, chain
 from dimos_streams.common.names import NAME_RULE, is_name, taken_for
 from dimos_streams.common.readable.shortening import shortened

@@ -11,12 +11,14 @@ from typing import Any, Literal
 from dimos_streams.bridge.calls.authority import Authority, McpApproval
 from dimos_streams.bridge.calls.bus_requests import SkillRequests
 from dimos_streams.bridge.calls.call_admission import CallAdmission
+from dimos_streams.bridge.calls.call_checker import CallChecker
+from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.settings.live_settings import LiveSettings
-from dimos_streams.bridge.calls.settings.owed_settings import SUFFIX as OWED_SETTINGS
+from dimos_streams.bridge.calls.settings.rollback_file import SUFFIX as ROLLBACKS
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
 from dimos_streams.bridge.calls.stops.stop_state import SUFFIX as STOPS
@@ -27,7 +29,6 @@ from dimos_streams.common.tasks import ends_within
 from dimos_streams.common.text import repaired
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.journal.broadcast import JournalBroadcast
-from dimos_streams.journal.journal import Journal
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
 from dimos_streams.tool_stream.event import ToolEvent
@@ -50,7 +51,6 @@ class Broker:
         self,
         bus: Bus,
         directory: ModuleDirectory,
-        journal: Journal,
         broadcast: JournalBroadcast,
         *,
         random: random.Random,
@@ -59,13 +59,14 @@ class Broker:
         agents: Iterable[str] = (),
         mcp_approval: McpApproval = "refuse",
     ) -> None:
-        """``directory`` is started and stopped by somebody else; ``journal`` must be open; ``random`` makes the ids
+        """``directory`` is started and stopped by somebody else; the journal must be open; ``random`` makes the ids
         of calls; ``agents`` are the names of those that the blueprint has. Files next to the path ``beside`` keep
-        which robots an operator has stopped and which settings are to be taken back; without it this is forgotten
+        which robots an operator has stopped and which settings are to be rolled back; without it this is forgotten
         when the broker ends."""
         self._name = name
+        self._random = random
         self.bus = bus
-        self.ledger = Ledger(journal, broadcast)
+        self.ledger = Ledger(broadcast)
         self.receiver = ToolStreamReceiver(
             bus,
             self.ledger.enter,
@@ -77,26 +78,18 @@ class Broker:
         self.directory = directory
         self._end_listening: Callable[[], None] = lambda: None
         self._sender = CallSender(bus, self.ledger)
-        self._watchdog = Watchdog(bus, self.ledger, self.directory, self.receiver, self._sender)
-        stops, owed = (beside and beside.with_suffix(suffix) for suffix in (STOPS, OWED_SETTINGS))
-        self.stops = RobotStops(bus, self.ledger, self.directory, self._sender, stops)
-        self._authority = Authority(self.directory, self.ledger.calls, agents, mcp_approval)
-        self._reviews = CallReviews(name, self._authority, self.ledger, self._sender, self._new_id)
-        self._admission = CallAdmission(
-            self.ledger, directory, self._sender, self._authority, self.stops, self._reviews
-        )
-        self._requests = SkillRequests(
-            bus,
-            self.ledger,
-            self._sender,
-            self._authority,
-            self.receiver.finish,
-            self._admission.admit,
-            lambda: self.directory.reads_outdated,
-        )
-        self._random = random
+        self._watchdog = Watchdog(bus, self.ledger, directory, self.receiver, self._sender)
+        self._authority = Authority(directory, self.ledger.calls, agents, mcp_approval)
+        stops, rollbacks = (beside and beside.with_suffix(suffix) for suffix in (STOPS, ROLLBACKS))
+        self.stops = RobotStops(bus, self.ledger, directory, self._sender, stops)
+        shared = self.ledger, self._sender, self._authority
+        checker = CallChecker(directory, self._authority, self.stops, self.ledger.calls)
+        contention = Contention(*shared, checker)
+        self._reviews = CallReviews(name, *shared, contention, self._new_id)
+        self._admission = CallAdmission(self.ledger, self._authority, checker, contention, self._reviews)
+        self._requests = SkillRequests(bus, *shared, self._admission, self.receiver, directory)
+        self.settings = LiveSettings(directory, self._authority, self._sender, self._new_id, rollbacks)
         self._keys = IdempotencyKeys(self.ledger.find)
-        self.settings = LiveSettings(self.directory, self._authority, self._admission.begin, self._new_id, owed)
 
     @property
     def is_deaf(self) -> bool:
@@ -208,7 +201,7 @@ class Broker:
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillGateway``."""
-        self._sender.cancel(self._known(call_id), reason)
+        self._sender.cancel(self._find(call_id), reason)
 
     async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
         """See ``SkillGateway``."""
@@ -220,7 +213,7 @@ class Broker:
 
     async def view(self, call_id: str) -> CallView:
         """One call, for as long as the journal has it. Raises ``UnknownCallError``."""
-        return self._known(call_id).view()
+        return self._find(call_id).view()
 
     def journals(self, call_id: str) -> bool:
         """Return whether a call's events can be read, now or later; those of reports to watchers can't."""
@@ -229,7 +222,7 @@ class Broker:
 
     async def wait(self, call_id: str, until: Literal["answer", "close"], timeout_s: float) -> bool:
         """Wait for a call's answer or close; return False when time ran out. Raises ``UnknownCallError``."""
-        call = self._known(call_id)
+        call = self._find(call_id)
         return await ends_within(timeout_s, (call.answered if until == "answer" else call.closed).wait())
 
     async def offset(self) -> int:
@@ -245,7 +238,7 @@ class Broker:
                 for entry in page:
                     yield entry.decoded
 
-    def _known(self, call_id: str) -> CallState:
+    def _find(self, call_id: str) -> CallState:
         call = self.ledger.begun(call_id)
         if call is None:
             raise UnknownCallError(call_id)

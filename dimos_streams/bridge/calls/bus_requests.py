@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import UNKNOWN, Authority
+from dimos_streams.bridge.calls.call_admission import CallAdmission
 from dimos_streams.bridge.calls.closing import close_again, close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
-from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.limited_log import LimitedLog
@@ -37,6 +38,8 @@ from dimos_streams.tool_stream.event import (
     on_loss_of,
 )
 from dimos_streams.tool_stream.family import parent_of
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 
 _MAX_PENDING = 100
 _MAX_FROM_NOWHERE = 20
@@ -69,18 +72,18 @@ class SkillRequests:
         ledger: Ledger,
         sender: CallSender,
         authority: Authority,
-        finish: Callable[[str], int],
-        admit: Callable[[CallState], Awaitable[None]],
-        reads_outdated: Callable[[], bool],
+        admission: CallAdmission,
+        receiver: ToolStreamReceiver,
+        directory: ModuleDirectory,
     ) -> None:
-        """``reads_outdated`` says whether a request may have been given up since it was sent."""
+        """``receiver`` takes the events of the calls; it takes nothing more of one that is refused."""
         self._bus = bus
         self._ledger = ledger
         self._sender = sender
         self._authority = authority
-        self._finish = finish
-        self._admit = admit
-        self._reads_outdated = reads_outdated
+        self._admission = admission
+        self._receiver = receiver
+        self._directory = directory
         self._pending: dict[str, _Pending] = {}
         self._subscriptions: list[Subscription] = []
         self.malformed = 0
@@ -120,7 +123,7 @@ class SkillRequests:
         elif call.call_id in self._pending:
             sign = ToolStreamRequest(utime=clock.utime(), kind=PENDING, call_id=call.call_id)
             self._bus.publish(REQUESTS, encode(sign))
-        elif self._has_room(call.parent) and not self._reads_outdated():
+        elif self._has_room(call.parent) and not self._directory.reads_outdated:  # else it may have been given up
             self._begin_soon(call)
 
     def _begin_soon(self, call: CallState) -> None:
@@ -157,7 +160,7 @@ class SkillRequests:
         try:
             await self._until_known(call)
             self._authority.trace(call)
-            await self._admit(call)
+            await self._admission.admit(call)
         except DimosStreamsError as error:
             self._refuse(call, error)
         except Exception:
@@ -185,7 +188,7 @@ class SkillRequests:
         call.resources, call.requested_utime = (), clock.utime()
         if len(json_text(call.arguments).encode()) > MAX_ARGUMENTS:
             call.arguments = {}
-        self._finish(call.call_id)
+        self._receiver.finish(call.call_id)
         self._ledger.begin(call)
         close_for_module(self._bus, self._ledger, call, Outcome.REJECTED, str(error)[:MAX_REASON], holder=holder)
 

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from dimos_streams import clock
+from dimos_streams.bridge.calls.authority import Authority
+from dimos_streams.bridge.calls.call_checker import CallChecker
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.remembered_calls import chain
+from dimos_streams.bridge.calls.stops.stop_skills import overrule_what_waits
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.skill import OnDuplicate, SkillInfo
+from dimos_streams.skill.tags import STOP
 from dimos_streams.tool_stream.family import ancestors_of
 from dimos_streams.tool_stream.gateway import ENDS_ITS_OWN
 
@@ -26,24 +28,21 @@ class Contention:
         self,
         ledger: Ledger,
         sender: CallSender,
-        check: Callable[[CallState], SkillInfo],
-        may_replace: Callable[[CallState, CallState], bool],
+        authority: Authority,
+        checker: CallChecker,
     ) -> None:
-        """``check`` finds a call's skill; it raises ``SkillError`` if the call can't begin, whatever else runs.
-
-        ``may_replace`` says whether the first call may end the second one to take its place.
-        """
         self._ledger = ledger
         self._sender = sender
-        self._check = check
-        self._may_replace = may_replace
+        self._authority = authority
+        self._checker = checker
 
-    async def make_way(self, call: CallState) -> None:
-        """Wait until no duplicate and no lease is in the way. Nothing else runs between that and the return."""
+    async def make_way(self, call: CallState) -> SkillInfo:
+        """Wait until no duplicate and no lease is in the way, and return the call's skill. Nothing else runs between
+        that and the return."""
         await self._ledger.until_all_are_known()
         deadline = clock.monotonic() + call.lease_wait_s
         while True:
-            info = self._check(call)
+            info = self._checker.check(call)
             duplicates = [other for other in self._ledger.calls.open if _are_duplicates(info, other, call)]
             policy = call.on_duplicate or info.on_duplicate
             if duplicates and policy != "allow":
@@ -51,15 +50,22 @@ class Contention:
                 continue
             conflicts = self._ledger.leases.conflicts(call.call_id, call.resources)
             if not conflicts:
-                return
+                return info
             resource, holder = next(iter(conflicts.items()))
-            if not await self._ended(holder, deadline - clock.monotonic()):
+            if not await self._wait_for_end(holder, deadline - clock.monotonic()):
                 raise CallRejectedError(self._busy(call, resource, holder), holder=holder, resource=resource)
+
+    def begin(self, call: CallState, info: SkillInfo) -> None:
+        """Begin a call that nothing is in the way of. If its skill stops others, what waits for them does not begin.
+        Raises ``CallRejectedError`` if it is too late to begin it."""
+        self._sender.begin(call)
+        if STOP in info.tags:
+            overrule_what_waits(self._ledger, call)
 
     async def _replace(
         self, duplicates: list[CallState], call: CallState, policy: OnDuplicate, *, protected: bool
     ) -> None:
-        irreplaceable = next((other for other in duplicates if not self._may_replace(call, other)), None)
+        irreplaceable = next((other for other in duplicates if not self._authority.may_replace(call, other)), None)
         duplicate = irreplaceable or duplicates[0]
         running = f"{call.skill!r} runs already as call {duplicate.call_id!r} of {duplicate.caller!r}"
         if policy == "replace" and not protected:
@@ -80,7 +86,7 @@ class Contention:
         for old in duplicates:
             self._sender.cancel(old, f"replaced by another call of {call.skill!r}")
         for old in duplicates:
-            if not await self._ended(old.call_id, deadline - clock.monotonic()):
+            if not await self._wait_for_end(old.call_id, deadline - clock.monotonic()):
                 text = f"call {old.call_id!r} was to be replaced but did not end within {_REPLACE_S:g} s"
                 raise CallRejectedError(text, holder=old.call_id)
 
@@ -96,7 +102,7 @@ class Contention:
                 )
                 raise CallRejectedError(text, holder=duplicate.call_id)
 
-    async def _ended(self, call_id: str, within_s: float) -> bool:
+    async def _wait_for_end(self, call_id: str, within_s: float) -> bool:
         call = self._ledger.calls.get(call_id)
         return call is None or (within_s > 0 and await ends_within(within_s, call.closed.wait()))
 

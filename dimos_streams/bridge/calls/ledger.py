@@ -8,7 +8,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.bridge.calls.state.leases import Leases
 from dimos_streams.bridge.calls.state.remembered_calls import Calls
 from dimos_streams.bridge.calls.state.repeat import Repeat
@@ -16,7 +17,6 @@ from dimos_streams.bridge.calls.state.unsolicited_calls import UnsolicitedCalls
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.journal.broadcast import JournalBroadcast
-from dimos_streams.journal.journal import Journal
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.receiving.received_call import ResumePoint
@@ -45,8 +45,8 @@ class Ledger:
     who ``listen_unjournalled``, at once, and are gone if nobody does.
     """
 
-    def __init__(self, journal: Journal, broadcast: JournalBroadcast) -> None:
-        self.journal = journal
+    def __init__(self, broadcast: JournalBroadcast) -> None:
+        self.journal = broadcast.journal
         self.broadcast = broadcast
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
-from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import Authority
+from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
-from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.dimos_streams import ModuleStatus
@@ -21,39 +22,43 @@ _LOOK_S = 0.05
 """Pause, in seconds, between two looks at a review and at all calls that lead to it. Events cause no look:
 reviews may wait long for an operator, while the events of other calls come in a flood."""
 
-MakeWay = Callable[[CallState], Awaitable[None]]
-
 
 class CallReviews:
     """Holds a review open until its call has begun, so that the agent may take a permission back, as for a pause."""
 
     def __init__(
-        self, name: str, authority: Authority, ledger: Ledger, sender: CallSender, new_id: Callable[[], str]
+        self,
+        name: str,
+        ledger: Ledger,
+        sender: CallSender,
+        authority: Authority,
+        contention: Contention,
+        new_id: Callable[[], str],
     ) -> None:
         """``name`` is the bridge's: others of its bus look after reviews of their own."""
         self._caller = bridge_caller(name)
-        self._authority = authority
         self._ledger = ledger
         self._sender = sender
+        self._authority = authority
+        self._contention = contention
         self._new_id = new_id
         self._open: set[str] = set()
 
-    async def begin(self, call: CallState, make_way: MakeWay, begin: Callable[[CallState], None]) -> None:
-        """Begin a call when its agent permits it and ``make_way`` has found that nothing else is in the way.
+    async def begin(self, call: CallState) -> None:
+        """Begin a call when its agent permits it and nothing else is in the way.
 
-        Raises ``CallRejectedError``, ``SkillArgumentError`` for more than a review can carry, and what ``make_way``
-        raises.
+        Raises ``SkillError``, also for more than a review can carry.
         """
         review = self._ask(call)
         why = "it did not begin"
         try:
             while True:
-                permission = await self._permitted(review, call)
+                permission = await self._wait_for_permission(review, call)
                 call.arguments, call.on_duplicate = permission.arguments, permission.on_duplicate
-                await make_way(call)
+                info = await self._contention.make_way(call)
                 if self._permission(review, call) == permission:
                     break
-            begin(call)
+            self._contention.begin(call, info)
             why = BEGUN
         except CallRejectedError as error:
             why = str(error)
@@ -84,16 +89,14 @@ class CallReviews:
                 "skill": call.skill,
                 "arguments": dict(call.arguments),
             },
-            requested_utime=clock.utime(),
         )
         check_size(call.skill, arguments_size(review.arguments))
         check_depth(call.skill, review.arguments)
         self._open.add(review.call_id)
-        self._ledger.begin(review)
-        self._sender.request(review)
+        self._sender.begin(review)
         return review
 
-    async def _permitted(self, review: CallState, call: CallState) -> Permission:
+    async def _wait_for_permission(self, review: CallState, call: CallState) -> Permission:
         """Wait for the permission, for as long as that takes."""
         while (permission := self._permission(review, call)) is None:
             # The first event of a review wakes at once; what follows, and what becomes of who asked, is looked at.

@@ -9,7 +9,8 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.closing import close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
-from dimos_streams.bridge.calls.state.call_state import CLOSED, OPEN, REQUESTED, CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED, OPEN, REQUESTED
 from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog

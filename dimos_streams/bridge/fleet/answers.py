@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from collections import OrderedDict
 
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.command_notes import CommandNotes
-from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubRequests
-from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError
+from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import FLEET_VERSION, FOREIGN_ROBOT
 
@@ -25,10 +24,10 @@ _logger = logging.getLogger(__name__)
 class AnswerBox:
     """Answers by the ids of their commands. Those to commands that are noted outlive a restart."""
 
-    def __init__(self, hub: HubRequests, notes: CommandNotes, troubles: Troubles, *, rng: random.Random) -> None:
-        self._hub = hub
+    def __init__(self, link: LinkContext, notes: CommandNotes) -> None:
+        self._hub = link.hub
         self._notes = notes
-        self._attempts = Attempts("answers", troubles, rng=rng, initial_s=0.2, longest_s=10.0)
+        self._attempts = Attempts(link, "answers", initial_s=0.2, longest_s=10.0)
         self._owed: OrderedDict[int, tuple[Answer, str | None]] = OrderedDict()
         self._arrived = asyncio.Event()
 
@@ -42,7 +41,7 @@ class AnswerBox:
         self._owed[answer.id] = answer, key
         while len(self._owed) > _MAX_OWED:
             forgotten, (_, its_key) = self._owed.popitem(last=False)
-            self._done(forgotten, its_key)
+            self._note_delivered(forgotten, its_key)
         self._arrived.set()
 
     async def run(self) -> None:
@@ -58,13 +57,13 @@ class AnswerBox:
                 if not isinstance(error, HubRefusalError) or error.kind in _PASSING:
                     if command_id in self._owed:  # one that makes the hub fail holds no other up
                         self._owed.move_to_end(command_id)
-                    await self._attempts.failed(error)
+                    await self._attempts.pause_after(error)
                     continue
                 _logger.warning("the hub does not take the answer to command %d: %s", command_id, error)
-            self._attempts.succeeded()
+            self._attempts.reset()
             self._owed.pop(command_id, None)
-            self._done(command_id, key)
+            self._note_delivered(command_id, key)
 
-    def _done(self, command_id: int, key: str | None) -> None:
+    def _note_delivered(self, command_id: int, key: str | None) -> None:
         if key is not None:
-            self._notes.delivered(key, command_id)
+            self._notes.note_delivered(key, command_id)

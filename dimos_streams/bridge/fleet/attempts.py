@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import random
 
 from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
-from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.errors import UserError
 
@@ -19,28 +18,25 @@ REFUSED_WAIT_S = 30.0
 class Attempts:
     """The attempts of one part. Each failure is one of the link's ``troubles`` until the next success."""
 
-    def __init__(
-        self, part: str, troubles: Troubles, *, rng: random.Random, initial_s: float, longest_s: float
-    ) -> None:
+    def __init__(self, link: LinkContext, part: str, *, initial_s: float, longest_s: float) -> None:
         """``initial_s`` and ``longest_s`` are the first and the longest pause after a hub that can't be reached, or
-        a file that can't be read; ``rng`` is for jitter."""
+        a file that can't be read."""
+        self._link = link
         self._part = part
-        self._troubles = troubles
-        self._random = rng
-        self._backoff = Backoff(rng, initial_s=initial_s, maximum_s=longest_s)
+        self._backoff = Backoff(link.rng, initial_s=initial_s, maximum_s=longest_s)
 
-    async def failed(self, error: Exception, *, quietly: bool = False) -> None:
+    async def pause_after(self, error: Exception, *, quietly: bool = False) -> None:
         """Wait until it makes sense to try again. ``quietly`` is for what is no trouble the first time."""
         if not quietly:
-            self._troubles.begin(self._part, str(error))
+            self._link.troubles.begin(self._part, str(error))
         if isinstance(error, HubRefusalError):
-            await asyncio.sleep(REFUSED_WAIT_S * self._random.uniform(1.0, 1.5))
+            await asyncio.sleep(REFUSED_WAIT_S * self._link.rng.uniform(1.0, 1.5))
             return
         # The robot's own files are looked at as often as a hub that is away: a token may be written at any moment.
         asked_s = error.retry_after_s if isinstance(error, HubUnreachableError) else 0.0
         await asyncio.sleep(max(self._backoff.next(), asked_s))
 
-    def succeeded(self) -> None:
+    def reset(self) -> None:
         """Note that the hub has taken something."""
         self._backoff.reset()
-        self._troubles.end(self._part)
+        self._link.troubles.end(self._part)

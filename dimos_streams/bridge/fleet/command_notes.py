@@ -95,7 +95,7 @@ class CommandNotes:
         self._set(key, CommandNote(utime=clock.utime()))
         return True
 
-    def answered(self, key: str, answer: Answer, *, settled: bool) -> Answer:
+    def note_answer(self, key: str, answer: Answer, *, settled: bool) -> Answer:
         """Note an answer, which is owed to the hub from now on. Return it, without its body if there is no room."""
         note = self._notes[key]
         if sum(self._sizes.values()) > _MAX_BYTES:
@@ -104,7 +104,7 @@ class CommandNotes:
         self._set(key, note.model_copy(update={"answer": answer, "settled": settled, "owed": owed}))
         return answer
 
-    def delivered(self, key: str, command_id: int) -> None:
+    def note_delivered(self, key: str, command_id: int) -> None:
         """Note that the hub has an answer."""
         note = self._notes.get(key)
         if note is not None:

@@ -5,15 +5,14 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import random
 
 from dimos_streams import __version__, clock
 from dimos_streams.bridge.fleet.answers import AnswerBox
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.command_notes import CommandNotes
 from dimos_streams.bridge.fleet.door import Door, DoorReply, begins_call, refusal, too_large
-from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubRequests, HubUnreachableError
-from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.client.iterators import closing
 from dimos_streams.common.names import MAX_NAME
 from dimos_streams.common.tasks import end_tasks_silently, report_defect
@@ -45,23 +44,13 @@ _logger = logging.getLogger(__name__)
 class CommandDesk:
     """Holds the stream of commands, and carries them out. Use from the loop only."""
 
-    def __init__(
-        self,
-        hub: HubRequests,
-        door: Door,
-        notes: CommandNotes,
-        answers: AnswerBox,
-        troubles: Troubles,
-        *,
-        rng: random.Random,
-    ) -> None:
-        """``notes`` must be restored; ``rng`` is for jitter."""
-        self._hub = hub
+    def __init__(self, link: LinkContext, door: Door, notes: CommandNotes, answers: AnswerBox) -> None:
+        """``notes`` must be restored."""
+        self._link = link
         self._door = door
         self._notes = notes
         self._answers = answers
-        self._troubles = troubles
-        self._attempts = Attempts(_PART, troubles, rng=rng, initial_s=0.2, longest_s=5.0)
+        self._attempts = Attempts(link, _PART, initial_s=0.2, longest_s=5.0)
         self._tasks: dict[asyncio.Task[None], Lane] = {}
         """The tasks that carry commands out, with the lanes of the commands."""
         self._began_slowly = False
@@ -88,7 +77,7 @@ class CommandDesk:
         try:
             # Before the request is sent: the moment from which the hub counts is never earlier than this one.
             base = clock.steady()
-            async with asyncio.timeout(COMMANDS_AGE_S + _AGE_GRACE_S), closing(self._hub.commands()) as messages:
+            async with asyncio.timeout(COMMANDS_AGE_S + _AGE_GRACE_S), closing(self._link.hub.commands()) as messages:
                 async for message in messages:
                     if not self._take(message, base):
                         return
@@ -98,7 +87,7 @@ class CommandDesk:
             # That a stream ends is nothing, if there is another one then.
             quietly = self.connected and isinstance(error, HubUnreachableError)
             self.connected = False
-            await self._attempts.failed(error, quietly=quietly)
+            await self._attempts.pause_after(error, quietly=quietly)
         finally:
             self.connected = False
 
@@ -114,7 +103,7 @@ class CommandDesk:
         self.hub = message.hub
         if message.doubled:
             # Kept for stops. No attempt has succeeded: each robot waits longer until it asks again.
-            self._troubles.begin(_PART, two_robots(message.robot))
+            self._link.troubles.begin(_PART, two_robots(message.robot))
             self.connected = True
         else:
             self.connected = self._begins_well(clock.steady() - base)
@@ -125,9 +114,9 @@ class CommandDesk:
         self._began_slowly = took_s > _SLOW_START_S
         if not self._began_slowly:
             self._slow_starts = 0
-            self._attempts.succeeded()
+            self._attempts.reset()
             return True
-        self._troubles.begin(_PART, f"its stream of commands took {took_s:.1f} s to begin")
+        self._link.troubles.begin(_PART, f"its stream of commands took {took_s:.1f} s to begin")
         self._slow_starts += 1
         return self._slow_starts >= _SLOW_STARTS
 
@@ -187,7 +176,7 @@ class CommandDesk:
         if begins_call(command):
             is_settled = is_last_word(answer.outcome, answer.status, answer.body)
         answer = answer.model_copy(update={"id": command.id})
-        answer = self._notes.answered(command.key, answer, settled=is_settled)
+        answer = self._notes.note_answer(command.key, answer, settled=is_settled)
         self._answers.put(answer, command.key)
 
 

@@ -23,7 +23,7 @@ from dimos_streams.fleet.last_order import LastOrder
 from dimos_streams.fleet.paths import bare_path, is_open
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES
 from dimos_streams.serving import problem_kinds
-from dimos_streams.serving.problem_kinds import Kind
+from dimos_streams.serving.problem_kinds import ProblemKind
 
 _HEADERS = {b"location": "Location", b"link": "Link"}
 
@@ -39,7 +39,7 @@ class DoorReply:
     """True if the command did not get through the door, and nothing was done."""
 
 
-def refusal(kind: Kind, detail: str, *, refused: bool = True) -> DoorReply:
+def refusal(kind: ProblemKind, detail: str, *, refused: bool = True) -> DoorReply:
     """A reply with a problem."""
     body = {"type": kind.type, "title": kind.title, "status": kind.status, "detail": detail}
     return DoorReply(kind.status, body, {}, refused)
@@ -76,22 +76,22 @@ class Door:
             body = {**(body or {})}
             if body.get("idempotency_key") is None:
                 body["idempotency_key"] = key
-            if why := self._begins_not(command, body):
+            if why := self._why_no_call(command, body):
                 return refusal(problem_kinds.CALL_REJECTED, why)
-        if command.role == "model" and (why := await self._not_for_models(path, body)):
+        if command.role == "model" and (why := await self._why_not_for_models(path, body)):
             return refusal(problem_kinds.CALL_REJECTED, why)
         return await self._ask(command, body, begin_by)
 
-    def _begins_not(self, command: Command, body: dict[str, Any]) -> str:
+    def _why_no_call(self, command: Command, body: dict[str, Any]) -> str:
         """The reason why a command begins no call; empty if it may, or if the call has begun before."""
         caller, key = body.get("caller"), body["idempotency_key"]
-        if command.role == "operator" and (why := _not_for_operators(caller)):
+        if command.role == "operator" and (why := _why_not_for_operators(caller)):
             return why
         # The app checks later what they are.
         has_begun = isinstance(caller, str) and isinstance(key, str) and self._broker.has_begun(caller, key)
         return "" if has_begun else self._last_order.against(command)
 
-    async def _not_for_models(self, path: str, body: dict[str, Any] | None) -> str:
+    async def _why_not_for_models(self, path: str, body: dict[str, Any] | None) -> str:
         """The reason why a model may not ask for this; empty if it may."""
         if path == "/calls":
             caller = (body or {}).get("caller")
@@ -152,7 +152,7 @@ class Door:
         return answer.reply()
 
 
-def _not_for_operators(caller: object) -> str:
+def _why_not_for_operators(caller: object) -> str:
     """The reason why an operator may not call by this name; empty if they may."""
     try:
         check_caller(caller if isinstance(caller, str) else "")

@@ -17,11 +17,13 @@ from dimos_streams.bridge.fleet.command_notes import CommandNotes
 from dimos_streams.bridge.fleet.commands import CommandDesk
 from dimos_streams.bridge.fleet.connection import HubConnection
 from dimos_streams.bridge.fleet.door import Door
-from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournals
-from dimos_streams.bridge.fleet.outflow import CurrentJournal
+from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.bridge.fleet.reporter import HubReporter
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
-from dimos_streams.bridge.fleet.shipper import Shipper
+from dimos_streams.bridge.fleet.shipping.older_journal import ROBOT_NOTE
+from dimos_streams.bridge.fleet.shipping.older_journal_shipper import OlderJournalShipper
+from dimos_streams.bridge.fleet.shipping.outflow import CurrentJournal
+from dimos_streams.bridge.fleet.shipping.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.journal.broadcast import JournalBroadcast
@@ -50,21 +52,15 @@ class HubLink:
         self._connection = HubConnection(settings, rng=rng)
         self._troubles = Troubles(_logger, settings.url)
         self._command_notes = CommandNotes(broadcast.journal)
-        link = self._connection, self._troubles
-        self._shipper = Shipper(CurrentJournal(broadcast), *link, rng=rng, age_s=settings.age_s)
-        self._reporter = HubReporter(broker, broadcast.journal, *link, rng=rng, notes=notes)
         self._journal = broadcast.journal
-        self._answers = AnswerBox(self._connection, self._command_notes, self._troubles, rng=rng)
+        link = LinkContext(self._connection, self._troubles, rng)
+        self._shipper = Shipper(link, CurrentJournal(broadcast), age_s=settings.age_s)
+        self._reporter = HubReporter(link, broker, self._journal, notes)
+        self._answers = AnswerBox(link, self._command_notes)
         door = Door(app, broker, self._command_notes.last_order)
-        self._desk = CommandDesk(self._connection, door, self._command_notes, self._answers, self._troubles, rng=rng)
-        self._older = OlderJournals(
-            broadcast.journal.path,
-            settings.robot,
-            *link,
-            rng=rng,
-            up_to_date=lambda: self._shipper.state().is_whole,
-            losses=lambda: self._shipper.losses,
-            process=lambda: self._desk.hub,
+        self._desk = CommandDesk(link, door, self._command_notes, self._answers)
+        self._older = OlderJournalShipper(
+            link, self._shipper, self._journal.path, settings.robot, process=lambda: self._desk.hub
         )
         self._tasks = OwnedTasks()
 

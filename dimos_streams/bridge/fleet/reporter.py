@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import random
 from collections.abc import Callable
 
 from dimos_streams import __version__, clock
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
-from dimos_streams.bridge.fleet.hub_requests import HubRequests
-from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.fleet.protocol import MAX_REPORT_BYTES, MAX_TEXT, REPORT_EVERY_S
 from dimos_streams.fleet.reports import RobotReport
 from dimos_streams.journal.journal import Journal
@@ -25,19 +23,16 @@ class HubReporter:
 
     def __init__(
         self,
+        link: LinkContext,
         broker: Broker,
         journal: Journal,
-        hub: HubRequests,
-        troubles: Troubles,
-        *,
-        rng: random.Random,
         notes: Callable[[], list[str]],
     ) -> None:
         """``notes`` returns lines about what is not well with the bridge."""
         self._broker = broker
         self._journal = journal
-        self._hub = hub
-        self._attempts = Attempts("reports", troubles, rng=rng, initial_s=0.5, longest_s=10.0)
+        self._hub = link.hub
+        self._attempts = Attempts(link, "reports", initial_s=0.5, longest_s=10.0)
         self._notes = notes
         self._wants_skills = True
         self._reported_skills: list[OfferedSkill] = []
@@ -51,7 +46,7 @@ class HubReporter:
                 await self._look()
                 await asyncio.sleep(_LOOK_S)
             except FAILURES as error:
-                await self._attempts.failed(error)
+                await self._attempts.pause_after(error)
 
     async def _look(self) -> None:
         """Report if it is time, or something has changed."""
@@ -64,7 +59,7 @@ class HubReporter:
         if new_skills:
             report = with_skills(report, skills)
         answer = await self._hub.report(report)
-        self._attempts.succeeded()
+        self._attempts.reset()
         self._wants_skills, self._reported_skills, self._reported = answer.wants_skills, skills, seen
         self._due_at = clock.monotonic() + (0.0 if answer.wants_skills else REPORT_EVERY_S)
 

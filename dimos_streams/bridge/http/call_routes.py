@@ -137,7 +137,7 @@ def _mount_begin(app: FastAPI, broker: Broker) -> None:
         if BEGIN_BY not in request.scope:
             check_caller(body.caller)
         call_id = await _begin(broker, body, request.scope.get(BEGIN_BY))
-        answer = BegunCall(call_id=call_id) if wait is None else await _waited(broker, call_id, wait, timeout_s)
+        answer = BegunCall(call_id=call_id) if wait is None else await _wait_for(broker, call_id, wait, timeout_s)
         return JSONResponse(answer.model_dump(mode="json"), 201, headers=_where(broker, call_id))
 
 
@@ -155,7 +155,7 @@ async def _begin(broker: Broker, body: CallBody, begin_by: float | None) -> str:
     )
 
 
-async def _waited(broker: Broker, call_id: str, wait: Wait, timeout_s: float) -> WaitedCall:
+async def _wait_for(broker: Broker, call_id: str, wait: Wait, timeout_s: float) -> WaitedCall:
     """Return a call as it is after a wait. Raises the conflict for which it was rejected meanwhile."""
     ended = await broker.wait(call_id, wait, timeout_s)
     view = await broker.view(call_id)

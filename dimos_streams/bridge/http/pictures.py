@@ -24,7 +24,7 @@ _HEADERS = {
 }
 
 
-def _found(folder: Path, name: str) -> Response | None:
+def _find(folder: Path, name: str) -> Response | None:
     """The picture of that name in a folder; None for a name that leads elsewhere, whatever is there, and for one that
     can't be read."""
     # Longer names the system does not even look for.
@@ -50,7 +50,7 @@ def mount_pictures(app: FastAPI, run_dir: Path | None) -> None:
         responses=_ANSWERS | refusals(problem_kinds.NOT_FOUND),
     )
     def picture(name: str) -> Response:
-        found = None if run_dir is None else _found(run_dir / PICTURES, name)
+        found = None if run_dir is None else _find(run_dir / PICTURES, name)
         if found is None:
             raise ProblemError(
                 problem_kinds.NOT_FOUND, f"there is no picture {name!r} among the files of the run here"

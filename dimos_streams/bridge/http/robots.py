@@ -62,7 +62,7 @@ def mount_robots(app: FastAPI, broker: Broker) -> None:
     @app.post("/calls/cancel", responses=_REFUSALS)
     async def cancel_all(body: CancelOrder | None = None) -> dict[str, Any]:
         order = body or CancelOrder()
-        report = await _cancelled(stops, order)
+        report = await _cancel(stops, order)
         return _answer(report)
 
 
@@ -70,7 +70,7 @@ def _answer(report: StopReport | ReleaseReport | CancelReport) -> dict[str, Any]
     return {**report.model_dump(mode="json"), "confirmed": report.confirmed, "text": str(report)}
 
 
-async def _cancelled(stops: RobotStops, order: CancelOrder) -> CancelReport:
+async def _cancel(stops: RobotStops, order: CancelOrder) -> CancelReport:
     if order.calls is None:
         return await stops.cancel_all(order.robot, order.reason, within_s=order.wait_s)
     return await stops.cancel(order.calls, order.reason, within_s=order.wait_s)

@@ -9,7 +9,7 @@ from typing import Literal
 from dimos_streams.common.names import namespace_of_topic
 from dimos_streams.messages.codec import split_channel
 
-Kind = Literal[
+TopicKind = Literal[
     "picture",
     "detections",
     "scan",
@@ -22,7 +22,7 @@ Kind = Literal[
     "number",
     "other",
 ]
-_KINDS: dict[str, Kind] = {
+_KINDS: dict[str, TopicKind] = {
     "sensor_msgs.Image": "picture",
     "sensor_msgs.CompressedImage": "picture",
     "vision_msgs.Detection2DArray": "detections",
@@ -39,7 +39,7 @@ _KINDS: dict[str, Kind] = {
 }
 
 
-def kind_of(type_name: str) -> Kind:
+def kind_of(type_name: str) -> TopicKind:
     """The kind of a message type: ``"picture"`` for ``"sensor_msgs.Image"``, ``"other"`` for unknown types."""
     return _KINDS.get(type_name, "other")
 
@@ -53,7 +53,7 @@ class TopicInfo:
     their whole channel, ``"/robot1/odom#geometry_msgs.PoseStamped"``."""
     channel: str
     type: str
-    kind: Kind
+    kind: TopicKind
     robot: str
     """The namespace of the robot that it belongs to, empty for none."""
 

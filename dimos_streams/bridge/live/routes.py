@@ -28,6 +28,6 @@ def mount_live(app: FastAPI, live: LiveTopics, slow_clients: SlowClients, close_
 
     @app.websocket(PATH)
     async def watch(socket: WebSocket) -> None:
-        async with seats.accepted(socket) as has_seat:
+        async with seats.accept(socket) as has_seat:
             if has_seat:
                 await serve(socket, live, slow_clients, close_code)

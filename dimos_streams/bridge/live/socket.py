@@ -68,17 +68,17 @@ async def _take_requests(socket: WebSocket, viewer: Viewer) -> None:
             request = parse_request(received.get("text"))
         except ValueError as problem:
             viewer.say(error(str(problem)))
-            await _paid(allowance, _TOPIC_COSTS)
+            await _pay(allowance, _TOPIC_COSTS)
             continue
         if isinstance(request, Watch):
             viewer.watch(request.watch)
-            await _paid(allowance, _TOPIC_COSTS * (1 + len(request.watch)))
+            await _pay(allowance, _TOPIC_COSTS * (1 + len(request.watch)))
         else:
             viewer.see(request.seen)
-            await _paid(allowance, _SEEN_COSTS)
+            await _pay(allowance, _SEEN_COSTS)
 
 
-async def _paid(allowance: Allowance, cost: float) -> None:
+async def _pay(allowance: Allowance, cost: float) -> None:
     """Wait until a client may say more."""
     while not allowance.take(cost):  # noqa: ASYNC110
         await asyncio.sleep(_PAUSE_S)

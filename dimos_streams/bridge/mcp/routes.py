@@ -44,7 +44,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
         refused = server.why_not_listen(found)
         if refused:
             return _refusal(503, INVALID_REQUEST, refused, headers={"Retry-After": "5"})
-        return EventResponse(_frames(server.unasked(found)))
+        return EventResponse(_frames(server.listen(found)))
 
     @app.delete("/mcp", status_code=204, response_model=None, **rpc_openapi.DELETE)
     async def delete(request: Request) -> Response:

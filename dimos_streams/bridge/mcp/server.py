@@ -168,7 +168,7 @@ class McpServer:
             return f"{MAX_ALL_STREAMS} streams are open already, which is as many as there may be; try again later"
         return ""
 
-    async def unasked(self, session: Session) -> Messages:
+    async def listen(self, session: Session) -> Messages:
         """Yield the messages that a client gets without having asked: that the tools have changed."""
         since = clock.monotonic()
         if self.why_not_listen(session):

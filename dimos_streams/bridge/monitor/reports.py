@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.calls.state.call_state import CLOSED
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.errors import DimosStreamsError, UnknownCallError

@@ -40,7 +40,7 @@ def mount_monitor(
         check_query(socket, QUERY)
         if agent := socket.query_params.get("agent"):
             await _check_agent(broker, agent)
-        async with seats.accepted(socket) as has_seat:
+        async with seats.accept(socket) as has_seat:
             if has_seat:
                 await serve(socket, monitor, commands, slow_clients, close_code)
 

@@ -16,7 +16,7 @@ from dimos_streams.bridge.http.call_views import PAGE_END, Limit, OfState
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.hub.asking import BridgeRequest
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import ASKING, asked, bounded_read
+from dimos_streams.hub.http.refusing import ASKING, ask_bridge, bounded_read
 from dimos_streams.hub.http.robot_calls import (
     FleetCallBody,
     as_response,
@@ -61,7 +61,7 @@ def mount_calls(app: FastAPI, parts: HubParts) -> None:
         name = robot or await robot_of_call(parts, call_id)
         path = f"/calls/{quote(call_id, safe='')}/cancel"
         order = (body or CancelRequest()).model_dump()
-        reply = await asked(parts, BridgeRequest(name, "POST", path, order))
+        reply = await ask_bridge(parts, BridgeRequest(name, "POST", path, order))
         return as_response(replace(reply, headers={}))
 
 

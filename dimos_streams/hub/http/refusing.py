@@ -16,9 +16,9 @@ from dimos_streams.hub.asking import (
     RobotSilentError,
     RobotUnreachableError,
 )
-from dimos_streams.hub.events import HubBusyError
+from dimos_streams.hub.batch_intake import HubBusyError
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.relaying import as_of_both, relayed
+from dimos_streams.hub.http.relaying import as_of_both, relay
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaError
@@ -46,7 +46,7 @@ _GONE_S = 60.0
 
 
 @contextlib.contextmanager
-def refused() -> Iterator[None]:
+def translate_refusals() -> Iterator[None]:
     """Turn what the storage and the fleet refuse into problems."""
     try:
         yield
@@ -58,28 +58,28 @@ def refused() -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def bounded_read() -> AsyncGenerator[None]:
-    """Wait a bounded time for what is read for somebody who only looks; refuse as ``refused`` does."""
-    with refused():
+    """Wait a bounded time for what is read for somebody who only looks; refuse as ``translate_refusals`` does."""
+    with translate_refusals():
         async with within(READ_WAITS_S):
             yield
 
 
 @contextlib.asynccontextmanager
 async def bounded_order() -> AsyncGenerator[None]:
-    """Wait a bounded time for what is read for somebody's order; refuse as ``refused`` does."""
-    with refused():
+    """Wait a bounded time for what is read for somebody's order; refuse as ``translate_refusals`` does."""
+    with translate_refusals():
         async with within(ORDER_WAITS_S):
             yield
 
 
-async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
+async def ask_bridge(parts: HubParts, request: BridgeRequest) -> BridgeReply:
     """Ask a robot's bridge, and return its reply. Raises ``ProblemError``."""
     if request.body is not None and is_deeper(json_bytes(request.body), MAX_COMMAND_DEPTH):
         text = f"the body is nested more than {MAX_COMMAND_DEPTH} deep: no bridge takes that"
         raise ProblemError(problem_kinds.BAD_REQUEST, text)
-    with refused():
+    with translate_refusals():
         async with within(ORDER_WAITS_S):
-            robot = await parts.robots.named(request.robot)
+            robot = await parts.robots.find(request.robot)
             if not robot.row.connected:
                 robot = (await parts.robots.newest()).get(request.robot, robot)
             view = robot.view(await parts.now_utime(for_order=True))
@@ -90,7 +90,7 @@ async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
             )
             raise ProblemError(hub_kinds.ROBOT_UNREACHABLE, text)
         try:
-            return as_of_both(request, relayed(robot.name, await parts.asker.ask(request)))
+            return as_of_both(request, relay(robot.name, await parts.asker.ask(request)))
         except CommandRefusedError as error:
             raise ProblemError(hub_kinds.COMMAND_REFUSED, str(error)) from error
         except RobotUnreachableError as error:

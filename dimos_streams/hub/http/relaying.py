@@ -26,18 +26,18 @@ _ORDERS = get_args(Order)
 _NO_CONTENT = (204, 205)
 
 
-def relayed(robot: str, reply: BridgeReply) -> BridgeReply:
+def relay(robot: str, reply: BridgeReply) -> BridgeReply:
     """The reply, if it may be passed on. Raises ``ProblemError`` that names the robot."""
     status = reply.status
     # 401 would be about the hub's own token, and nobody is to follow a robot elsewhere.
     if not (200 <= status < 300 or 400 <= status < 600) or status == 401:
-        raise _refused(robot, f"status {status}; valid: a final one that is no redirection and not 401")
+        raise _refusal(robot, f"status {status}; valid: a final one that is no redirection and not 401")
     if status in _NO_CONTENT and reply.body is not None:
-        raise _refused(robot, f"a body with status {status}")
+        raise _refusal(robot, f"a body with status {status}")
     for name, value in reply.headers.items():
         if not _is_a_bridges(name, value):
             why = "valid: Location with a call's path, and Link with that of calls or events"
-            raise _refused(robot, f"{name[:50]!r}: {value[:100]!r}; {why}")
+            raise _refusal(robot, f"{name[:50]!r}: {value[:100]!r}; {why}")
     return reply if status < 400 else replace(reply, headers={})  # a refusal leads nowhere
 
 
@@ -69,7 +69,7 @@ def _is_a_bridges(name: str, value: str) -> bool:
     return name != "Location" or is_call_id(unquote(found[1].removeprefix("/calls/")))
 
 
-def _refused(robot: str, what: str) -> ProblemError:
+def _refusal(robot: str, what: str) -> ProblemError:
     return ProblemError(
         hub_kinds.ROBOT_ANSWER, f"robot {robot!r} has answered with what a hub does not pass on: {what}"
     )

@@ -17,7 +17,7 @@ from dimos_streams.errors import UnknownCallError
 from dimos_streams.fleet.protocol import RobotName
 from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeReply, BridgeRequest
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import asked, bounded_order
+from dimos_streams.hub.http.refusing import ask_bridge, bounded_order
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
 from dimos_streams.hub.threads import in_thread, within
@@ -56,7 +56,7 @@ async def begin(
         timeout_s=None if wait is None else timeout_s,
         asked_at=asked_at,
     )
-    reply = await asked(parts, request)
+    reply = await ask_bridge(parts, request)
     if reply.call_id is not None:
         parts.begun[reply.call_id] = robot
     return robot, reply
@@ -91,7 +91,7 @@ async def begun_at(parts: HubParts, call_id: str, robot: str | None, *, for_orde
 
 async def ask_for(parts: HubParts, call_id: str, robot: str) -> BridgeReply:
     """The state of a call that was begun at a robot, as its bridge says it. Raises ``ProblemError``."""
-    reply = await asked(parts, BridgeRequest(robot, "GET", f"/calls/{quote(call_id, safe='')}", role="model"))
+    reply = await ask_bridge(parts, BridgeRequest(robot, "GET", f"/calls/{quote(call_id, safe='')}", role="model"))
     body = reply.body | {"robot": robot} if reply.status == 200 and isinstance(reply.body, dict) else reply.body
     return replace(reply, body=body, headers={})
 

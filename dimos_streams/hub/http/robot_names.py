@@ -22,7 +22,7 @@ async def check_robot(parts: HubParts, robot: str | None) -> None:
     if robot is not None:
         async with bounded_read():
             try:
-                await parts.robots.named(robot)
+                await parts.robots.find(robot)
             except UnknownFleetRobotError:
                 if not await in_thread(parts.threads.pages, parts.storage.robots.has_shipped, robot):
                     raise

@@ -26,7 +26,7 @@ from dimos_streams.fleet.protocol import (
 from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.hub.batches import NoEventError, robot_batch
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import bounded_read, refused
+from dimos_streams.hub.http.refusing import bounded_read, translate_refusals
 from dimos_streams.hub.http.robot_names import RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import Conflicting, NotNext, TakeAnswer
@@ -57,7 +57,7 @@ def mount_robot_side(app: FastAPI, parts: HubParts) -> None:
         parts.streams.hear(robot, body.sent_utime)
         skills = None if body.skills is None else to_json(body.skills).decode()
         plain = body.model_copy(update={"skills": None}).model_dump_json()
-        with refused():
+        with translate_refusals():
             known = await in_thread(
                 parts.threads.others,
                 lambda: parts.storage.robots.report(
@@ -97,7 +97,7 @@ def _mount_events(app: FastAPI, parts: HubParts) -> None:
             checked = robot_batch(robot, batch)
         except NoEventError as error:
             raise ProblemError(hub_kinds.FLEET_ENTRY, str(error), offset=error.offset) from error
-        with refused():
+        with translate_refusals():
             acknowledged = _acknowledged(await parts.intake.store(checked), batch.journal)
         return Position(
             version=__version__, journal=batch.journal, acknowledged=acknowledged, wait_s=parts.intake.pace_s
@@ -136,7 +136,7 @@ def _mount_commands(app: FastAPI, parts: HubParts) -> None:
         stream: Annotated[str, Query(pattern=STREAM_ID)],
         process: Annotated[str, Query(pattern=STREAM_ID)],
     ) -> Response:
-        with refused():
+        with translate_refusals():
             opened = await parts.streams.open(robot, stream, process)
         if opened.doubled:
             parts.robots.forget()
@@ -151,7 +151,7 @@ def _mount_commands(app: FastAPI, parts: HubParts) -> None:
     )
     async def answer(robot: RobotPath, request: Request) -> Response:
         body = _message(Answer, await request.body(), "answer", MAX_ANSWER_BYTES)
-        with refused():
+        with translate_refusals():
             await in_thread(parts.threads.orders, parts.storage.commands.answer, robot, body)
         parts.asker.wake()
         return Response(status_code=204)

@@ -21,7 +21,7 @@ from dimos_streams.fleet.protocol import MAX_TEXT
 from dimos_streams.hub.asking import BridgeRequest
 from dimos_streams.hub.fleet_view import ListedRobot
 from dimos_streams.hub.http import hub_kinds
-from dimos_streams.hub.http.refusing import ASKING, asked, bounded_order, bounded_read
+from dimos_streams.hub.http.refusing import ASKING, ask_bridge, bounded_order, bounded_read
 from dimos_streams.hub.http.relaying import headers_below
 from dimos_streams.hub.http.robot_calls import as_response
 from dimos_streams.hub.http.robot_names import OfRobot, RobotPath
@@ -64,7 +64,7 @@ def mount_robots(app: FastAPI, parts: HubParts) -> None:
     @app.get("/skills", responses=refusals(*_OWN_KINDS))
     async def skills(robot: OfRobot = None) -> list[OfferedSkill]:
         async with bounded_read():
-            chosen = [await parts.robots.named(robot)] if robot else list((await parts.robots.all()).values())
+            chosen = [await parts.robots.find(robot)] if robot else list((await parts.robots.all()).values())
         return [skill for each in chosen for skill in each.offered]
 
     _mount_orders(app, parts)
@@ -76,35 +76,35 @@ def _mount_orders(app: FastAPI, parts: HubParts) -> None:
 
     @app.post("/robots/stop", responses=described)
     async def stop(body: FleetOrder | None = None) -> dict[str, Any]:
-        return await _given(parts, "/robots/stop", body or FleetOrder())
+        return await _give_order(parts, "/robots/stop", body or FleetOrder())
 
     @app.post("/robots/release", responses=described)
     async def release(body: FleetRelease | None = None) -> dict[str, Any]:
-        return await _given(parts, "/robots/release", body or FleetRelease())
+        return await _give_order(parts, "/robots/release", body or FleetRelease())
 
     @app.post("/calls/cancel", responses=described)
     async def cancel_all(body: FleetOrder | None = None) -> dict[str, Any]:
-        return await _given(parts, "/calls/cancel", body or FleetOrder())
+        return await _give_order(parts, "/calls/cancel", body or FleetOrder())
 
 
-async def _given(parts: HubParts, path: str, order: FleetOrder) -> dict[str, Any]:
+async def _give_order(parts: HubParts, path: str, order: FleetOrder) -> dict[str, Any]:
     """Give an order to all robots that it is about; return what came of it. Raises ``ProblemError``."""
     name, _, inner = order.robot.partition("/")
     async with bounded_order():
         # One that was added just now is to stop, too.
-        names = [(await parts.robots.named(name)).name] if name else list(await parts.robots.newest())
+        names = [(await parts.robots.find(name)).name] if name else list(await parts.robots.newest())
     fields = {**order.model_dump(mode="json"), "robot": inner}
-    each = await asyncio.gather(*(_ordered(parts, one, path, fields) for one in names))
+    each = await asyncio.gather(*(_order_one(parts, one, path, fields) for one in names))
     replies = dict(zip(names, each, strict=True))
     text = "; ".join(f"{name}: {reply['text']}" for name, reply in replies.items()) or "there is no robot"
     confirmed = bool(replies) and all(map(_is_confirmed, replies.values()))
     return {"robots": replies, "confirmed": confirmed, "text": text}
 
 
-async def _ordered(parts: HubParts, robot: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+async def _order_one(parts: HubParts, robot: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
     """Give an order to one of several robots; return the bridge's report, or why there is none."""
     try:
-        reply = await asked(parts, BridgeRequest(robot, "POST", path, body))
+        reply = await ask_bridge(parts, BridgeRequest(robot, "POST", path, body))
     except ProblemError as error:
         return {"confirmed": False, "text": f"NOT REACHED: {error.detail}"}
     if reply.status == 200 and isinstance(reply.body, dict):
@@ -122,7 +122,7 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
         responses=_answered(200, Link=links.OLDER) | refusals(*ASKING, problem_kinds.UNKNOWN_CALL),
     )
     async def get(robot: RobotPath, path: str, request: Request) -> Response:
-        return await _passed_on(parts, robot, "GET", path, request, None)  # HEAD is answered by it, too
+        return await _pass_on(parts, robot, "GET", path, request, None)  # HEAD is answered by it, too
 
     @app.post(
         "/robots/{robot}/{path:path}",
@@ -134,14 +134,14 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
         | refusals(*ASKING, *problem_kinds.BEGINNING, problem_kinds.BAD_SETTINGS, takes_body=True),
     )
     async def post(robot: RobotPath, path: str, request: Request, body: dict[str, Any] | None = None) -> Response:
-        return await _passed_on(parts, robot, "POST", path, request, body)
+        return await _pass_on(parts, robot, "POST", path, request, body)
 
 
 def _answered(status: int, **headers: str) -> Described:
     return answers(status, "What the robot's bridge answers.", {}, media_type="application/json", **headers)
 
 
-async def _passed_on(
+async def _pass_on(
     parts: HubParts, robot: str, method: Method, path: str, request: Request, body: dict[str, Any] | None
 ) -> Response:
     """The answer of a robot's bridge to a request. Raises ``ProblemError``."""
@@ -160,7 +160,7 @@ async def _passed_on(
         lease_wait_s=_number((body or {}).get("lease_wait_s"), MAX_LEASE_WAIT_S) if begins else 0.0,
         timeout_s=timeout_s if begins and "wait" in request.query_params else None,
     )
-    reply = await asked(parts, wanted)
+    reply = await ask_bridge(parts, wanted)
     return as_response(replace(reply, headers=headers_below(robot, reply.headers)))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Sequence
 
 from dimos_streams.bridge.calls.call_pages import WantedState
-from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.common.text import parse_json
 from dimos_streams.fleet.paths import bare_path
 from dimos_streams.hub.storage.engine import Engine, Row, Transaction
@@ -87,14 +88,14 @@ class CallTable:
         for _, robot, entry in said:
             key = robot, entry.call_id
             newest[key] = max(newest.get(key, 0), entry.event["seq"])
-        calls = self._known(db, newest.keys())
+        calls = self._load(db, newest.keys())
         changed: dict[tuple[str, str], tuple[int, int]] = {}
         for seq, robot, entry in said:
             key = robot, entry.call_id
             changed[key] = changed.get(key, (seq, seq))[0], seq
             call = calls.get(key)
             if call is None or call.answer is None or entry.type != "update" or entry.event["seq"] == newest[key]:
-                calls[key] = _folded(call, robot, ToolEvent.from_dict(entry.event))
+                calls[key] = _fold(call, robot, ToolEvent.from_dict(entry.event))
         db.many(
             "INSERT INTO calls VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (robot, call_id) DO UPDATE SET"
             " last_seq = excluded.last_seq, closed = excluded.closed, record = excluded.record",
@@ -104,7 +105,7 @@ class CallTable:
             ],
         )
 
-    def _known(self, db: Transaction, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], CallState]:
+    def _load(self, db: Transaction, keys: Collection[tuple[str, str]]) -> dict[tuple[str, str], CallState]:
         found: dict[tuple[str, str], CallState] = {}
         ids = sorted({call_id for _, call_id in keys})
         for at in range(0, len(ids), _AT_ONCE):
@@ -153,7 +154,7 @@ def _up_to(calls: Iterator[RobotCallRow], max_bytes: int | None) -> list[RobotCa
     return found
 
 
-def _folded(call: CallState | None, robot: str, event: ToolEvent) -> CallState:
+def _fold(call: CallState | None, robot: str, event: ToolEvent) -> CallState:
     """A call after one more event. Those of an older journal come behind newer ones: they are not how it stands."""
     if call is None:
         call = CallState.from_event(event)

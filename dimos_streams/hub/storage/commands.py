@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from dimos_streams import clock
-from dimos_streams.common.text import parse_json
-from dimos_streams.fleet.commands import Answer, Method, Role, began_nothing, is_last_word, two_robots
+from dimos_streams.fleet.commands import Answer, Method, Role, two_robots
 from dimos_streams.fleet.lanes import MOST_AT_ONCE, lane_of
 from dimos_streams.fleet.paths import bare_path
+from dimos_streams.hub.storage.command_keys import WHAT, find_by_key, shown_key, what_of
 from dimos_streams.hub.storage.engine import COMMANDS, Engine, Transaction
 from dimos_streams.hub.storage.rows import CommandState, DueCommand, NewCommand, StorageUnavailableError
 from dimos_streams.tool_stream.event import json_text
@@ -19,8 +19,6 @@ _RETURN_US = 3 * _US
 """Time within which a process whose stream another one has ended asks for a new one if it is alive."""
 _STOPPING = ("safety", "models' cancels")
 """The lanes of commands that stop something, besides those that release a robot."""
-_WHAT = ("asked_by", "role", "method", "path", "body")
-"""The columns that must be the same in two commands of one key."""
 
 
 class _Waiting(NamedTuple):
@@ -213,31 +211,23 @@ def _left_s(new: NewCommand, asked_at: float) -> float:
 
 def _give(db: Transaction, new: NewCommand, asked_at: float) -> int | str | None:
     """One attempt of ``give``; None if the key was taken meanwhile."""
-    what = tuple(getattr(new, name) for name in _WHAT)
-    known = db.rows(
-        f"SELECT id, sent, expires, given, outcome, status, answer, {', '.join(_WHAT)} FROM commands"
-        " WHERE robot = ? AND key = ?",
-        new.robot, new.key,
-    )  # fmt: skip
+    before = find_by_key(db, new)
     now = db.now()
-    if known:
-        id, sent, expires, begun, outcome, status, answer, *asked = known[0]
-        is_over = outcome is not None or not begun <= now < expires
-        is_free = is_over and (sent is None if outcome is None else began_nothing(outcome, status))
-        if not is_free and tuple(asked) != what:
-            return f"idempotency key {_shown_key(new)!r} was used for another command"
-        if not is_over or (outcome is not None and is_last_word(outcome, status, parse_json(answer))):
-            return int(id)
+    if before is not None:
+        if not before.frees_key(now) and what_of(before) != what_of(new):
+            return f"idempotency key {shown_key(new)!r} was used for another command"
+        if before.holds(now):
+            return before.id
     left_s = _left_s(new, asked_at)  # read behind the database's clock: what comes in between is not added to it
     if why_not := _why_not(db, new, now):
         return why_not
-    if known:
+    if before is not None:
         # Who waits for it goes by its id.
-        db.run("UPDATE commands SET key = ? WHERE id = ?", f"{new.key} (over: {known[0][0]})", known[0][0])
+        db.run("UPDATE commands SET key = ? WHERE id = ?", f"{new.key} (over: {before.id})", before.id)
     rows = db.rows(
-        "INSERT INTO commands (robot, key, asked_by, role, method, path, body, given, expires)"
+        f"INSERT INTO commands (robot, key, {', '.join(WHAT)}, given, expires)"
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (robot, key) DO NOTHING RETURNING id",
-        new.robot, new.key, *what, now, now + int(left_s * _US),
+        new.robot, new.key, *what_of(new), now, now + int(left_s * _US),
     )  # fmt: skip
     return int(rows[0][0]) if rows else None
 
@@ -255,13 +245,6 @@ def _why_not(db: Transaction, new: NewCommand, now: int) -> str:
     if sum(lane_of(*each) == lane for each in waiting) >= MOST_AT_ONCE[lane]:
         return f"{MOST_AT_ONCE[lane]} commands ({lane}) for robot {new.robot!r} wait already; try again later"
     return ""
-
-
-def _shown_key(new: NewCommand) -> str:
-    """The key that whoever asks has given."""
-    body = parse_json(new.body)
-    given = body.get("idempotency_key") if isinstance(body, dict) else None
-    return given if isinstance(given, str) else new.key
 
 
 def _state(

@@ -101,7 +101,7 @@ class PostgresEngine(Engine):
     def transaction(self) -> Iterator[Transaction]:
         """See ``Engine``."""
         try:
-            db = self._begun()
+            db = self._begin()
             try:
                 yield _PostgresTransaction(db)
                 db.execute("COMMIT")
@@ -191,7 +191,7 @@ class PostgresEngine(Engine):
                 wake(notice.channel)
             db.execute("SELECT 1")  # a connection that is dead says nothing by itself
 
-    def _begun(self) -> psycopg.Connection[Any]:
+    def _begin(self) -> psycopg.Connection[Any]:
         """This thread's connection, in a new transaction. One that has died since it was used is replaced at once."""
         db = self._connection()
         try:

@@ -87,14 +87,14 @@ class SqliteEngine(Engine):
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """See ``Engine``."""
-        return self._begun("BEGIN IMMEDIATE")
+        return self._begin("BEGIN IMMEDIATE")
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """See ``Engine``."""
-        return self._begun("BEGIN")
+        return self._begin("BEGIN")
 
     @contextlib.contextmanager
-    def _begun(self, how: str) -> Iterator[Transaction]:
+    def _begin(self, how: str) -> Iterator[Transaction]:
         try:
             db = self._connection()
             db.execute(how)

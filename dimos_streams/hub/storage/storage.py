@@ -29,8 +29,8 @@ from dimos_streams.journal.query import (
     Read,
     ReadBack,
     condition_of,
-    found,
-    found_back,
+    make_page,
+    make_page_back,
 )
 
 PARTITION = 1_000_000
@@ -143,7 +143,7 @@ class HubStorage:
                 f"{_SELECT} WHERE seq > ? AND seq <= ?{condition} ORDER BY seq LIMIT ?",
                 query.after, upto, *values, limit,
             ) as rows:  # fmt: skip
-                return found(map(_entry, rows), upto, first, limit, max_bytes)
+                return make_page(map(_entry, rows), upto, first, limit, max_bytes)
 
     def read_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:
         """The same for a reader that looks back: the newest ones before a number."""
@@ -156,7 +156,7 @@ class HubStorage:
                 f"{_SELECT} WHERE seq >= ? AND seq < ?{condition}{query.no_progress} ORDER BY seq DESC LIMIT ?",
                 since, before, *values, limit,
             ) as rows:  # fmt: skip
-                return found_back(map(_entry, rows), since, first, limit, max_bytes)
+                return make_page_back(map(_entry, rows), since, first, limit, max_bytes)
 
     def trim(self, retention: Retention) -> KeptRange:
         """Forget what is older than it has to be; return the bounds of what is kept."""

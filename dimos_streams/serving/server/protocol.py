@@ -16,7 +16,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol, RequestResponseCycle
 
 from dimos_streams import clock
 from dimos_streams.serving import problem_kinds
-from dimos_streams.serving.problem_kinds import Kind
+from dimos_streams.serving.problem_kinds import ProblemKind
 from dimos_streams.serving.problems import problem
 from dimos_streams.serving.server import at_once
 from dimos_streams.serving.server.held_flow import HeldFlow
@@ -39,7 +39,7 @@ _EVENTS = 16
 """Number of events that are parsed for one connection at a time."""
 
 
-def last_word(kind: Kind, detail: str) -> bytes:
+def last_word(kind: ProblemKind, detail: str) -> bytes:
     """A whole response, after which the connection is closed."""
     response = problem(kind, detail)
     response.headers["Connection"] = "close"

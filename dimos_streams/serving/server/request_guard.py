@@ -14,7 +14,7 @@ from dimos_streams.common.http.bearer import authorization_in, has_token
 from dimos_streams.common.http.own_origin import absolute_form, is_own_origin
 from dimos_streams.common.schemas.http_url import requested_host
 from dimos_streams.serving import problem_kinds
-from dimos_streams.serving.problem_kinds import Kind
+from dimos_streams.serving.problem_kinds import ProblemKind
 from dimos_streams.serving.problems import REPORTED, problem
 
 MAX_BODY = 256 * 1024
@@ -210,7 +210,7 @@ def _is_of_another_page(scope: Scope, headers: Mapping[bytes, str]) -> bool:
 
 
 class _BadBodyError(Exception):
-    def __init__(self, kind: Kind, detail: str, *, closes: bool) -> None:
+    def __init__(self, kind: ProblemKind, detail: str, *, closes: bool) -> None:
         """``closes`` ends the connection, on which the rest of the body would still come."""
         self.response = problem(kind, detail)
         if closes:

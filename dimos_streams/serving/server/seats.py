@@ -24,7 +24,7 @@ class Seats:
         self._taken = 0
 
     @asynccontextmanager
-    async def accepted(self, socket: WebSocket) -> AsyncIterator[bool]:
+    async def accept(self, socket: WebSocket) -> AsyncIterator[bool]:
         """Accept a client for the time of the block. Yields False if all seats are taken: the client was then told
         so, as pages can't read why a connection was refused, and let go."""
         if self._taken >= self._most:

@@ -155,5 +155,5 @@ def _cut_off(bridge: Bridge) -> None:
     """Take its file and its readers from a bridge whose tasks have not ended yet."""
     bridge.broadcast.close()
     bridge.journal.close()
-    bridge.journal.storage.path = None
+    bridge.journal.path = None
     bridge.journal.open()

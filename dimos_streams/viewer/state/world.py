@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeVar
 
-from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S, CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S, CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.bridge.calls.state.leases import Leases
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.text import parse_json

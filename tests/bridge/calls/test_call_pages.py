@@ -101,7 +101,7 @@ async def test_the_newest_call_comes_last_also_where_the_clock_was_set_back(monk
         journal.open()
         for number, utime in enumerate((3_000, 1_000, 2_000)):
             monkeypatch.setattr(clock, "utime", lambda utime=utime: utime)
-            ledger = Ledger(journal, JournalBroadcast(journal))
+            ledger = Ledger(JournalBroadcast(journal))
             ledger.restore()  # a bridge begins anew before each call
             if number % 2:
                 ledger.begin(dataclasses.replace(call(number), requested_utime=utime))

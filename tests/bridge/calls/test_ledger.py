@@ -31,7 +31,7 @@ def _entered(batches: Sequence[Sequence[ToolEvent]]) -> list[dict[str, object]]:
     """What is known of each call after batches."""
     with contextlib.closing(Journal()) as journal:
         journal.open()
-        ledger = Ledger(journal, JournalBroadcast(journal))
+        ledger = Ledger(JournalBroadcast(journal))
         for batch in batches:
             ledger.enter(list(batch))
     calls = sorted(ledger.calls, key=lambda call: call.call_id)
@@ -68,7 +68,7 @@ async def test_readers_have_an_event_before_the_call_is_folded(monkeypatch: pyte
     journal = Journal()
     journal.open()
     broadcast = JournalBroadcast(journal)
-    ledger = Ledger(journal, broadcast)
+    ledger = Ledger(broadcast)
     ledger.enter([event(1, "open"), event(2, "update", text="answer")])
     done: list[object] = []
 
@@ -123,7 +123,7 @@ async def test_a_close_that_the_journal_could_not_take_closes_its_call_when_it_c
 ) -> None:
     journal = Journal()
     journal.open()
-    ledger = Ledger(journal, JournalBroadcast(journal))
+    ledger = Ledger(JournalBroadcast(journal))
     call = CallState(call_id="c1", skill="follow", module="worker", caller="agent", resources=("base",))
     if not unsolicited:
         ledger.begin(call)
@@ -155,7 +155,7 @@ async def test_where_the_journal_was_lost_modules_have_the_time_to_say_which_cal
         path.write_bytes(b"no journal" * 1000)
     with contextlib.closing(Journal(path)) as journal:
         journal.open()
-        ledger = Ledger(journal, JournalBroadcast(journal))
+        ledger = Ledger(JournalBroadcast(journal))
         ledger.restore()
         for waits_s in (ALIVE_S if lost else 0.0, 0.0):
             began = clock.monotonic()
@@ -190,7 +190,7 @@ async def test_only_listeners_have_the_events_of_a_call_that_is_not_journalled()
     heard: list[tuple[str, int, int]] = []
     with contextlib.closing(Journal()) as journal:
         journal.open()
-        ledger = Ledger(journal, JournalBroadcast(journal))
+        ledger = Ledger(JournalBroadcast(journal))
         ledger.begin(CallState(call_id="c1", skill="report", module="agent", caller="monitor", journalled=False))
         ledger.enter([event(1, "open", call_id="other")])
         first = ledger.listen_unjournalled(lambda offset, event: heard.append(("first", offset, event.seq)))
@@ -210,7 +210,7 @@ def _out_of_memory(*args: object) -> None:
 def test_a_call_that_the_journal_could_not_take_holds_no_lease(monkeypatch: pytest.MonkeyPatch) -> None:
     with contextlib.closing(Journal()) as journal:
         journal.open()
-        ledger = Ledger(journal, JournalBroadcast(journal))
+        ledger = Ledger(JournalBroadcast(journal))
         monkeypatch.setattr(tables, "write", _out_of_memory)
         with pytest.raises(MemoryError):
             ledger.begin(CallState(call_id="c1", skill="follow", module="worker", caller="me", resources=("base",)))
@@ -223,7 +223,7 @@ async def test_a_reader_that_fails_keeps_neither_the_other_readers_nor_the_call_
     journal = Journal()
     journal.open()
     broadcast = JournalBroadcast(journal)
-    ledger = Ledger(journal, broadcast)
+    ledger = Ledger(broadcast)
     ledger.enter([event(1, "open"), event(2, "update", text="answer")])
 
     def fail(page: list[EncodedEntry]) -> bool:
@@ -246,7 +246,7 @@ async def test_what_was_journalled_and_comes_again_is_there_once(ends: bool, mon
     journal = Journal()
     journal.open()
     broadcast = JournalBroadcast(journal)
-    ledger = Ledger(journal, broadcast)
+    ledger = Ledger(broadcast)
     ledger.enter([event(1, "open"), event(2, "update", text="answer")])
     reader = broadcast.reader()
     async with _delivering(ledger) as (batch, acknowledged):
@@ -267,7 +267,7 @@ async def test_calls_that_nobody_has_begun_are_among_those_that_may_be_open(monk
     monkeypatch.setattr("dimos_streams.bridge.calls.ledger.MAX_OPEN", 1)
     with contextlib.closing(Journal()) as journal:
         journal.open()
-        ledger = Ledger(journal, JournalBroadcast(journal))
+        ledger = Ledger(JournalBroadcast(journal))
         for call_id in ("c1", "c2"):
             ledger.enter([event(1, "open", call_id=call_id)])
         assert [call.call_id for call in ledger.calls] == ["c1"]

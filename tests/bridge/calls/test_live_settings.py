@@ -12,7 +12,7 @@ import pytest
 from pydantic import Field
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.settings.unsettled_settings import SETTLES_WITHIN_S, UnsettledSettings
+from dimos_streams.bridge.calls.settings.pending_changes import ROLLBACK_WITHIN_S, PendingChanges
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import (
     CallRejectedError,
@@ -356,32 +356,32 @@ async def test_a_change_that_is_cut_short_is_taken_back(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("ended", ["killed", "stopped"])
 async def test_a_change_during_which_a_bridge_ends_is_taken_back_by_the_next(ended: str, tmp_path: Path) -> None:
-    owed = tmp_path / "journal.settings.json"
+    rollbacks = tmp_path / "journal.settings.json"
     async with scene(journal=tmp_path / "journal.sqlite") as world:
         (kettle,) = await kettles(world, "kettle")
         sulker = await _sulker(world, "sulker")
         await change(world, "sulker.warm_c=65")
-        assert not owed.exists()
+        assert not rollbacks.exists()
         bus = process_of(world, "kettle").bus
         sulker.silence = lambda: setattr(bus, "partitioned", True)
         changing = asyncio.create_task(change(world, "sulker.label=sulk", "kettle.warm_c=70"))
         await until(lambda: bus.partitioned)
         await asyncio.sleep(0.2)
-        assert owed.exists()
+        assert rollbacks.exists()
         await (world.kill_bridge() if ended == "killed" else world.processes[0].host.stop())
         bus.partitioned = False
         await world.start_bridge()
         changing.cancel()
         await asyncio.wait([changing])
-        assert owed.exists(), "it belongs to the next bridge"
+        assert rollbacks.exists(), "it belongs to the next bridge"
         await until(lambda: sulker.config.label == "tea")
-        await until(lambda: not owed.exists())
+        await until(lambda: not rollbacks.exists())
         assert (sulker.config.warm_c, kettle.config.warm_c) == (65.0, 60.0)
 
 
 async def test_a_module_of_which_less_is_known_once_more_is_waited_for_as_long_again() -> None:
     asked: list[dict[str, str]] = []
-    heard_from = clock.monotonic() + SETTLES_WITHIN_S + 20.0
+    heard_from = clock.monotonic() + ROLLBACK_WITHIN_S + 20.0
 
     async def ask(
         name: str, values: Mapping[str, str], caller: str, *, only_check: bool = False
@@ -391,15 +391,15 @@ async def test_a_module_of_which_less_is_known_once_more_is_waited_for_as_long_a
         return {"a setting": {}}
 
     changing = defaultdict[str, asyncio.Lock](asyncio.Lock)
-    unsettled = UnsettledSettings(ask, lambda name: clock.monotonic() >= heard_from, changing, None)
-    unsettled.begin("kettle", {"warm_c": "60"}, "ann")
-    unsettled.take_back("kettle")
+    pending = PendingChanges(ask, lambda name: clock.monotonic() >= heard_from, changing, None)
+    pending.begin("kettle", {"warm_c": "60"}, "ann")
+    pending.roll_back("kettle")
     await asyncio.sleep(50.0)
-    unsettled.begin("kettle", {"warm_c": "70", "label": "tea"}, "ann")
-    unsettled.take_back("kettle")
+    pending.begin("kettle", {"warm_c": "70", "label": "tea"}, "ann")
+    pending.roll_back("kettle")
     await until(lambda: asked, 40.0)
     assert asked == [{"warm_c": "60", "label": "tea"}], "the values that are known to have held"
-    await unsettled.stop()
+    await pending.stop()
 
 
 @pytest.mark.slow

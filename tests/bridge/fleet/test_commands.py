@@ -19,6 +19,7 @@ from dimos_streams.bridge.fleet.command_notes import KEEP_S, CommandNote, Comman
 from dimos_streams.bridge.fleet.commands import CommandDesk
 from dimos_streams.bridge.fleet.door import Door
 from dimos_streams.bridge.fleet.hub_requests import HubUnreachableError
+from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.fleet.commands import Answer
@@ -38,9 +39,10 @@ async def desk(made: Scene, hub: FakeHub) -> AsyncIterator[CommandDesk]:
     """A desk for the commands of a hub to a bridge."""
     bridge = made.bridge
     troubles, notes = Troubles(logging.getLogger("hub"), "http://hub"), CommandNotes(bridge.journal)
-    answers = AnswerBox(hub, notes, troubles, rng=random.Random(1))
+    link = LinkContext(hub, troubles, random.Random(1))
+    answers = AnswerBox(link, notes)
     door = Door(create_app(bridge.broker, bridge.broadcast), bridge.broker, notes.last_order)
-    made_desk = CommandDesk(hub, door, notes, answers, troubles, rng=random.Random(2))
+    made_desk = CommandDesk(link, door, notes, answers)
     notes.restore()
     answers.restore()
     tasks = [asyncio.get_running_loop().create_task(work) for work in (made_desk.run(), answers.run())]
@@ -378,12 +380,12 @@ async def test_an_answer_that_is_owed_is_not_forgotten_however_old_it_is(opened:
     journal = opened()
     notes = CommandNotes(journal)
     assert notes.begin("k1")
-    notes.answered("k1", Answer(id=1, outcome="answered", status=200, body={}), settled=True)
+    notes.note_answer("k1", Answer(id=1, outcome="answered", status=200, body={}), settled=True)
     await asyncio.sleep(KEEP_S + 400.0)
     assert notes.begin("k2")
     assert [(key, answer.id) for key, answer in notes.owed()] == [("k1", 1)]
     assert set(journal.notes("command/")) == {"command/k1", "command/k2"}
-    notes.delivered("k1", 1)
+    notes.note_delivered("k1", 1)
     assert notes.begin("k3")
     assert notes.get("k1") is None
 

@@ -16,12 +16,14 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
-from dimos_streams.bridge.fleet import older_journals
 from dimos_streams.bridge.fleet.attempts import REFUSED_WAIT_S
 from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
-from dimos_streams.bridge.fleet.older_journals import ROBOT_NOTE, OlderJournal, OlderJournals
-from dimos_streams.bridge.fleet.outflow import CurrentJournal, next_batch
-from dimos_streams.bridge.fleet.shipper import Shipper
+from dimos_streams.bridge.fleet.link_context import LinkContext
+from dimos_streams.bridge.fleet.shipping import older_journal_shipper
+from dimos_streams.bridge.fleet.shipping.older_journal import ROBOT_NOTE, OlderJournal
+from dimos_streams.bridge.fleet.shipping.older_journal_shipper import OlderJournalShipper
+from dimos_streams.bridge.fleet.shipping.outflow import CurrentJournal, next_batch
+from dimos_streams.bridge.fleet.shipping.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, own
 from dimos_streams.errors import UserError
@@ -44,7 +46,8 @@ class Robot:
         self.journal = journal
         self.hub = JournalBroadcast(journal, BroadcastLimits(ring_events=ring))
         self.troubles = Troubles(logging.getLogger("hub"), "http://hub")
-        self.shipper = Shipper(CurrentJournal(self.hub), hub, self.troubles, rng=random.Random(1), age_s=0.5)
+        self.link = LinkContext(hub, self.troubles, random.Random(1))
+        self.shipper = Shipper(self.link, CurrentJournal(self.hub), age_s=0.5)
 
     @property
     def name(self) -> str:
@@ -178,7 +181,7 @@ async def test_a_hub_that_was_put_back_gets_what_it_lost_of_earlier_runs(tmp_pat
     _run_dir(tmp_path / "2-now")
     robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
     robot.happen(1)
-    async with robot.shipping(), _older(robot, hub):
+    async with robot.shipping(), _older(robot):
         await asyncio.sleep(5)
         assert hub.stored(old.name) == whole(1, 10)
         hub.journals.clear()
@@ -226,7 +229,7 @@ async def test_other_events_under_a_known_name_are_kept_beside_them(opened: Open
     hub.journals[robot.name] = {offset: f"{offset}" for offset in range(1, 5)}
     async with robot.shipping():
         await asyncio.sleep(0)
-        robot.journal.storage.resumed_at = 10
+        robot.journal.resumed_at = 10
         hub.journals[robot.name][4] = "4"
         await robot.shipped()
         name = robot.name
@@ -246,7 +249,7 @@ async def test_a_journal_that_goes_on_in_memory_is_another_one(tmp_path: Path, o
     robot.happen(*range(1, 11))
     async with robot.shipping():
         await robot.shipped()
-        robot.journal.storage.database.execute("PRAGMA max_page_count=1")
+        robot.journal.database.execute("PRAGMA max_page_count=1")
         robot.happen(*range(11, 200), size=1000)
         assert robot.journal.state != "ok"
         begin = robot.journal.identity.begin
@@ -492,12 +495,12 @@ async def test_what_earlier_runs_have_left_is_shipped_beside_it(tmp_path: Path, 
             robot.journal.close()
     shutil.copy(tmp_path / "1-old" / "journal.sqlite", tmp_path / "4-now" / "journal.sqlite.damaged-1")
     (tmp_path / "4-now" / "journal.sqlite.left-1").write_text("this is no database " * 100)
-    async with robot.shipping(), _older(robot, hub):
+    async with robot.shipping(), _older(robot):
         await asyncio.sleep(60)
         assert list(hub.journals) == [names[1], names[3], names[0]], "what is new comes first"
         assert all(hub.stored(name) == whole(1, 1000) for name in (names[0], names[1], names[3]))
     hub.attempts = 0
-    async with _older(robot, hub):
+    async with _older(robot):
         await asyncio.sleep(60)
         assert hub.attempts == 0, "nobody is asked for them again"
 
@@ -516,7 +519,7 @@ async def test_a_hub_that_was_put_back_gets_earlier_journals_again_though_it_lac
             old = robot.name
             robot.journal.close()
     async with robot.shipping():
-        async with _older(robot, hub, lambda: process[0]):
+        async with _older(robot, lambda: process[0]):
             await asyncio.sleep(60)
             assert hub.stored(old) == whole(1, 10)
             if when == "while it runs":
@@ -526,12 +529,12 @@ async def test_a_hub_that_was_put_back_gets_earlier_journals_again_though_it_lac
         if when == "before the run":
             del hub.journals[old]
             process[0] = "h/2"
-        async with _older(robot, hub, lambda: process[0]):
+        async with _older(robot, lambda: process[0]):
             await asyncio.sleep(60)
             assert hub.stored(old) == whole(1, 10)
         process[0] = "h/3"
         shipped = (tmp_path / "1-old" / "journal.sqlite").stat().st_mtime_ns
-        async with _older(robot, hub, lambda: process[0]):
+        async with _older(robot, lambda: process[0]):
             await asyncio.sleep(10)
             hub.attempts = 0
             await asyncio.sleep(50)
@@ -557,13 +560,13 @@ async def test_calls_that_a_killed_run_has_left_open_are_closed_as_lost_once(
     name = old.name
     _run_dir(tmp_path / "2-now")
     robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
-    async with robot.shipping(), _older(robot, hub):
+    async with robot.shipping(), _older(robot):
         await asyncio.sleep(60)
         assert len(hub.stored(name)) == 4, "whoever has the file open may be about to write more"
         old.journal.close()
         await asyncio.sleep(130)
         assert len(hub.stored(name)) == 5
-    async with _older(robot, hub):
+    async with _older(robot):
         await asyncio.sleep(130)
     assert len(hub.stored(name)) == 5
     again = opened(tmp_path / "1-old" / "journal.sqlite")
@@ -585,7 +588,7 @@ async def test_neither_a_failing_disk_nor_a_run_that_is_removed_ends_the_search_
     old.journal.close()
     _run_dir(tmp_path / "2-now")
     robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
-    find, errors = older_journals._of_earlier_runs, [OSError(errno.EIO, "Input/output error")]
+    find, errors = older_journal_shipper._of_earlier_runs, [OSError(errno.EIO, "Input/output error")]
 
     def fails_once(current: Path) -> Iterator[Path]:
         if errors:
@@ -595,8 +598,8 @@ async def test_neither_a_failing_disk_nor_a_run_that_is_removed_ends_the_search_
     async def lose(journal: OlderJournal) -> None:
         shutil.rmtree(journal.path.parent)
 
-    monkeypatch.setattr(older_journals, "_of_earlier_runs", fails_once)
-    async with robot.shipping(), _older(robot, hub) as task:
+    monkeypatch.setattr(older_journal_shipper, "_of_earlier_runs", fails_once)
+    async with robot.shipping(), _older(robot) as task:
         await asyncio.sleep(130)
         assert len(hub.stored(old.name)) == 10
         robot.shipper.losses += 1  # as if the hub was put back: it is asked of what was shipped, too
@@ -614,7 +617,7 @@ async def test_the_journal_of_a_run_that_lives_is_its_own(tmp_path: Path, opened
     _run_dir(tmp_path / "2-now")
     robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
     robot.happen(1)
-    async with robot.shipping(), _older(robot, hub):
+    async with robot.shipping(), _older(robot):
         await asyncio.sleep(130)
     assert list(hub.journals) == [robot.name]
 
@@ -629,7 +632,7 @@ async def test_a_journal_that_somebody_writes_is_not_renamed(tmp_path: Path, ope
     hub.journals[name] = dict.fromkeys(range(1, 12), "lost")  # so that it has to be another one
     _run_dir(tmp_path / "2-now")
     robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
-    async with robot.shipping(), _older(robot, hub):
+    async with robot.shipping(), _older(robot):
         await asyncio.sleep(60)
         assert _written_name(tmp_path / "1-old" / "journal.sqlite") == name
         old.journal.close()
@@ -652,19 +655,8 @@ def _written_name(path: Path) -> str:
 
 
 @contextlib.asynccontextmanager
-async def _older(
-    robot: Robot, hub: FakeHub, process: Callable[[], str] = lambda: "h/1"
-) -> AsyncIterator[asyncio.Task[None]]:
-    older = OlderJournals(
-        robot.journal.path,
-        "r1",
-        hub,
-        robot.troubles,
-        rng=random.Random(1),
-        up_to_date=lambda: robot.shipper.state().is_whole,
-        losses=lambda: robot.shipper.losses,
-        process=process,
-    )
+async def _older(robot: Robot, process: Callable[[], str] = lambda: "h/1") -> AsyncIterator[asyncio.Task[None]]:
+    older = OlderJournalShipper(robot.link, robot.shipper, robot.journal.path, "r1", process)
     task = asyncio.get_running_loop().create_task(older.run())
     try:
         yield task

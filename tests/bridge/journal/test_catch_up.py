@@ -228,7 +228,7 @@ def test_a_read_that_fails_is_tried_by_the_journal_which_knows_what_to_do(
             monkeypatch.setattr(history._File, "read", fails)
             reader = broadcast.reader(after=0)
             assert (await reader.page())[0].offset == 1
-            database = broadcast.journal.storage.db
+            database = broadcast.journal.db
             assert database is not None
             database.close()
             found = await read_up_to(reader, EVENTS)

@@ -98,7 +98,7 @@ async def test_a_copy_of_what_is_in_memory_by_now_takes_no_place(tmp_path: Path,
 
     async def fails(work: Callable[[], None]) -> None:
         work()
-        journal.storage.database.execute("PRAGMA max_page_count=1")
+        journal.database.execute("PRAGMA max_page_count=1")
         journal.append([event(number, text="x" * 10_000) for number in range(1201, 1300)])
 
     assert not await journal.homing.attempt(fails)
@@ -131,7 +131,7 @@ async def test_a_copy_is_such_a_file_that_whoever_opens_it_does_not_wait_for_the
 ) -> None:
     journal = opened()
     journal.append([event(1)])
-    FileCopy(tmp_path / "copy", journal.storage.database).finish()
+    FileCopy(tmp_path / "copy", journal.database).finish()
     assert os.listdir(tmp_path) == ["copy"]
     assert (tmp_path / "copy").read_bytes()[18:20] == b"\2\2", (
         "with a write-ahead log: the change to one is synchronized"
@@ -148,6 +148,6 @@ async def test_a_copy_that_takes_no_place_is_removed(
     path.touch()
     journal.look_for_file()
     monkeypatch.setattr("dimos_streams.journal.file_copy.leave_behind", lambda _: None)
-    assert not journal.storage.come_back()
+    assert not journal.come_back()
     assert path.name in os.listdir(tmp_path)
     assert f"{path.name}.new" not in os.listdir(tmp_path)

@@ -251,7 +251,7 @@ def test_a_full_disk_goes_on_in_memory(tmp_path: Path, opened: OpenJournal) -> N
     path = tmp_path / "journal.sqlite"
     journal = opened(path)
     journal.append([event(1)])
-    journal.storage.database.execute("PRAGMA max_page_count=4")  # what SQLite says is what it says of a full disk
+    journal.database.execute("PRAGMA max_page_count=4")  # what SQLite says is what it says of a full disk
     for seq in range(2, 200):
         journal.append([event(seq, text="x" * 1000)])
     assert journal.state == "memory: database or disk is full"
@@ -262,7 +262,7 @@ def test_a_full_disk_goes_on_in_memory(tmp_path: Path, opened: OpenJournal) -> N
 
 
 def _fill_the_disk(journal: Journal) -> None:
-    journal.storage.database.execute("PRAGMA max_page_count=4")
+    journal.database.execute("PRAGMA max_page_count=4")
     for seq in range(2, 200):
         journal.append([event(seq, text="x" * 1000)])
     assert journal.state == "memory: database or disk is full"
@@ -274,10 +274,10 @@ def test_a_file_that_another_program_holds_is_memory_until_it_lets_go(tmp_path: 
     journal.append([event(1)])
     with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")
-        journal.storage.database.execute("PRAGMA busy_timeout=1")
+        journal.database.execute("PRAGMA busy_timeout=1")
         assert [entry.offset for entry in journal.append([event(2)])] == [2]
         assert "locked" in journal.state
-    assert journal.storage.come_back()
+    assert journal.come_back()
     assert [entry.offset for entry in journal.append([event(3)])] == [3]
     assert (journal.state, journal.path, journal.last_offset) == ("ok", path, 3)
 
@@ -298,7 +298,7 @@ def test_a_file_that_is_deleted_is_written_anew(
     journal.look_for_file()
     assert (journal.state, "was deleted" in caplog.text) == ("a deleted file", True)
     assert offsets(journal.read(Query(0), 5, ALL).entries) == [1, 2, 3]
-    assert journal.storage.come_back()
+    assert journal.come_back()
     journal.keep([event(4)])
     assert (journal.state, journal.path, journal.identity) == ("ok", path, identity)
     journal.look_for_file()
@@ -315,11 +315,11 @@ def test_a_deleted_file_in_whose_place_none_can_be_made_is_served_on(tmp_path: P
     journal.append([event(1)])
     shutil.rmtree(path.parent)
     journal.look_for_file()
-    assert not journal.storage.come_back()
+    assert not journal.come_back()
     journal.keep([event(2)])
     assert (journal.state, offsets(journal.read(Query(0), 5, ALL).entries)) == ("a deleted file", [1, 2])
     path.parent.mkdir()
-    assert journal.storage.come_back()
+    assert journal.come_back()
     journal.close()
     assert offsets(opened(path).read(Query(0), 5, ALL).entries) == [1, 2]
 
@@ -331,7 +331,7 @@ def test_a_file_that_is_held_from_the_beginning_is_left_where_it_is(tmp_path: Pa
         other.execute("BEGIN EXCLUSIVE")
         journal = opened(path)
         assert "locked" in journal.state
-    assert not journal.storage.come_back()
+    assert not journal.come_back()
     assert [each.name for each in tmp_path.iterdir()] == [path.name]
     with contextlib.closing(sqlite3.connect(path)) as other:
         assert other.execute("SELECT name FROM sqlite_master").fetchall() == [("theirs",)]
@@ -346,7 +346,7 @@ def test_memory_in_the_place_of_a_file_is_bounded_whether_or_not_it_can_come_bac
         error.sqlite_errorcode = sqlite3.SQLITE_FULL if "full" in str(error) else sqlite3.SQLITE_CORRUPT
         journal = opened(tmp_path / f"{error}.sqlite")
         journal.append([event(1)])
-        journal.storage.fall_back(error)
+        journal.fall_back(error)
         for number in range(100):
             journal.append([event(number + 2, text="x" * 40_000)])
             journal.trim()
@@ -363,7 +363,7 @@ def test_notes_outlive_a_full_disk(tmp_path: Path, opened: OpenJournal) -> None:
     assert journal.notes("a/") == {"a/1": "one", "a/2": "two"}
     journal.note("a/1", None)
     journal.note("a/3", "three")
-    assert journal.storage.come_back()
+    assert journal.come_back()
     journal.close()
     assert opened(path).notes("") == {"a/2": "two", "a/3": "three"}
 
@@ -372,10 +372,10 @@ def test_a_note_that_finds_the_disk_full_is_kept(tmp_path: Path, opened: OpenJou
     path = tmp_path / "journal.sqlite"
     journal = opened(path)
     journal.note("a/1", "one")
-    journal.storage.database.execute("PRAGMA max_page_count=4")
+    journal.database.execute("PRAGMA max_page_count=4")
     journal.note("a/2", "x" * 100_000)
     assert journal.state == "memory: database or disk is full"
-    assert journal.storage.come_back()
+    assert journal.come_back()
     journal.close()
     assert {name: len(value) for name, value in opened(path).notes("a/").items()} == {"a/1": 3, "a/2": 100_000}
 
@@ -400,13 +400,13 @@ def test_a_journal_is_another_one_where_an_offset_may_mean_another_event(tmp_pat
     journal.close()
     journal = opened(path)
     assert journal.identity == first, "it is the same after a restart"
-    journal.storage.database.execute("PRAGMA max_page_count=4")
+    journal.database.execute("PRAGMA max_page_count=4")
     for seq in range(2, 200):
         journal.append([event(seq, text="x" * 1000)])
     in_memory = journal.identity
     assert in_memory.journal_id != first.journal_id
     assert in_memory.begin == journal.first_offset > 1
-    assert journal.storage.come_back()
+    assert journal.come_back()
     assert journal.identity == in_memory, "the new file has all that memory had, at the same offsets"
     journal.close()
     assert opened(path).identity == in_memory

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.fleet.older_journals import OlderJournal
+from dimos_streams.bridge.fleet.shipping.older_journal import OlderJournal
 from dimos_streams.journal import tables
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.catch_up import JournalPages
@@ -120,7 +120,7 @@ def test_it_is_shipped_with_the_journal_of_a_run_that_was_killed(tmp_path: Path,
 
     path = tmp_path / "journal.sqlite"
     journal = kept(path, opened)
-    journal.storage.tail.uncommitted = []  # its process is no more
+    journal.tail.uncommitted = []  # its process is no more
     older, entries = asyncio.run(scenario(path))
     assert (older.last_offset, older.identity) == (3, journal.identity)
     assert seqs(entries) == [(3, 3)]
@@ -129,7 +129,7 @@ def test_it_is_shipped_with_the_journal_of_a_run_that_was_killed(tmp_path: Path,
 @pytest.fixture
 def ledger(tmp_path: Path, opened: OpenJournal) -> Ledger:
     journal = opened(tmp_path / "journal.sqlite")
-    return Ledger(journal, JournalBroadcast(journal))
+    return Ledger(JournalBroadcast(journal))
 
 
 TYPES = ("open", "update", "update", "progress", "update")
@@ -315,7 +315,7 @@ def test_a_tail_that_cannot_be_emptied_is_done_without(
     with monkeypatch.context() as patch:
         patch.setattr(os, "ftruncate", _broken)
         journal = opened(path)
-    assert (journal.state, journal.last_offset, journal.storage.tail.is_open) == ("ok", 3, False)
+    assert (journal.state, journal.last_offset, journal.tail.is_open) == ("ok", 3, False)
     assert "it is done without" in caplog.text
     assert seqs(journal.keep([event(4)])) == [(4, 4)]
     assert in_file(path) == [1, 2, 3, 4]
@@ -333,7 +333,7 @@ def test_where_nobody_knows_what_is_in_the_tail_no_offset_of_it_is_used_again(
     assert journal.identity.journal_id != before.journal_id
     (entry,) = journal.keep([event(4)])
     assert entry.offset == journal.first_offset > 3
-    assert journal.storage.come_back()
+    assert journal.come_back()
     assert (in_file(path), journal.state) == ([entry.offset], "ok")
     assert len([*tmp_path.glob("journal.sqlite.left-*")]) > 0
 
@@ -427,7 +427,7 @@ from tests.bridge.parts import event
 journal = Journal(Path(sys.argv[1]))
 journal.open()
 journal.append([event(1, "open", call_id="another")])
-print(journal.state, journal.is_anothers)
+print(journal.state, journal.tail.is_anothers)
 journal.close()
 """
 
@@ -459,7 +459,7 @@ def test_who_comes_back_from_a_full_disk_leaves_a_file_that_is_anothers_by_then(
     journal = kept(path, opened)
     full = sqlite3.OperationalError("database or disk is full")
     full.sqlite_errorcode = sqlite3.SQLITE_FULL
-    journal.storage.fall_back(full)
+    journal.fall_back(full)
     script = _SECOND.replace("journal.close()", "sys.stdout.flush(); input(); journal.close()")
     other = subprocess.Popen(
         [sys.executable, "-c", script, path],
@@ -473,10 +473,10 @@ def test_who_comes_back_from_a_full_disk_leaves_a_file_that_is_anothers_by_then(
         assert other.stdin is not None
         assert other.stdout.readline() == "ok False\n"
         before = sorted(each.name for each in tmp_path.iterdir())
-        assert not journal.storage.come_back()
+        assert not journal.come_back()
         assert sorted(each.name for each in tmp_path.iterdir()) == before
         other.stdin.write("\n")
         other.stdin.flush()
         assert other.wait(20) == 0
-    assert journal.storage.come_back()
+    assert journal.come_back()
     assert seqs(journal.read(Query(journal.first_offset - 1), 10, ALL).entries) == [(3, 3)]

@@ -77,7 +77,8 @@ async def test_what_does_not_speak_for_its_module_says_nothing_of_others_calls(i
         await asyncio.sleep(0.1)
     receiver.on_status(ModuleStatus(module="m", instance="mine", call_ids=["call"], last_seqs=[2]))
     for active in (False, True) if is_known else (False,):
-        receiver.on_status(ModuleStatus(module="m", instance="other", call_ids=["call"], last_seqs=[9]), active=active)
+        other = ModuleStatus(module="m", instance="other", call_ids=["call"], last_seqs=[9])
+        receiver.on_status(other, active=active)
     await asyncio.sleep(1.0)
     assert asked == {2}
     receiver.stop()

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dimos_streams import clock
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.loss_reports import LossReports
-from dimos_streams.bridge.calls.state.call_state import CLOSED, OPEN, REQUESTED, CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED, OPEN, REQUESTED
 from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.bus import Bus
 from dimos_streams.common.secrets import redacted
+from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_REASON, STOPPED, Outcome, json_text
@@ -18,12 +20,22 @@ MOST_CANCELS = 20
 
 
 class CallSender:
-    """Sends what a call's module has to know; the watchdog has it repeated."""
+    """Begins calls, and sends what their modules have to know; the watchdog has it repeated."""
 
     def __init__(self, bus: Bus, ledger: Ledger) -> None:
         self._bus = bus
         self._ledger = ledger
         self.losses = LossReports(bus, MOST_CANCELS)
+
+    def begin(self, call: CallState) -> None:
+        """Enter a call that may begin, and ask its module to run it. Raises ``CallRejectedError`` if it is too late
+        for that."""
+        if call.begin_by is not None and clock.steady() > call.begin_by:
+            raise CallRejectedError(f"the command to call {call.skill!r} expired before the call could begin")
+        call.requested_utime = clock.utime()
+        call.since = clock.monotonic()
+        self._ledger.begin(call)
+        self.request(call)
 
     def request(self, call: CallState) -> None:
         """Ask a call's module to run it."""

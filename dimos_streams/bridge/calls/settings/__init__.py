@@ -1,1 +1,1 @@
-"""Live settings as calls: what was ordered, and what is owed to modules that did not answer."""
+"""Live settings as calls: changes, and the rollbacks of those that modules did not answer."""

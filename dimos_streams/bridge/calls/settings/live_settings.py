@@ -15,10 +15,11 @@ from pathlib import Path
 from typing import Any
 
 from dimos_streams.bridge.calls.authority import Authority, by_model
-from dimos_streams.bridge.calls.settings.unsettled_settings import (
-    SETTLES_WITHIN_S,
+from dimos_streams.bridge.calls.sending.call_sender import CallSender
+from dimos_streams.bridge.calls.settings.pending_changes import (
+    ROLLBACK_WITHIN_S,
+    PendingChanges,
     UnknownChangeError,
-    UnsettledSettings,
 )
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.common.readable.shortening import shortened
@@ -35,7 +36,7 @@ _CLOSES_WITHIN_S = 5.0
 """Time, in seconds, within which a module must have changed its settings; it does so at once, unless it hangs."""
 _SHOWN = 80
 """Maximum length of what is no assignment in an error, in characters."""
-_ASKED_LATER = f"it is asked for its old values if it is heard within {SETTLES_WITHIN_S:g} s"
+_ASKED_LATER = f"it is asked for its old values if it is heard within {ROLLBACK_WITHIN_S:g} s"
 
 
 class LiveSettings:
@@ -45,28 +46,27 @@ class LiveSettings:
         self,
         directory: ModuleDirectory,
         authority: Authority,
-        begin: Callable[[CallState], None],
+        sender: CallSender,
         new_id: Callable[[], str],
-        owed: Path | None,
+        rollbacks: Path | None,
     ) -> None:
-        """``begin`` enters a call that was admitted, and asks its module to run it; ``owed`` is the file of what is
-        to be taken back, None for none."""
+        """``rollbacks`` is the file of what is to be rolled back, None for none."""
         self._directory = directory
         self._authority = authority
-        self._begin = begin
+        self._sender = sender
         self._new_id = new_id
         self._changing: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         """The lock of each module, held while somebody changes its settings. Nobody waits for what is asked of
         another module: a gate can be slowed down while a module that hangs is waited for."""
-        self._unsettled = UnsettledSettings(self._ask, lambda name: not self._why_not(name), self._changing, owed)
+        self._pending = PendingChanges(self._ask, lambda name: not self._why_not(name), self._changing, rollbacks)
 
     def start(self) -> None:
-        """Go on with what an earlier life of the bridge was to take back."""
-        self._unsettled.start()
+        """Go on with what an earlier life of the bridge was to roll back."""
+        self._pending.start()
 
     async def stop(self) -> None:
         """Ask modules for nothing more. Twice is fine."""
-        await self._unsettled.stop()
+        await self._pending.stop()
 
     async def change(self, assignments: Iterable[str], caller: str) -> SettingsReport:
         """Carry out ``module.setting=value`` assignments, all or none.
@@ -104,20 +104,20 @@ class LiveSettings:
         done: list[SettingChange] = []
         try:
             for name, values in by_module.items():
-                self._unsettled.begin(name, old[name], caller)
+                self._pending.begin(name, old[name], caller)
                 try:
                     changed = await self._ask(name, values, caller)
                 except SkillError as error:
-                    raise await self._taken_back(done, old, name, caller, error) from error
+                    raise await self._roll_back(done, old, name, caller, error) from error
                 done += [SettingChange(module=name, setting=path, **change) for path, change in changed.items()]
             for name, values in by_module.items():
-                self._unsettled.decided(name, values)
+                self._pending.commit(name, values)
         finally:  # whatever ends this too early, a bridge that stops for instance
             for name in by_module:
-                self._unsettled.take_back(name)
+                self._pending.roll_back(name)
         return SettingsReport(changes=tuple(done))
 
-    async def _taken_back(
+    async def _roll_back(
         self,
         done: list[SettingChange],
         old: Mapping[str, Mapping[str, str]],
@@ -131,7 +131,7 @@ class LiveSettings:
         if isinstance(why, UnknownChangeError):
             left.append(_ASKED_LATER)
         else:
-            self._unsettled.end(failed)
+            self._pending.discard(failed)
         for name in dict.fromkeys(change.module for change in done):
             try:
                 await self._ask(name, old[name], caller)
@@ -140,7 +140,7 @@ class LiveSettings:
                 continue
             except SkillError as error:
                 left.append(f"{name} has the new values all the same: {error}")
-            self._unsettled.end(name)
+            self._pending.discard(name)
         if not left:
             return why
         kind = SkillUnavailableError if isinstance(why, SkillUnavailableError) else SkillError
@@ -194,9 +194,9 @@ class LiveSettings:
         self._authority.admit(call)
         if by_model(call):
             raise CallRejectedError(f"settings are for operators: {caller!r} may not change them")
-        self._begin(call)
+        self._sender.begin(call)
         if not await ends_within(_CLOSES_WITHIN_S, call.closed.wait()):
-            raise _not_heard(call, f"it has not answered within {_CLOSES_WITHIN_S:g} s", only_check)
+            raise _unheard_error(call, f"it has not answered within {_CLOSES_WITHIN_S:g} s", only_check)
         return _result_of(call, only_check)
 
 
@@ -221,7 +221,7 @@ def _refuse_secrets(old: Mapping[str, Mapping[str, str]]) -> None:
         raise SettingsError(problems)
 
 
-def _not_heard(call: CallState, why: str, only_check: bool) -> SkillUnavailableError:
+def _unheard_error(call: CallState, why: str, only_check: bool) -> SkillUnavailableError:
     """The error for a module that was not heard. A check changes nothing, whatever became of it; whether an ordered
     change was made only the module knows."""
     if only_check:
@@ -237,7 +237,7 @@ def _result_of(call: CallState, only_check: bool) -> dict[str, Any]:
         given = problems if isinstance(problems, dict) else {"": call.text}
         raise SettingsError({f"{call.module}.{path}" if path else call.module: text for path, text in given.items()})
     if call.outcome is Outcome.LOST:
-        raise _not_heard(call, f"{call.outcome}, {call.text}", only_check)
+        raise _unheard_error(call, f"{call.outcome}, {call.text}", only_check)
     raise SkillUnavailableError(f"module {call.module!r} has not changed its settings: {call.outcome}, {call.text}")
 
 

@@ -7,26 +7,23 @@ import itertools
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from typing import Any, Final
 
-from pydantic import ConfigDict, Field, TypeAdapter, ValidationError, with_config
+from pydantic import ValidationError
 
 from dimos_streams import clock
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED, JOURNALLED_CALL, OPEN, REQUESTED, JournalledCall
 from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.moment import Moment
 from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.journal.tables import CallRow
-from dimos_streams.skill import OnDuplicate, OnLoss
-from dimos_streams.tool_stream.event import STOPPED, Outcome, ToolEvent, json_text
-from dimos_streams.tool_stream.gateway import CallPhase, CallView
+from dimos_streams.skill import OnDuplicate
+from dimos_streams.tool_stream.event import STOPPED, ToolEvent, json_text
+from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.opening import opening_of
-from dimos_streams.tool_stream.overtaken import OrderKind
 
-REQUESTED: Final = "requested"
-OPEN: Final = "open"
-CLOSED: Final = "closed"
 CANCEL_OVERDUE_S: Final = 3.0
 """Time, in seconds, that a call has to end once asked to; operators hear of one that goes on for longer."""
 _SHORT_TEXT, _MAX_PLAIN = 200, 32
@@ -34,91 +31,48 @@ _SHORT_TEXT, _MAX_PLAIN = 200, 32
 _LEASE = 500
 """Approximate memory of a resource that a call holds, besides its name, in bytes."""
 _SEEN = tuple(CallView.model_fields)
+_KEPT = tuple(each.name for each in fields(JournalledCall))
 _log = LimitedLog(logging.getLogger(__name__))
 
-T = TypeVar("T")
-Unkept: TypeAlias = Annotated[T, Field(exclude=True)]
-"""A field that belongs to this life of the bridge: the journal does not keep it."""
 
-
-@with_config(ConfigDict(arbitrary_types_allowed=True))
 @dataclass(slots=True, eq=False)
-class CallState:
+class CallState(JournalledCall):
     """A call while a bridge, a hub or a viewer remembers it, as it changes with its events.
 
-    The first fields are those of a ``CallView``, which ``view`` makes of them when somebody asks; the others are what
-    only the bridge knows. Each event of each call changes some, so this is no frozen value that is replaced.
+    Its own fields are in memory only: they belong to this life of the bridge. Each event of each call changes some,
+    so this is no frozen value that is replaced.
     """
 
-    call_id: str
-    skill: str
-    module: str
-    caller: str
-    parent: str = ""
-    arguments: dict[str, Any] = field(default_factory=dict)
-    state: CallPhase = REQUESTED
-    outcome: Outcome | None = None
-    answer: str | None = None
-    text: str = ""
-    result: Any = None
-    last_seq: int = 0
-    resources: tuple[str, ...] = ()
-    on_loss: OnLoss = "stop"
-    robot: Annotated[str | None, Field(exclude_if=lambda robot: robot is None)] = None
-    requested_utime: int = 0
-    closed_utime: int | None = None
-
-    key: str | None = None
-    """The idempotency key with which it was begun."""
-    number: int = 0
-    """Its number among the calls that have begun: the time in µs, or where the clock was set back one more than that
-    of the call before; 0 if it has none."""
-    events_from: int = 0
-    """The journal's next offset when it began: its events have that one or later ones. 0 if that is not known."""
-    by_agent: bool = False
-    """True if ``caller``, who stands at the beginning of the chain, is an agent."""
-    journalled: bool = True
-    """True if its events are kept and read by everybody; False if only the bridge itself reads them."""
-    asked_on_loss: OnLoss | None = None
-    """The policy for a cut link that its caller asks for; it also holds for the calls that this one begins."""
-    instance: str = ""
-    """The instance of its module in which it runs; empty until an event of it or a heartbeat names it."""
-    cancel_reason: str | None = None
-    """The reason why it was asked to end; None if it was not."""
-    overruled: dict[str, OrderKind] = field(default_factory=dict)
-    """The orders since it was asked for, by the robot that they are for (see ``overruling``), which also hold for the
-    calls that it begins."""
-
-    on_duplicate: Unkept[OnDuplicate | None] = None
+    on_duplicate: OnDuplicate | None = None
     """The fate that it asks for where a duplicate of it runs; None leaves that to its skill."""
-    lease_wait_s: Unkept[float] = 0.0
+    lease_wait_s: float = 0.0
     """Maximum time, in seconds, that it may wait for a resource that another call holds."""
-    begin_by: Unkept[float | None] = None
+    begin_by: float | None = None
     """The latest time at which it may begin, on ``clock.steady``; None if there is no limit."""
-    since: Unkept[float] = field(default_factory=clock.monotonic)
+    since: float = field(default_factory=clock.monotonic)
     """Time at which it was requested, or taken over from the journal, on the loop's clock."""
-    listed: Unkept[float] = 0.0
+    listed: float = 0.0
     """Time at which its module last showed by an event or a heartbeat that it runs it, on the loop's clock."""
-    request: Unkept[Repeat | None] = None
+    request: Repeat | None = None
     """The schedule of asking its module to begin it; None if it need not be asked any more."""
-    cancel: Unkept[Repeat | None] = None
+    cancel: Repeat | None = None
     """The schedule of asking it to end; None if nobody wants it to."""
-    unsolicited: Unkept[bool] = False
+    unsolicited: bool = False
     """True if it was begun without the broker, since the broker started."""
-    missing_open: Unkept[bool] = False
+    missing_open: bool = False
     """True if its ``open`` is gone, and with it what the call uses; that is looked up when its skill is known."""
-    closing: Unkept[bool] = False
+    closing: bool = False
     """True while it is being given up as lost."""
-    last: Unkept[ToolEvent | None] = None
+    last: ToolEvent | None = None
     """Its newest event; None for an unsolicited call, whose data may be large."""
-    progress: Unkept[Mapping[str, Any]] = field(default_factory=dict)
+    progress: Mapping[str, Any] = field(default_factory=dict)
     """The data of its newest progress, empty before the first since the bridge was started; of an unsolicited call
     only numbers and short texts."""
-    answered: Unkept[Moment] = field(default_factory=Moment)
+    answered: Moment = field(default_factory=Moment)
     """The moment from which its answer is safe in the journal."""
-    closed: Unkept[Moment] = field(default_factory=Moment)
+    closed: Moment = field(default_factory=Moment)
     """The moment from which its close is safe in the journal."""
-    arguments_bytes: Unkept[int | None] = None
+    arguments_bytes: int | None = None
     """Approximate memory of its arguments, in bytes; None until somebody asks for ``size``."""
 
     def changes_state_with(self, event: ToolEvent) -> bool:
@@ -220,13 +174,14 @@ class CallState:
     def row(self) -> CallRow:
         """The call as the journal keeps it."""
         done_with = {"cancel_reason"} if self.cancel is None else None
-        record = _JOURNALLED.dump_json(self, exclude=done_with).decode()
+        record = JOURNALLED_CALL.dump_json(self, exclude=done_with).decode()
         return CallRow(self.call_id, self.last_seq, self.state == CLOSED, record)
 
     @classmethod
     def from_row(cls, row: CallRow) -> CallState:
         """The inverse of ``row``. Raises pydantic's ``ValidationError`` for an invalid record."""
-        call = _JOURNALLED.validate_json(row.record)
+        kept = JOURNALLED_CALL.validate_json(row.record)
+        call = cls(**{name: getattr(kept, name) for name in _KEPT})
         call.last_seq, call.listed = row.last_seq, clock.monotonic()
         if call.cancel_reason is not None and call.state != CLOSED:
             call.cancel = Repeat(call.since)
@@ -260,10 +215,6 @@ class CallState:
     def begin(self, event: ToolEvent) -> None:
         """Take over from its ``open`` what it was begun with. What is invalid in the event is left out."""
         self.parent, self.arguments, self.resources, self.on_loss = opening_of(event.data)
-
-
-_JOURNALLED = TypeAdapter(CallState)
-"""Reads and writes a call as the JSON that the journal keeps of it."""
 
 
 def _weight(json: str) -> int:

@@ -6,7 +6,8 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from operator import attrgetter
 
-from dimos_streams.bridge.calls.state.call_state import CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.tool_stream.family import ancestors_of
 
 KEEP_CLOSED_BYTES = 4 * 1024 * 1024

@@ -59,7 +59,7 @@ class GateWatch:
         """The channels on which the gates of stopped robots say that they listen."""
         return {state.channel for _, state in self._stopped.gates() if is_hold_channel(state.channel)}
 
-    async def confirmed(self, robot: str, began: float) -> HoldView:
+    async def wait_confirmed(self, robot: str, began: float) -> HoldView:
         """Wait until all gates of a robot say that they hold, or it is released, for ``CONFIRM_S`` at most; return
         what they say. What they said before ``began`` does not count."""
 

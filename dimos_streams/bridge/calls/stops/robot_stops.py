@@ -14,7 +14,8 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import by_model
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
-from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S, CLOSED, CallState
+from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S, CallState
+from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.gate_watch import CONFIRM_S, GateWatch
 from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel, usual_channels
@@ -115,8 +116,8 @@ class RobotStops:
         self._cancel(motions, reason)
         self._overrule("stop", robot)
         self._beat.changed()
-        view, unsaved = await asyncio.gather(self._gates.confirmed(robot, began), self._keep())
-        calls = await self._ended(motions)
+        view, unsaved = await asyncio.gather(self._gates.wait_confirmed(robot, began), self._keep())
+        calls = await self._wait_for_ends(motions)
         released = self._parts(robot, stopped=False)
         return StopReport(
             robot=robot, held=view.held, not_held=view.not_held, calls=calls, released=released, unsaved=unsaved
@@ -170,7 +171,7 @@ class RobotStops:
             self._sender.cancel(call, reason)
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)  # holds and heartbeats do not wait for a crowd
-        return await self._ended(calls, within_s)
+        return await self._wait_for_ends(calls, within_s)
 
     def stopped(self) -> StoppedRobots:
         """The robots that are stopped now, with what their gates say."""
@@ -230,7 +231,7 @@ class RobotStops:
         for call in motions:
             self._sender.cancel(call, f"{STOPPED}{f': {reason}' if reason else ''}", stops_robot=True)
 
-    async def _ended(self, calls: list[CallState], within_s: float = CANCEL_OVERDUE_S) -> CancelReport:
+    async def _wait_for_ends(self, calls: list[CallState], within_s: float = CANCEL_OVERDUE_S) -> CancelReport:
         """Give calls that were asked to end their time, and report which of them have ended."""
         if calls:
             with contextlib.suppress(TimeoutError):

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
-from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubRequests, HubUnreachableError
-from dimos_streams.bridge.fleet.outflow import EncodedBatch, JournalSource, next_batch
-from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
+from dimos_streams.bridge.fleet.link_context import LinkContext
+from dimos_streams.bridge.fleet.shipping.outflow import EncodedBatch, JournalSource, next_batch
 from dimos_streams.fleet.batches import Position
 from dimos_streams.fleet.protocol import FLEET_CONFLICT, FLEET_ENTRY, FLEET_POSITION, MAX_ENTRIES
 from dimos_streams.journal.tables import Identity
@@ -58,14 +57,12 @@ class Shipper:
     Times are the loop's. ``run`` raises nothing that goes wrong: it is one of ``troubles``, and is tried again.
     """
 
-    def __init__(
-        self, source: JournalSource, hub: HubRequests, troubles: Troubles, *, rng: random.Random, age_s: float
-    ) -> None:
-        """Events are collected for ``age_s``; ``rng`` is for jitter."""
+    def __init__(self, link: LinkContext, source: JournalSource, *, age_s: float) -> None:
+        """Events are collected for ``age_s``."""
         self._source = source
-        self._hub = hub
+        self._hub = link.hub
         self._age_s = age_s
-        self._attempts = Attempts("events", troubles, rng=rng, initial_s=0.2, longest_s=_LONGEST_WAIT_S)
+        self._attempts = Attempts(link, "events", initial_s=0.2, longest_s=_LONGEST_WAIT_S)
         self._known: set[str] = set()
         """Journals of which the hub has said, since the start, how far it has them."""
         self._journal = Identity("", 1)
@@ -96,7 +93,7 @@ class Shipper:
             try:
                 await self._ship()
             except FAILURES as error:
-                await self._attempts.failed(error)
+                await self._attempts.pause_after(error)
 
     async def flush(self) -> None:
         """Ship what is there, as long as that goes well, and return. Call it while ``run`` does not run."""
@@ -124,7 +121,7 @@ class Shipper:
                 continue
             if batch is None:
                 if after >= self._source.last_offset:
-                    self._attempts.succeeded()
+                    self._attempts.reset()
                 await asyncio.sleep(self._age_s)
                 continue
             taken = await self._send(batch, after)
@@ -186,7 +183,7 @@ class Shipper:
         self._most = min(MAX_ENTRIES, 2 * self._most)
         self._left_out = 0 if batch.events else self._left_out + (batch.upto in self._refused)
         self.events += batch.events if position.acknowledged >= batch.upto else 0
-        self._attempts.succeeded()
+        self._attempts.reset()
         return self._heard(position), position.wait_s
 
     def _narrows(self, batch: EncodedBatch, error: HubRefusalError) -> bool:

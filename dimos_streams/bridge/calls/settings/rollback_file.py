@@ -1,4 +1,4 @@
-"""Settings that modules are to have again, kept in a file so that a bridge that starts again asks for them."""
+"""The file of rollbacks, the settings that modules are to have again: a bridge that starts again asks for them."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ SUFFIX = ".settings.json"
 _logger = logging.getLogger(__name__)
 
 
-class OwedSettings(FrozenModel):
-    """The old values of one module's settings, which it is to have again unless it is known to have taken others."""
+class Rollback(FrozenModel):
+    """The old values of one module's settings, which it is to have again unless a change of them was committed."""
 
     module: str
     settings: dict[str, str]
@@ -29,17 +29,17 @@ class OwedSettings(FrozenModel):
     """Time until which the module is waited for, µs since the Unix epoch."""
 
 
-class _OwedRecord(FrozenModel):
+class _RollbackRecord(FrozenModel):
     """The file's content."""
 
-    owed: tuple[OwedSettings, ...] = ()
+    rollbacks: tuple[Rollback, ...] = ()
 
 
-def load(path: Path) -> tuple[OwedSettings, ...]:
+def load(path: Path) -> tuple[Rollback, ...]:
     """Read what a bridge of the run has written; empty if there is none, or, with a log entry, if it is
     unreadable."""
     try:
-        return _OwedRecord.model_validate_json(path.read_bytes()).owed
+        return _RollbackRecord.model_validate_json(path.read_bytes()).rollbacks
     except FileNotFoundError:
         return ()
     except (OSError, ValueError) as error:
@@ -48,12 +48,12 @@ def load(path: Path) -> tuple[OwedSettings, ...]:
         return ()
 
 
-def save(path: Path, owed: Iterable[OwedSettings]) -> None:
-    """Write the owed settings atomically, or remove the file if there are none; log why if that was not possible.
+def save(path: Path, rollbacks: Iterable[Rollback]) -> None:
+    """Write the rollbacks atomically, or remove the file if there are none; log why if that was not possible.
     Waits for the disk. Secrets are not written."""
-    record = _OwedRecord(owed=tuple(map(_without_secrets, owed)))
+    record = _RollbackRecord(rollbacks=tuple(map(_without_secrets, rollbacks)))
     try:
-        if record.owed:
+        if record.rollbacks:
             replace_text(path, record.model_dump_json())
         else:
             path.unlink(missing_ok=True)
@@ -61,6 +61,6 @@ def save(path: Path, owed: Iterable[OwedSettings]) -> None:
         _logger.error("settings that are to be taken back can't be written to %s: %s", path, error)
 
 
-def _without_secrets(owed: OwedSettings) -> OwedSettings:
-    kept = {path: text for path, text in owed.settings.items() if redacted(text) == text}
-    return owed.model_copy(update={"settings": kept})
+def _without_secrets(rollback: Rollback) -> Rollback:
+    kept = {path: text for path, text in rollback.settings.items() if redacted(text) == text}
+    return rollback.model_copy(update={"settings": kept})

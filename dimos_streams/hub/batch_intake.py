@@ -1,0 +1,104 @@
+"""The intake of batches from robots: many are stored in one transaction."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Executor
+
+from dimos_streams import clock
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.errors import DimosStreamsError
+from dimos_streams.hub.storage.rows import RobotBatch, StorageUnavailableError, TakeAnswer
+from dimos_streams.hub.storage.storage import HubStorage
+from dimos_streams.hub.threads import in_thread
+
+MAX_WAITING = 20_000
+"""Maximum number of entries that wait to be stored; with more, robots are asked to come again."""
+_MOST = 10_000
+"""Number of entries from which on no further batch joins a transaction, which may thus have one batch more."""
+_PACE_S = (0.05, 2.0)
+"""Bounds of the pause, in seconds, that robots are asked to leave between their batches: twice what the newest
+transaction has taken, within these."""
+
+_log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
+
+
+class HubBusyError(DimosStreamsError):
+    """Raised if more waits to be stored than may."""
+
+
+class BatchIntake:
+    """Stores batches: all that have come during one transaction are stored in the next one."""
+
+    def __init__(self, storage: HubStorage, executor: Executor, stored: Callable[[], None]) -> None:
+        """``stored`` is called when there are new events."""
+        self.trouble = ""
+        """The reason why the newest transaction failed; empty if it did not."""
+        self.entries = 0
+        """Number of entries that were stored, or had been stored before."""
+        self.pace_s = _PACE_S[0]
+        """The pause, in seconds, that robots had better leave between their batches."""
+        self._storage = storage
+        self._executor = executor
+        self._stored = stored
+        self._waiting: deque[tuple[RobotBatch, asyncio.Future[TakeAnswer]]] = deque()
+        self._count = 0
+        """Number of entries in ``_waiting``, at most ``MAX_WAITING``."""
+        self._has_come = asyncio.Event()
+
+    async def store(self, batch: RobotBatch) -> TakeAnswer:
+        """Store a batch. Raises ``StorageUnavailableError``, in which case it may or may not have been stored,
+        ``WrongSchemaError`` and ``HubBusyError``."""
+        if self._count + len(batch.entries) > MAX_WAITING:
+            raise HubBusyError(f"{self._count} events wait to be stored already; come again later")
+        future: asyncio.Future[TakeAnswer] = asyncio.get_running_loop().create_future()
+        self._waiting.append((batch, future))
+        self._count += len(batch.entries)
+        self._has_come.set()
+        return await future
+
+    async def run(self) -> None:
+        """Store what waits, until cancelled."""
+        while True:
+            await self._has_come.wait()
+            group = self._next()
+            began = clock.monotonic()
+            try:
+                answers = await in_thread(self._executor, self._storage.store, [batch for batch, _ in group])
+            except DimosStreamsError as error:
+                self.trouble = str(error)
+                _log.warning("events can't be stored, robots keep theirs: %s", error)
+                self._fail(group, error)
+            except Exception as error:
+                self._fail(group, StorageUnavailableError("an internal error of the hub; its log has it"))
+                self.trouble = "an internal error"
+                _log.exception("events can't be stored: %r", error)
+            else:
+                self.trouble = ""
+                self.entries += sum(len(batch.entries) for batch, _ in group)
+                for (_, future), each in zip(group, answers, strict=True):
+                    if not future.done():  # else the robot is gone
+                        future.set_result(each)
+                self._stored()
+            took = clock.monotonic() - began
+            self.pace_s = min(max(2 * took, _PACE_S[0]), _PACE_S[1])
+
+    def _next(self) -> list[tuple[RobotBatch, asyncio.Future[TakeAnswer]]]:
+        group, entries = [], 0
+        while self._waiting and entries < _MOST:
+            batch, future = self._waiting.popleft()
+            group.append((batch, future))
+            entries += len(batch.entries)
+        self._count -= entries
+        if not self._waiting:
+            self._has_come.clear()
+        return group
+
+    @staticmethod
+    def _fail(group: list[tuple[RobotBatch, asyncio.Future[TakeAnswer]]], error: DimosStreamsError) -> None:
+        for _, future in group:
+            if not future.done():
+                future.set_exception(error)

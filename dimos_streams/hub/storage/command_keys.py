@@ -1,0 +1,65 @@
+"""The idempotency keys of commands: which command has a key, and whether another one may have it."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from dimos_streams.common.text import parse_json
+from dimos_streams.fleet.commands import Method, Outcome, Role, began_nothing, is_last_word
+from dimos_streams.hub.storage.engine import Transaction
+from dimos_streams.hub.storage.rows import NewCommand
+
+WHAT = ("asked_by", "role", "method", "path", "body")
+"""The columns that must be the same in two commands of one key."""
+
+
+class CommandOfKey(NamedTuple):
+    """The command that has a key now."""
+
+    id: int
+    sent: int | None
+    given: int
+    expires: int
+    outcome: Outcome | None
+    status: int
+    answer: str
+    asked_by: str
+    role: Role
+    method: Method
+    path: str
+    body: str
+
+    def frees_key(self, now: int) -> bool:
+        """Return whether nothing was begun, so that the key is anybody's."""
+        if self.outcome is None:
+            return self.sent is None and not self._is_valid(now)
+        return began_nothing(self.outcome, self.status)
+
+    def holds(self, now: int) -> bool:
+        """Return whether whoever gives the same command again gets this one, and what becomes of it."""
+        if self.outcome is None:
+            return self._is_valid(now)
+        return is_last_word(self.outcome, self.status, parse_json(self.answer))
+
+    def _is_valid(self, now: int) -> bool:
+        return self.given <= now < self.expires
+
+
+def find_by_key(db: Transaction, new: NewCommand) -> CommandOfKey | None:
+    """The command that has the key of a new one, None if there is none."""
+    rows = db.rows(
+        f"SELECT {', '.join(CommandOfKey._fields)} FROM commands WHERE robot = ? AND key = ?", new.robot, new.key
+    )
+    return CommandOfKey(*rows[0]) if rows else None
+
+
+def what_of(command: NewCommand | CommandOfKey) -> tuple[str, ...]:
+    """The values of ``WHAT`` of a command."""
+    return command.asked_by, command.role, command.method, command.path, command.body
+
+
+def shown_key(new: NewCommand) -> str:
+    """The key that whoever asks has given."""
+    body = parse_json(new.body)
+    given = body.get("idempotency_key") if isinstance(body, dict) else None
+    return given if isinstance(given, str) else new.key
