@@ -13,6 +13,7 @@ from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.models.refusals import Manners
 from dimos_streams.agent.models.retrying import Retry
 from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.common.listeners import Listeners
 
 
 class ModelFactory:
@@ -25,15 +26,14 @@ class ModelFactory:
         *,
         rng: random.Random,
         lessons: Mapping[str, Sequence[str]],
-        missions: Callable[[], tuple[str, ...]],
     ) -> None:
-        """``lessons`` were learnt by the process before this one, by model; ``missions`` returns those of the
-        turn."""
+        """``lessons`` were learnt by the process before this one, by model."""
         self._config = config
         self._emit = emit
         self._random = rng
         self._lessons = lessons
-        self._missions = missions
+        self.retried = Listeners[Callable[[Retry], None]]()
+        """Called with each failed attempt of a model that is asked again."""
         self._manners: dict[str, Manners] = {}
 
     def in_use(self, spec: str) -> ModelInUse:
@@ -62,12 +62,5 @@ class ModelFactory:
         self._emit(EventKind.NOTE, (), text=text, model=spec, lesson=lesson)
 
     def _on_retry(self, retry: Retry) -> None:
-        self._emit(
-            EventKind.RETRY,
-            self._missions(),
-            text=f"The model is asked again in {retry.delay_s:.1f} s: {retry.error}",
-            error=str(retry.error),
-            attempt=retry.attempt,
-            attempts=retry.attempts,
-            delay_s=round(retry.delay_s, 3),
-        )
+        for listener in self.retried:
+            listener(retry)

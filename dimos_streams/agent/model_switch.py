@@ -1,17 +1,19 @@
-"""Lets an agent ask another model than before."""
+"""Lets an agent ask another model than before, or the same one again."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
 from dimos_streams.agent.loop.loop import AgentLoop
+from dimos_streams.agent.missions.mission import ids
 from dimos_streams.agent.model_factory import ModelFactory
+from dimos_streams.agent.models.retrying import Retry
 from dimos_streams.agent.record.agent_events import EventKind
 
 
 @dataclass(frozen=True, slots=True)
 class ModelSwitch:
-    """Replaces the model that a loop asks, and records which one it is."""
+    """Replaces the model that a loop asks, and records which one it is and when it is asked again."""
 
     factory: ModelFactory
     loop: AgentLoop
@@ -27,6 +29,18 @@ class ModelSwitch:
         was = self.name
         self.loop.parts.model.replace(self.factory.in_use(spec))
         self.loop.parts.events.emit(EventKind.MODEL_SWITCH, (), model=spec, was=was)
+
+    def note_retry(self, retry: Retry) -> None:
+        """Record that a model is asked again for the present turn."""
+        self.loop.parts.events.emit(
+            EventKind.RETRY,
+            ids(self.loop.turn.missions) if self.loop.turn else (),
+            text=f"The model is asked again in {retry.delay_s:.1f} s: {retry.error}",
+            error=str(retry.error),
+            attempt=retry.attempt,
+            attempts=retry.attempts,
+            delay_s=round(retry.delay_s, 3),
+        )
 
     async def close_replaced(self) -> None:
         """Close the models that are not asked any more. While a turn may still hear one of them, none is closed."""

@@ -195,12 +195,12 @@ class Agent(OperatorSkills):
 
     def _on_warnings(self) -> None:
         self._show_state()
-        self.core.onlookers.notify()
+        self.core.notify()
 
     async def _keep_showing(self) -> None:
         """Show what waits for an operator, whenever that is something else. Most events change nothing of it."""
         changed, shown = asyncio.Event(), None
-        self.core.onlookers.add(changed)
+        self.core.changed.add(changed.set)
         while True:
             if (waiting := self._waiting()) != shown:
                 shown = waiting

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from dimos_streams import clock
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.boot_time import since_boot
-from dimos_streams.agent.missions.mission import Mission, roots
+from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.subagents.delegation import Delegation
-
-_SHOWN_INPUT = 100
 
 
 class OpenMissions:
@@ -58,11 +56,6 @@ class OpenMissions:
             self._deadlines[mission.id] = timer
         else:
             mission.end("deadline")
-
-    def input_of(self, missions: Iterable[str]) -> str:
-        """The input with which missions, or those that they are part of, began; shortened."""
-        known = [self._loop.missions[root] for root in roots(missions) if root in self._loop.missions]
-        return "; ".join(mission.input for mission in known)[:_SHOWN_INPUT]
 
     def close(self) -> None:
         """Cancel all deadlines. Twice is fine."""

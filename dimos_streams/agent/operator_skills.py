@@ -52,7 +52,7 @@ class OperatorSkills(Module):
 
         with core.console.watching(), contextlib.ExitStack() as stack:
             stack.callback(core.events.listen(hear))
-            stack.callback(core.onlookers.add(changed))
+            stack.callback(core.changed.add(changed.set))
             await call.update("reporting")
             call.progress("", **snapshot_data(core.snapshots.take(watched=True)))
             due = clock.monotonic() + SNAPSHOT_PERIOD_S

@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.control.commands import AbortCommand, AbortReport, EndOthers, LoopCommand, R, UndoCommand
@@ -38,14 +38,16 @@ class AgentLoop:
         self,
         parts: LoopParts,
         undo_log: UndoLog,
+        machine: StateMachine,
+        missions: dict[str, Mission],
         *,
         name: str,
-        on_state: Callable[[LoopState, LoopState], None] = lambda old, new: None,
     ) -> None:
-        """``on_state`` is called at each change, with the old and the new state."""
+        """``machine`` and ``missions``, which is empty yet, are the loop's own; others may look at them."""
         self.parts = parts
-        self.machine = StateMachine(on_state)
-        self.missions: dict[str, Mission] = {}
+        parts.queue.on_arrival = self.wake
+        self.machine = machine
+        self.missions = missions
         """The missions that are not over, by id."""
         self._undo_log = undo_log
         self._name = name

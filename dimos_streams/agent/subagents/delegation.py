@@ -134,13 +134,13 @@ class Delegation:
         offsets = [work.loop.unrecorded_offset() for work in self._working if work.loop is not None]
         return min((offset for offset in offsets if offset is not None), default=None)
 
-    def tools(self, parts: Callable[[], LoopParts]) -> list[LocalTool]:
+    def tools(self, parts: LoopParts) -> list[LocalTool]:
         """The tool ``delegate`` for the loop with these parts; empty if there are no sub-agents."""
         if not self._agents:
             return []
 
         async def run(arguments: Any, missions: tuple[Mission, ...]) -> CallResult:
-            return await self.run(parts(), arguments.agent, arguments.task, tuple(arguments.calls), missions)
+            return await self.run(parts, arguments.agent, arguments.task, tuple(arguments.calls), missions)
 
         names = Literal[tuple(self._agents)]  # type: ignore[valid-type]
         task = Annotated[
@@ -210,25 +210,23 @@ class Delegation:
         )
         described = self._agents[agent]
         conversation = Conversation(described.prompt)
+        scope = self.scope(parts.calls, mission)
         child = replace(
             parts,
             model=self._make_model(described.model) if described.model else parts.model,
             queue=MessageQueue(parts.queue.capacity),
-            scope=self.scope(parts.calls, mission),
+            scope=scope,
             events=SubLog(parts.events, mission, conversation),
-            view=replace(parts.view, conversation=conversation),
+            view=replace(parts.view, conversation=conversation, tools=LocalTools(self._tools_for(scope))),
             permissions=replace(parts.permissions, reviewer=self.held_to([agent], parts)),
         )
         work = SubMission(agent, mission, child, parts, missions, over)
         child.stop_rules = replace(
             parts.stop_rules, conditions=(*parts.stop_rules.conditions, _when_handed_back(work))
         )
-        child.view.tools = LocalTools(
-            [*self._tools_for(child.scope), hand_back_tool(work), *self.tools(lambda: child)]
-        )
+        child.view.tools.add([hand_back_tool(work), *self.tools(child)])
         child.deliver = work.deliver
         work.loop = self._make_loop(child, f"{agent}-{number}")
-        child.queue.on_arrival = work.loop.wake
         return work
 
     def _ended(self, mission: Mission) -> None:
