@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from functools import partial
 from pathlib import Path
 
@@ -22,13 +22,14 @@ from dimos_streams.agent.control.others_calls import OthersCalls
 from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.control.stop_words import StopWords
 from dimos_streams.agent.hold_reasons import HoldReasons, hold_for_given_up, pause_for_unended
+from dimos_streams.agent.loop.action_guards import ActionGuards
 from dimos_streams.agent.loop.loop import AgentLoop
-from dimos_streams.agent.loop.parts import LoopParts, ModelView, StopRules
+from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.reviews import Reviews
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.memory import AgentMemory
 from dimos_streams.agent.missions.message_queue import MessageQueue
-from dimos_streams.agent.missions.mission import Mission, input_of
+from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.model_factory import ModelFactory
 from dimos_streams.agent.model_switch import ModelSwitch
@@ -38,11 +39,9 @@ from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.operators.saying import InputDesk
 from dimos_streams.agent.operators.snapshots import Snapshots
 from dimos_streams.agent.operators.stop_order import StopOrder
-from dimos_streams.agent.permissions import check_step, permissions
-from dimos_streams.agent.policies.gates.allowed import AllowedGate
-from dimos_streams.agent.policies.gates.books import GateBooks
-from dimos_streams.agent.policies.skill_selection import SkillSelection
-from dimos_streams.agent.record.agent_events import Emit
+from dimos_streams.agent.permissions import agent_reviewer, gate_books
+from dimos_streams.agent.policies.repetition import RepetitionGuard
+from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.agent.recovery import Recovery
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.agent.skill_watch import SkillWatch
@@ -108,7 +107,7 @@ class AgentCore:
         # Skills, and calls of them.
         self.offers = offers = Offers(gateway, module=name)
         missions: dict[str, Mission] = {}
-        self.books = _gate_books(config, name, emit, offers, missions)
+        self.books = gate_books(config, name, emit, offers, missions)
         self.calls = CallManager(
             gateway,
             name,
@@ -137,8 +136,8 @@ class AgentCore:
         # The loop, and the missions that it works on.
         parts = self._loop_parts(tools, ResultPipeline(store, config.results, Pictures(run_dir)))
         self.loop = AgentLoop(parts, undo_log, machine, missions, name=name)
-        self.missions = OpenMissions(self.loop, self.delegation)
-        self.model_switch = ModelSwitch(self.models, self.loop)
+        self.missions = OpenMissions(self.loop, self.delegation, model, emit)
+        self.model_switch = ModelSwitch(self.models, model, self.loop, emit)
         self.skill_watch = SkillWatch(config, name, parts, on_change=on_warnings)
         self.reviews = Reviews(
             self.calls, lambda whose: self.delegation.parts_of(whose) or parts, self.books.approvals.call_begun
@@ -149,8 +148,18 @@ class AgentCore:
         enabled, switch, others = self.books.enabled, self.model_switch, self.others
         self.recovery = Recovery(resumption, gateway, loop, self.missions, self.delegation, enabled, switch, others)
         words = StopWords(config.stop_words)
-        self.stop_order = StopOrder(words, self._names, loop, self.missions, others, self.hold_reasons)
-        self.input_desk = InputDesk(loop, self.missions, self.delegation, self.foreground, approvals, self.stop_order)
+        self.stop_order = StopOrder(words, self._names, loop, self.missions, others, self.hold_reasons, emit)
+        self.input_desk = InputDesk(
+            loop=loop,
+            queue=self.queue,
+            conversation=self.conversation,
+            control=self.control,
+            missions=self.missions,
+            delegation=self.delegation,
+            foreground=self.foreground,
+            approvals=approvals,
+            stop=self.stop_order,
+        )
         self.console = ConsoleWatch(approvals, self.control, emit, self._abort_unwatched)
         self.snapshots = Snapshots(
             name, self.events, loop, self.books, offers, self.robot_hold, self.model_watch, self.skill_watch
@@ -160,27 +169,31 @@ class AgentCore:
 
     def _loop_parts(self, own_tools: OwnTools, results: ResultPipeline) -> LoopParts:
         """Return the parts of the agent's own loop; sub-agents share some of them."""
-        config, offers, scope = self.config, self.offers, self.delegation.scope(self.calls)
+        config, model, control, offers = self.config, self.model, self.control, self.offers
+        scope = self.delegation.scope(self.calls)
         tools = LocalTools(own_tools.make(scope))
+        limits = config.repetition
         parts = LoopParts(
-            model=self.model,
-            queue=self.queue,
+            control=control,
             calls=self.calls,
+            offers=offers,
+            results=results,
+            robot=self.robot,
+            may_begin=lambda: control.may_begin_turn() and not self.foreground.busy,
+            confirm_hold=self.robot_hold.confirmed,
+            open_motions=self.others.moving,
+            new_repetition=partial(RepetitionGuard, limits),
+            model=model,
+            queue=self.queue,
             scope=scope,
             events=self.events,
-            view=ModelView(conversation=self.conversation, offers=offers, tools=tools, results=results),
-            permissions=permissions(
-                config,
-                self.books,
-                model=self.model,
-                control=self.control,
-                foreground=self.foreground,
-                robot_hold=self.robot_hold,
-                robot=self.robot,
-                open_motions=self.others.moving,
-                refresh=offers.refresh,
+            conversation=self.conversation,
+            tools=tools,
+            reviewer=agent_reviewer(
+                config, self.books, model=model, control=control, robot=self.robot, refresh=offers.refresh
             ),
-            stop_rules=StopRules(conditions=config.stop_when.all(), robot=self.robot),
+            guards=ActionGuards(lambda: RunawayGuard(limits, model.limits.actions, model.limits.actions_per_hour)),
+            conditions=config.stop_when.all(),
         )
         tools.add(self.delegation.tools(parts))
         return parts
@@ -275,12 +288,3 @@ class AgentCore:
     def _abort_unwatched(self, why: str) -> None:
         if self.loop.missions and self.loop.state is not LoopState.CLOSED:
             self.loop.begin_abort(why)
-
-
-def _gate_books(
-    config: AgentConfig, name: str, emit: Emit, offers: Offers, missions: Mapping[str, Mission]
-) -> GateBooks:
-    """Return the books of an agent's gates; ``missions`` are those that are not over."""
-    allowed = AllowedGate(SkillSelection(config.skills, name), offers.offerings)
-    check = partial(check_step, offers, allowed)
-    return GateBooks(config, emit, check, agent=name, allowed=allowed, input=partial(input_of, missions))

@@ -49,7 +49,7 @@ class CommandRunner:
     async def check_undo(self, entries: Sequence[UndoEntry]) -> None:
         """Raise ``SkillError`` if a pause holds other calls that may still run, whoever has begun them, and would go
         on when these are taken back; also if the bridge can't be asked for them."""
-        if not (self._parts.permissions.control.paused and self._needs_motion(entries)):
+        if not (self._parts.control.paused and self._needs_motion(entries)):
             return
         own, foreign = self._others(entries), await self._other_motions(entries)
         if own or foreign:
@@ -65,7 +65,7 @@ class CommandRunner:
         bridge from beginning motions of others."""
         command.unattended = True
         if command is self._command:
-            self._parts.permissions.control.end_interruption("the call that ordered the undo has ended")
+            self._parts.control.end_interruption("the call that ordered the undo has ended")
 
     def stop_undoing(self) -> None:
         """Stop undoing, if an undo is under way."""
@@ -88,7 +88,7 @@ class CommandRunner:
 
     async def _carry_out_abort(self, abort: AbortCommand) -> AbortReport:
         self._machine.go(LoopState.SETTLING)
-        control, calls, pause = self._parts.permissions.control, self._parts.calls, self._new_pause()
+        control, calls, pause = self._parts.control, self._parts.calls, self._new_pause()
         cancelled = dict.fromkeys((*abort.calls, *calls.open))
         hold = await self._settle_and_hold(abort)
         unfinished, was_paused = calls.given_up, control.paused
@@ -118,7 +118,7 @@ class CommandRunner:
 
     async def _settle_and_hold(self, abort: AbortCommand) -> HoldView:
         """End the calls of an abort; return the answer of the velocity gates, which are asked meanwhile."""
-        confirming = asyncio.ensure_future(self._parts.permissions.confirm_hold())
+        confirming = asyncio.ensure_future(self._parts.confirm_hold())
         try:
             await self._settle(abort)
             return await confirming
@@ -126,7 +126,7 @@ class CommandRunner:
             confirming.cancel()
 
     def _new_pause(self) -> UndoPause:
-        control, emit = self._parts.permissions.control, self._parts.events.emit
+        control, emit = self._parts.control, self._parts.events.emit
         return UndoPause(control, emit, lambda entry: self._needs_motion([entry]))
 
     async def _pause_interrupted(
@@ -134,7 +134,7 @@ class CommandRunner:
     ) -> contextlib.AbstractContextManager[None]:
         """Let a robot that was paused before move while these calls are taken back, unless other calls would go on
         with it. None of others begins then: the bridge sees to that as long as the call that ordered this is open."""
-        control = self._parts.permissions.control
+        control = self._parts.control
         if not control.paused or not self._needs_motion(entries) or await self._may_be_moved(entries):
             return contextlib.nullcontext()
         attended = self._command is not None and not self._command.unattended
@@ -155,12 +155,12 @@ class CommandRunner:
         Raises ``SkillError``."""
         calls = self._parts.calls
         known = {entry.call_id for entry in entries} | {call.call_id for call in (*calls.open, *calls.given_up)}
-        views = await self._parts.permissions.open_motions()
+        views = await self._parts.open_motions()
         return [view for view in views if head_of_family(view.call_id) not in known]
 
     def _needs_motion(self, entries: Iterable[UndoEntry]) -> bool:
         """Return whether one of the calls moved the robot, or the skill that takes it back does."""
-        offers = self._parts.view.offers
+        offers = self._parts.offers
         undoable = [entry for entry in entries if entry.reversible and entry.undo in offers.all]
         return any(offers.may_move(name) for entry in undoable for name in (entry.skill, entry.undo))
 
@@ -207,7 +207,7 @@ class CommandRunner:
     def _close_notices(self, missions: Sequence[Mission]) -> None:
         """Close the notices of what was done: the model reads them when it is asked next; until then nothing waits
         for an answer."""
-        if self._parts.view.conversation.awaits_answer:
+        if self._parts.conversation.awaits_answer:
             self._parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
 
     async def _undo(self, entries: Sequence[UndoEntry], pause: UndoPause) -> list[Undone]:
@@ -233,10 +233,10 @@ class CommandRunner:
         return work.done
 
     async def _take_back(self, work: Undoing, entries: Sequence[UndoEntry], pause: UndoPause) -> None:
-        await self._parts.view.offers.refresh(at_once=True)
+        await self._parts.offers.refresh(at_once=True)
         await work.end(entries)
         with await self._pause_interrupted(entries, pause):
-            await work.undo(entries, self._parts.view.offers.all)
+            await work.undo(entries, self._parts.offers.all)
 
 
 def _named(view: CallView) -> str:

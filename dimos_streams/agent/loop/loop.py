@@ -119,7 +119,7 @@ class AgentLoop:
             while True:
                 if self._commands:
                     await self._obey(self._commands.popleft())
-                elif len(self.parts.queue) and self.parts.permissions.may_begin():
+                elif len(self.parts.queue) and self.parts.may_begin():
                     await self._take_messages(self.parts.queue.take_nowait())
                 elif left := self.parts.queue.take_where(_is_left):
                     self._intake.record(left)
@@ -183,7 +183,7 @@ class AgentLoop:
         Raises ``SkillError`` while there is work, while a pause holds other calls still that would go on, or if it is
         aborted before it has begun.
         """
-        await self.parts.view.offers.refresh(at_once=True)
+        await self.parts.offers.refresh(at_once=True)
         self._check_idle()
         await self._runner.check_undo(self._undo_log.newest(count))
         self._check_idle()
@@ -218,7 +218,7 @@ class AgentLoop:
         heard = {item.missions[0] for item in items if _is_new(item)}
         wants_turn = any(item.wants_turn for item in items)
         if any(isinstance(item, OperatorInput) and item.speaker == "operator" for item in items):
-            self.parts.permissions.begin_anew(missions)
+            self.parts.guards.begin_anew(missions)
         try:
             self._intake.record(items)
             if wants_turn:

@@ -36,7 +36,7 @@ class Snapshots:
         """Return the snapshot of the agent now. All events up to its ``number`` are in it; ``watched`` is whether an
         operator's console is there."""
         loop, parts, books = self.loop, self.loop.parts, self.books
-        control = parts.permissions.control
+        control = parts.control
         return AgentSnapshot(
             agent=self.agent,
             utime=clock.utime(),
@@ -56,7 +56,7 @@ class Snapshots:
             disabled_skills=books.enabled.disabled,
             withheld_skills=books.allowed.withheld(self.offers.offered)[:_SKILLS],
             warnings=self.skill_watch.warnings,
-            conversation=tuple(_entry(entry) for entry in parts.view.conversation.newest(_ENTRIES)),
+            conversation=tuple(_entry(entry) for entry in parts.conversation.newest(_ENTRIES)),
             plan=books.plans.view(),
             on_console_loss=books.approvals.on_console_loss,
             watched=watched,

@@ -14,6 +14,7 @@ from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.loop.action_guards import ActionGuards
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.loop.parts import LoopParts
@@ -90,7 +91,7 @@ class Delegation:
         """Withdraw the input of a mission that was ended: it is no order any more for the sub-agents that were given
         it."""
         for work in self._working:
-            work.parts.view.conversation.withdraw(mission.id)
+            work.parts.conversation.withdraw(mission.id)
             if work.loop is not None:
                 work.loop.withdraw(mission)
 
@@ -114,10 +115,10 @@ class Delegation:
     def held_to(self, agents: Iterable[str], parts: LoopParts) -> Reviewer:
         """The reviewer of a loop, which holds calls to the lists of sub-agents as well, the outermost first. One that
         is not in the config any more has no skills."""
-        reviewer = parts.permissions.reviewer
+        reviewer = parts.reviewer
         for agent in agents:
             entries = self._agents[agent].skills if agent in self._agents else ()
-            gate = AllowedGate(SkillSelection(entries, self._name), parts.view.offers.offerings)
+            gate = AllowedGate(SkillSelection(entries, self._name), parts.offers.offerings)
             reviewer = Subset(reviewer, gate, (*reviewer.agents, agent))
         return reviewer
 
@@ -217,14 +218,14 @@ class Delegation:
             queue=MessageQueue(parts.queue.capacity),
             scope=scope,
             events=SubLog(parts.events, mission, conversation),
-            view=replace(parts.view, conversation=conversation, tools=LocalTools(self._tools_for(scope))),
-            permissions=replace(parts.permissions, reviewer=self.held_to([agent], parts)),
+            conversation=conversation,
+            tools=LocalTools(self._tools_for(scope)),
+            reviewer=self.held_to([agent], parts),
+            guards=ActionGuards(parts.guards.new),
         )
         work = SubMission(agent, mission, child, parts, missions, over)
-        child.stop_rules = replace(
-            parts.stop_rules, conditions=(*parts.stop_rules.conditions, _when_handed_back(work))
-        )
-        child.view.tools.add([hand_back_tool(work), *self.tools(child)])
+        child.conditions = (*parts.conditions, _when_handed_back(work))
+        child.tools.add([hand_back_tool(work), *self.tools(child)])
         child.deliver = work.deliver
         work.loop = self._make_loop(child, f"{agent}-{number}")
         return work

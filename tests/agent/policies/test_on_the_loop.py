@@ -267,8 +267,8 @@ async def test_a_result_of_a_megabyte() -> None:
 
         tool = LocalTool(name="dump", description="", arguments=NoArguments, run=dump)
         parts = made.agent.core.loop.parts
-        assert isinstance(parts.view.tools, LocalTools)
-        parts.view.tools = LocalTools([*parts.view.tools, tool])
+        assert isinstance(parts.tools, LocalTools)
+        parts.tools = LocalTools([*parts.tools, tool])
         await (await made.say("go")).result()
         assert f"{len(whole) - 8000} of {len(whole)} characters" in results(made)[0]
         assert "0099999 0100000" in results(made)[1]
