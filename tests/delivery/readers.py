@@ -117,7 +117,7 @@ class SimulatedAgent:
         with contextlib.suppress(SkillError):
             call = await manager.start(planned.skill, arguments)
             life.begun.add(call.call_id)
-            answer = await manager.answer(call, 1.0)
+            answer = await call.answer(1.0)
             if answer is not None:
                 life.delivered.append(answer)
             if planned.cancel_after is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeAlias
 
 from dimos_streams.agent.calls.call_memory import CallMemory
@@ -53,7 +54,7 @@ class CallEndings:
     def limit(self, call: OpenCall, time_limit_s: float | None) -> None:
         """End a call after that time, or never if it is None."""
         if time_limit_s is not None:
-            call.timer = asyncio.get_running_loop().call_later(time_limit_s, self._time_out, call, time_limit_s)
+            call.set_timer(time_limit_s, partial(self._time_out, call, time_limit_s))
 
     async def cancel(self, calls: Iterable[OpenCall], reason: str) -> None:
         """Ask calls to end. One that can't be asked is logged; its end will be reported anyhow."""

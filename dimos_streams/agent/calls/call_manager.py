@@ -1,8 +1,7 @@
-"""The agent's calls: begun, answered, going on, continued by others, ended."""
+"""The agent's calls: begun, going on, continued by others, ended."""
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
@@ -10,7 +9,7 @@ from dimos_streams.agent.calls.call_endings import CallEndings, OnGivenUp, nothi
 from dimos_streams.agent.calls.call_events import CallEvents
 from dimos_streams.agent.calls.call_starts import CallStarts
 from dimos_streams.agent.calls.known_calls import KnownCalls
-from dimos_streams.agent.calls.open_call import Deliver, OpenCall
+from dimos_streams.agent.calls.open_call import CallContext, Deliver, OpenCall
 from dimos_streams.agent.calls.reconciliation import Reconciliation
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.policies.gates.base import Reviewer
@@ -20,7 +19,7 @@ from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
 
 class CallManager:
-    """Begins the calls of one caller, waits for their answers, and takes over those that run already.
+    """Begins the calls of one caller, and takes over those that run already.
 
     What becomes of their events is decided by ``incoming``, how they end by ``endings``; ``known`` finds them.
     """
@@ -80,30 +79,18 @@ class CallManager:
         silent: bool = False,
         on_late: Callable[[str], None] = lambda call_id: None,
     ) -> OpenCall:
-        """Begin a call that ``answer`` will be asked about. Raises ``SkillError`` if it is refused.
+        """Begin a call, whose ``answer`` is waited for. Raises ``SkillError`` if it is refused.
 
         ``deliver`` gets its updates; None stands for the agent's queue. ``reviewer`` is the one that has let it
         begin. After ``time_limit_s`` it is cancelled, and given up if that does not help. If starting is cancelled, a
         call that begins nevertheless is ended, and ``on_late`` called with its id.
         """
-        call = OpenCall("", skill, missions, arguments=dict(arguments), deliver=deliver, silent=silent)
-        call.reviewer, call.on_late = reviewer, on_late
+        context = CallContext(missions, deliver, reviewer)
+        call = OpenCall("", skill, context, arguments=dict(arguments), silent=silent, on_late=on_late)
         await self._starts.start(call, on_duplicate)
-        call.answer = asyncio.get_running_loop().create_future()
         self.known.add(call)
         self.endings.limit(call, time_limit_s)
         return call
-
-    async def answer(self, call: OpenCall, timeout_s: float) -> ToolEvent | None:
-        """Return the first update or the close of a call, or None if neither came in time: then both are delivered
-        later."""
-        if call.answer is None:
-            return None
-        try:
-            await asyncio.wait([call.answer], timeout=timeout_s)
-            return call.answer.result() if call.answer.done() else None
-        finally:
-            call.answer = None
 
     async def cancel_by_id(self, call_id: str, reason: str) -> None:
         """Ask a call to end, also one of which no event has come yet. Raises ``SkillError`` if it can't be asked."""
@@ -137,11 +124,10 @@ class CallManager:
         call = OpenCall(
             view.call_id,
             view.skill,
-            asking.missions if asking else (),
-            parent=view.parent,
+            asking.context if asking else CallContext(),
+            view.parent,
+            view.arguments,
             last_seq=view.last_seq,
-            arguments=view.arguments,
-            reviewer=asking.reviewer if asking else None,
         )
         return self.known.add(call)
 

@@ -47,10 +47,7 @@ class KnownCalls:
     def close(self, call: OpenCall, close: ToolEvent) -> None:
         """Note that an open call has closed."""
         del self._open[call.call_id]
-        call.close = close
-        call.closed.set()
-        if call.timer is not None:
-            call.timer.cancel()
+        call.note_closed(close)
         self.memory.remember_closed(call)
         release_all(call.missions)
 

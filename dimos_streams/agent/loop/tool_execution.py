@@ -217,7 +217,7 @@ class Execution:
         call = await self._start(assembled.call.id, skill, verdict)
         if isinstance(call, Refuse):
             return CallResult(call.text, is_error=True, charged=call.charged)
-        event = await self._parts.calls.answer(call, self._parts.limits.answer_timeout_s)
+        event = await call.answer(self._parts.limits.answer_timeout_s)
         if event is not None:
             return self._answered(call, event, verdict.note)
         if skill.motion and call.answered is None:

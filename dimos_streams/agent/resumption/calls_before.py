@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.calls.open_call import CallContext, OpenCall
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.policies.gates.base import Reviewer
@@ -37,11 +37,10 @@ class CallsBefore:
             OpenCall(
                 call.call_id,
                 call.skill,
-                self._missions_of(call),
+                CallContext(self._missions_of(call), reviewer=self._held_to(call.agents)),
                 last_seq=call.last_seq,
                 arguments=call.arguments or {},
                 arguments_known=call.arguments is not None,
-                reviewer=self._held_to(call.agents),
             )
             for call in recorded
         ]
@@ -56,8 +55,7 @@ class CallsBefore:
                 continue
             for call in left:
                 if (call.skill, dict(call.arguments)) == (asked.skill, dict(asked.arguments)) and not call.parent:
-                    call.assign(self._missions_of(asked))
-                    call.last_seq, call.reviewer = 0, self._held_to(asked.agents)
+                    call.resume(self._missions_of(asked), self._held_to(asked.agents))
                     asked.call_id = call.call_id
                     self._note_begun(asked)
                     left.remove(call)

@@ -103,7 +103,7 @@ class Chaos:
         else:
             to = self.other if self.random.random() < 0.5 else None
             for call in core.calls.open:
-                call.deliver = to
+                call.hand_over(call.missions, to)
 
     async def other(self, update: Any) -> None:
         self.handed.append(update)
