@@ -237,7 +237,7 @@ class AgentCore:
 
     def pause_what_may_move(self) -> None:
         """Pause if calls that move the robot were asked to end, and nobody waits for that any more."""
-        pause_for_unended(self.control, self.offers, self.calls.open)
+        pause_for_unended(self.control, self.offers, self.calls.known.open)
 
     def notify(self) -> None:
         """Tell all who watch that something may have changed."""

@@ -96,7 +96,7 @@ class Recovery:
         while True:
             try:
                 offset = await self.gateway.offset()
-                return offset, await self.loop.parts.calls.adopt_open(known)
+                return offset, await self.loop.parts.calls.reconciliation.adopt_open(known)
             except SkillUnavailableError as error:
                 waiting(str(error))
                 await asyncio.sleep(backoff.next())

@@ -197,7 +197,7 @@ async def test_calls_whose_close_fell_into_a_gap_are_closed() -> None:
             ("gap", "", None),
             ("close", "gone", Outcome.LOST),
         ]
-        assert calls.open == (living,)
+        assert calls.known.open == (living,)
         # What comes late of a call that was reported to be over is not delivered.
         late = dataclasses.replace(unknown, seq=5, type="close", data={"outcome": "completed"})
         await calls.incoming.observe(late)

@@ -103,7 +103,7 @@ class SimulatedAgent:
         while True:
             with contextlib.suppress(SkillUnavailableError):
                 life.offset = await self._gateway.offset()
-                life.adopted = {call.call_id: call.last_seq for call in await manager.adopt_open()}
+                life.adopted = {call.call_id: call.last_seq for call in await manager.reconciliation.adopt_open()}
                 break
             await asyncio.sleep(0.05)
         self._spawn(EventReader(self._gateway, self.name, manager.incoming, offset=life.offset).run())

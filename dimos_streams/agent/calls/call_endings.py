@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 from functools import partial
 from typing import TypeAlias
 
-from dimos_streams.agent.calls.call_memory import CallMemory
+from dimos_streams.agent.calls.known_calls import KnownCalls
 from dimos_streams.agent.calls.open_call import OpenCall, listed, made_close
 from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.errors import SkillError
@@ -38,14 +38,14 @@ class CallEndings:
         self,
         gateway: SkillGateway,
         caller: str,
-        memory: CallMemory,
+        known: KnownCalls,
         observe: Callable[[ToolEvent], Awaitable[None]],
         on_given_up: OnGivenUp,
     ) -> None:
         """``observe`` gets the closes of calls that are given up; see ``CallManager`` for ``on_given_up``."""
         self._gateway = gateway
         self._caller = caller
-        self._memory = memory
+        self._known = known
         self._observe = observe
         self._on_given_up = on_given_up
         self._tasks = OwnedTasks()
@@ -65,6 +65,12 @@ class CallEndings:
                     await self._gateway.cancel(call.call_id, reason)
             except SkillError as error:
                 _logger.warning("call %s of %s can't be cancelled: %s", call.call_id, call.skill, error)
+
+    async def cancel_by_id(self, call_id: str, reason: str) -> None:
+        """Ask a call to end, also one of which no event has come yet. Raises ``SkillError`` if it can't be asked."""
+        if (call := self._known.get(call_id)) is not None:
+            call.ask_to_end(reason)
+        await self._gateway.cancel(call_id, reason)
 
     async def end(
         self, calls: Iterable[OpenCall], reason: str, *, bound_s: float, outcome: Outcome = Outcome.CANCELLED
@@ -109,7 +115,7 @@ class CallEndings:
             may_run = "; ".join(part for part in ("may still run", done) if part)
             for mission in call.missions:
                 mission.leave(f"{listed([call])} {may_run}")
-            self._memory.remember_given_up(call)
+            self._known.memory.remember_given_up(call)
             text = f"{reason}; it did not end when it was cancelled and {may_run}"
             await self._observe(made_close(call, self._caller, outcome, text))
         return calls

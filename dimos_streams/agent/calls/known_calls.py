@@ -29,6 +29,11 @@ class KnownCalls:
         """The calls that have not closed, in the order in which they became known."""
         return tuple(self._open.values())
 
+    @property
+    def may_run(self) -> tuple[OpenCall, ...]:
+        """The open calls, and those that were given up and whose end has not been reported."""
+        return (*self.open, *self.memory.given_up)
+
     def get(self, call_id: str) -> OpenCall | None:
         """The open call of that id, or None if it is not known or has closed."""
         return self._open.get(call_id)

@@ -89,9 +89,9 @@ class CommandRunner:
     async def _carry_out_abort(self, abort: AbortCommand) -> AbortReport:
         self._machine.go(LoopState.SETTLING)
         control, calls, pause = self._parts.control, self._parts.calls, self._new_pause()
-        cancelled = dict.fromkeys((*abort.calls, *calls.open))
+        cancelled = dict.fromkeys((*abort.calls, *calls.known.open))
         hold = await self._settle_and_hold(abort)
-        unfinished, was_paused = calls.given_up, control.paused
+        unfinished, was_paused = calls.memory.given_up, control.paused
         if unfinished:
             control.pause("calls that were aborted may still run", ordered=False)
         for task in abort.others:  # more may come meanwhile
@@ -154,7 +154,7 @@ class CommandRunner:
         """The open calls besides these, and besides those that the agent knows as its own, that may move the robot.
         Raises ``SkillError``."""
         calls = self._parts.calls
-        known = {entry.call_id for entry in entries} | {call.call_id for call in (*calls.open, *calls.given_up)}
+        known = {entry.call_id for entry in entries} | {call.call_id for call in calls.known.may_run}
         views = await self._parts.open_motions()
         return [view for view in views if head_of_family(view.call_id) not in known]
 
@@ -167,18 +167,19 @@ class CommandRunner:
     def _others(self, entries: Iterable[UndoEntry]) -> list[OpenCall]:
         """The calls besides these that may run."""
         calls, own = self._parts.calls, {entry.call_id for entry in entries}
-        return [call for call in (*calls.open, *calls.given_up) if call.call_id not in own or call in calls.given_up]
+        given_up = calls.memory.given_up
+        return [call for call in calls.known.may_run if call.call_id not in own or call in given_up]
 
     async def _settle(self, abort: AbortCommand) -> None:
         """End all open calls within the bound, also those that turn up meanwhile: late ones have ``GRACE_S``."""
         calls, deadline = self._parts.calls, clock.monotonic() + self._parts.limits.abort_bound_s
         reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
-        while calls.open or calls.starting:
-            if calls.open:
+        while calls.known.open or calls.starts.under_way:
+            if calls.known.open:
                 bound_s = max(GRACE_S, deadline - clock.monotonic())
-                await self._drain_until(abort, calls.endings.end(calls.open, reason, bound_s=bound_s))
+                await self._drain_until(abort, calls.endings.end(calls.known.open, reason, bound_s=bound_s))
             else:
-                await self._drain_until(abort, calls.next_start_over())
+                await self._drain_until(abort, calls.starts.next_over())
         self._drain(abort)
 
     async def _drain_until(self, abort: AbortCommand, step: Coroutine[Any, Any, object]) -> None:

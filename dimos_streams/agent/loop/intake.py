@@ -71,7 +71,7 @@ class Intake:
 
     def _record_progress(self, item: CallUpdate) -> None:
         event = item.event
-        if self._parts.calls.known.memory.closed(event.call_id) is not None:
+        if self._parts.calls.memory.closed(event.call_id) is not None:
             return  # its end may have been told already, and nothing would take the place of this
         self._parts.conversation.add_entry(
             "progress",

@@ -97,7 +97,7 @@ class AgentLoop:
             turn.interrupt(mission.ended)
         self.withdraw(mission)
         if self._abort is None:
-            calls = [call for call in self.parts.calls.open if mission in call.missions]
+            calls = [call for call in self.parts.calls.known.open if mission in call.missions]
             self._end_soon(calls, _why_ended(mission.ended))
 
     def withdraw(self, mission: Mission) -> None:
@@ -148,7 +148,9 @@ class AgentLoop:
         abort = self._abort
         is_new = abort is None or self.state is LoopState.UNDOING
         if abort is None or is_new:
-            abort = self._abort = AbortCommand(reason, rollback, tuple(self.missions.values()), self.parts.calls.open)
+            abort = self._abort = AbortCommand(
+                reason, rollback, tuple(self.missions.values()), self.parts.calls.known.open
+            )
             self._commands.appendleft(abort)
         if is_new or (others is not None and not abort.others):
             fields = {"phase": "start", "reason": reason, "rollback": rollback or abort.rollback}
@@ -240,7 +242,7 @@ class AgentLoop:
             for mission in (*outer, *missions):
                 mission.end(ending.reason, ending.note or ending.why)
             if not missions:  # nobody's calls: they were there before this agent
-                self._end_soon([call for call in self.parts.calls.open if not call.missions], ending.reason)
+                self._end_soon([call for call in self.parts.calls.known.open if not call.missions], ending.reason)
         if self._abort is None:
             self.machine.go(LoopState.IDLE)
 

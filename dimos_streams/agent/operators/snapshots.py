@@ -51,7 +51,7 @@ class Snapshots:
             queue=QueueView(waiting=len(parts.queue), capacity=parts.queue.capacity),
             iteration=loop.iteration,
             missions=tuple(_mission(mission) for mission in list(loop.missions.values())[-_MISSIONS:]),
-            calls=tuple(call.call_id for call in parts.calls.open[-_CALLS:]),
+            calls=tuple(call.call_id for call in parts.calls.known.open[-_CALLS:]),
             approvals=tuple(books.approvals.pending()),
             disabled_skills=books.enabled.disabled,
             withheld_skills=books.allowed.withheld(self.offers.offered)[:_SKILLS],

@@ -121,7 +121,7 @@ class SubMission:
 
     def give_back(self, *, all: bool) -> None:
         """Give open calls back to the parent: those that came with the task, or ``all``."""
-        for call in self.parts.calls.open:
+        for call in self.parts.calls.known.open:
             if self.mission in call.missions and (all or call.call_id in self.handed):
                 missions = self.handed.get(call.call_id)
                 missions = self._without_this(call.missions) if missions is None else missions

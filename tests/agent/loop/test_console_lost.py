@@ -44,7 +44,7 @@ class Killed:
         rig = self.rig("before", self.line)
         await rig.__aenter__()
         await rig.say("go")
-        await until(lambda: [call.skill for call in rig.core.calls.open] == ["follow"])
+        await until(lambda: [call.skill for call in rig.core.calls.known.open] == ["follow"])
         yield rig
         await rig.leave()
 
@@ -60,7 +60,7 @@ class Killed:
 
 
 def stands(rig: Rig) -> tuple[Mode, int, int]:
-    return rig.core.control.mode, len(rig.core.loop.missions), len(rig.core.calls.open)
+    return rig.core.control.mode, len(rig.core.loop.missions), len(rig.core.calls.known.open)
 
 
 LOST = {"continue": (Mode.RUNNING, 1, 1), "hold": (Mode.PAUSED, 1, 1), "abort": (Mode.RUNNING, 0, 0)}

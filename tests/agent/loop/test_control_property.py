@@ -96,13 +96,13 @@ class Chaos:
             for view in core.books.approvals.pending():
                 core.books.approvals.decide(view.id, self.random.choice(("approve", "reject", "delete")))
         elif action == "cancel":
-            await core.calls.endings.cancel(core.calls.open[:1], "cancelled")
+            await core.calls.endings.cancel(core.calls.known.open[:1], "cancelled")
         elif action == "withdraw":
             for mission in list(core.loop.missions.values())[:1]:
                 mission.end("cancelled")
         else:
             to = self.other if self.random.random() < 0.5 else None
-            for call in core.calls.open:
+            for call in core.calls.known.open:
                 call.hand_over(call.missions, to)
 
     async def other(self, update: Any) -> None:
@@ -125,7 +125,12 @@ class Chaos:
         core = self.rig.core
         await asyncio.sleep(3 * ON_ITS_WAY_S)
         async with asyncio.timeout(600):
-            while core.loop.missions or core.loop.state is not LoopState.IDLE or core.calls.open or len(core.queue):
+            while (
+                core.loop.missions
+                or core.loop.state is not LoopState.IDLE
+                or core.calls.known.open
+                or len(core.queue)
+            ):
                 core.control.resume()
                 for view in core.books.approvals.pending():
                     core.books.approvals.decide(view.id, "approve")

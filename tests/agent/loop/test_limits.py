@@ -163,14 +163,14 @@ async def test_after_a_gap_a_call_that_was_given_up_counts_as_long_as_it_may_run
     async with world.rig(asks(("deaf", {})), says("it works"), says("it is lost"), **config) as rig:
         await ended(rig)
         (call,) = world.bridge.calls_.values()
-        assert [left.call_id for left in rig.core.calls.given_up] == [call.id]
+        assert [left.call_id for left in rig.core.calls.memory.given_up] == [call.id]
         if fate == "has closed":
             call.outcome = Outcome.CANCELLED  # its close is what falls into the gap
         elif fate == "is unknown":
             del world.bridge.calls_[call.id]
         gap = ToolEvent(utime=1, call_id="", seq=0, type="gap", module="", skill="", caller="agent", text="lost")
         await rig.core.calls.incoming.observe(gap)
-        assert [left.call_id for left in rig.core.calls.given_up] == [call.id] * (fate == "runs")
+        assert [left.call_id for left in rig.core.calls.memory.given_up] == [call.id] * (fate == "runs")
         world.released.set()
 
 

@@ -111,12 +111,12 @@ async def test_a_mission_that_is_not_over_stays_however_old_it_is(tmp_path: Path
         rig = await world.with_model(FunctionModel(answer), tmp_path, missions_kept=2).__aenter__()
         if life == 0:
             watching = await rig.say("watch")
-            await until(lambda rig=rig: rig.core.calls.open)  # type: ignore[misc]
+            await until(lambda rig=rig: rig.core.calls.known.open)  # type: ignore[misc]
             for _ in range(3):
                 await rig.over(await rig.say("hi"))
             os.utime(tmp_path / f"agent.{watching.id}.jsonl", (1, 1))
-        await until(lambda rig=rig: rig.core.calls.open)  # type: ignore[misc]
-        assert [[each.id for each in call.missions] for call in rig.core.calls.open] == [[watching.id]]
+        await until(lambda rig=rig: rig.core.calls.known.open)  # type: ignore[misc]
+        assert [[each.id for each in call.missions] for call in rig.core.calls.known.open] == [[watching.id]]
         await rig.leave()
     await world.bridge.close()
 

@@ -97,8 +97,8 @@ async def test_an_agent_that_looks_for_its_calls_finds_no_children() -> None:
     async with lookout_world(brain, Errands(name="errands"), Holder(name="holder")) as w:
         said = await w.say()
         await w.looking("take")
-        assert await w.agent.core.calls.adopt_open() == ()
-        assert [call.skill for call in w.agent.core.calls.open] == ["errand"]
+        assert await w.agent.core.calls.reconciliation.adopt_open() == ()
+        assert [call.skill for call in w.agent.core.calls.known.open] == ["errand"]
         await until(lambda: not w.agent.core.reviews._permitted)  # it has begun: nothing is held for it any more
         await w.closed(said)
 

@@ -371,7 +371,7 @@ async def test_calls_can_be_listed_and_cancelled_while_something_runs(always: bo
         assert close.event is not None
         assert close.event.outcome is Outcome.CANCELLED
         assert "enough" in close.text
-        assert made.agent.core.calls.open == ()
+        assert made.agent.core.calls.known.open == ()
 
 
 @pytest.mark.feature("E3")

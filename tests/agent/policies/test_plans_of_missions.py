@@ -30,7 +30,7 @@ async def end(made: Stage, how: str) -> None:
         (mission,) = made.agent.core.loop.missions
         await made.bridge.broker.cancel(mission, "no more of this")
     elif how == "over":
-        for following in made.agent.core.calls.open:
+        for following in made.agent.core.calls.known.open:
             await made.bridge.broker.cancel(following.call_id, "enough")
     else:
         call = await (made.say("stop") if how == "stop" else made.harness.call("abort", caller="operator"))

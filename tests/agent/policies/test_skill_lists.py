@@ -261,7 +261,7 @@ async def test_where_nobody_knows_what_a_caller_has_named_the_list_counts(known:
     async with lookout_world(Brain([("fetch", {})]), Sloppy(name="sloppy"), skills=["fetch"]) as w:
         mission = await w.say()
         await w.looking("fetch")
-        (call,) = w.agent.core.calls.open
+        (call,) = w.agent.core.calls.known.open
         call.arguments_known = known
         await w.closed(mission)
         (fetched,) = await w.views("fetch")
