@@ -11,7 +11,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.event_reader import EventReader
-from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.images import Pictures
 from dimos_streams.agent.context.results import ResultPipeline, ResultStore
@@ -36,7 +36,7 @@ from dimos_streams.agent.model_switch import ModelSwitch
 from dimos_streams.agent.model_watch import ModelWatch
 from dimos_streams.agent.models.offline_grammar import robots_of
 from dimos_streams.agent.open_missions import OpenMissions
-from dimos_streams.agent.operators.saying import InputDesk
+from dimos_streams.agent.operators.saying import InputHandler
 from dimos_streams.agent.operators.snapshots import Snapshots
 from dimos_streams.agent.operators.stop_order import StopOrder
 from dimos_streams.agent.permissions import agent_reviewer, gate_books
@@ -105,16 +105,16 @@ class AgentCore:
         )
 
         # Skills, and calls of them.
-        self.offers = offers = Offers(gateway, module=name)
+        self.catalog = catalog = SkillCatalog(gateway, module=name)
         missions: dict[str, Mission] = {}
-        self.books = gate_books(config, name, emit, offers, missions)
+        self.books = gate_books(config, name, emit, catalog, missions)
         self.calls = CallManager(
             gateway,
             name,
             self.queue.put,
             # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
             key_prefix=f"{name}/{clock.utime():x}",
-            on_given_up=partial(hold_for_given_up, self.control, offers, self.robot_hold, emit),
+            on_given_up=partial(hold_for_given_up, self.control, catalog, self.robot_hold, emit),
         )
         self.reader = EventReader(gateway, name, self.calls.incoming, offset=resumption.offset if resumption else 0)
 
@@ -124,7 +124,7 @@ class AgentCore:
         self.model_watch = ModelWatch()
         store = ResultStore(config.results.store_bytes)
         tools = OwnTools(store, self.books.plans, self.foreground, self._needs_plans, config.call_tools_always)
-        self.others = OthersCalls(name, gateway, offers, self.control, lambda: model.limits.abort_bound_s)
+        self.others = OthersCalls(name, gateway, catalog, self.control, lambda: model.limits.abort_bound_s)
         self.delegation = Delegation(
             config.agents,
             name=name,
@@ -149,7 +149,7 @@ class AgentCore:
         self.recovery = Recovery(resumption, gateway, loop, self.missions, self.delegation, enabled, switch, others)
         words = StopWords(config.stop_words)
         self.stop_order = StopOrder(words, self._names, loop, self.missions, others, self.hold_reasons, emit)
-        self.input_desk = InputDesk(
+        self.input_handler = InputHandler(
             loop=loop,
             queue=self.queue,
             conversation=self.conversation,
@@ -162,21 +162,21 @@ class AgentCore:
         )
         self.console = ConsoleWatch(approvals, self.control, emit, self._abort_unwatched)
         self.snapshots = Snapshots(
-            name, self.events, loop, self.books, offers, self.robot_hold, self.model_watch, self.skill_watch
+            name, self.events, loop, self.books, catalog, self.robot_hold, self.model_watch, self.skill_watch
         )
         self._restore()
         self._connect()
 
     def _loop_parts(self, own_tools: OwnTools, results: ResultPipeline) -> LoopParts:
         """Return the parts of the agent's own loop; sub-agents share some of them."""
-        config, model, control, offers = self.config, self.model, self.control, self.offers
+        config, model, control, catalog = self.config, self.model, self.control, self.catalog
         scope = self.delegation.scope(self.calls)
         tools = LocalTools(own_tools.make(scope))
         limits = config.repetition
         parts = LoopParts(
             control=control,
             calls=self.calls,
-            offers=offers,
+            catalog=catalog,
             results=results,
             robot=self.robot,
             may_begin=lambda: control.may_begin_turn() and not self.foreground.busy,
@@ -190,7 +190,7 @@ class AgentCore:
             conversation=self.conversation,
             tools=tools,
             reviewer=agent_reviewer(
-                config, self.books, model=model, control=control, robot=self.robot, refresh=offers.refresh
+                config, self.books, model=model, control=control, robot=self.robot, refresh=catalog.refresh
             ),
             guards=ActionGuards(lambda: RunawayGuard(limits, model.limits.actions, model.limits.actions_per_hour)),
             conditions=config.stop_when.all(),
@@ -203,7 +203,7 @@ class AgentCore:
 
     def _names(self) -> Iterable[str]:
         """The names by which operators may call the agent and its robots."""
-        return "robot", *self.name.split("/"), *robots_of(self.offers.offered)
+        return "robot", *self.name.split("/"), *robots_of(self.catalog.offered)
 
     @property
     def holding(self) -> bool:
@@ -237,7 +237,7 @@ class AgentCore:
 
     def pause_what_may_move(self) -> None:
         """Pause if calls that move the robot were asked to end, and nobody waits for that any more."""
-        pause_for_unended(self.control, self.offers, self.calls.known.open)
+        pause_for_unended(self.control, self.catalog, self.calls.known.open)
 
     def notify(self) -> None:
         """Tell all who watch that something may have changed."""
@@ -260,7 +260,7 @@ class AgentCore:
         self.events.listen(self.reviews.apply)
         self.calls.incoming.closed.add(self.books.approvals.call_ended)
         self.calls.incoming.adopted.add(self.reviews.note_begun)
-        self.offers.refreshed.add(self.skill_watch.look)
+        self.catalog.refreshed.add(self.skill_watch.look)
         self.models.retried.add(self.model_switch.note_retry)
         self.hold_reasons.changed.add(self.robot_hold.changed)
         for changed in (self.control.changed, self.foreground.changed):

@@ -6,7 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dimos_streams.agent.calls.open_call import OpenCall, listed
-from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.loop.states import LoopState, StateMachine
@@ -49,19 +49,19 @@ class HoldReasons:
             listener()
 
 
-def pause_for_unended(control: Control, offers: Offers, open_calls: Iterable[OpenCall]) -> None:
+def pause_for_unended(control: Control, catalog: SkillCatalog, open_calls: Iterable[OpenCall]) -> None:
     """Pause if open calls that move the robot were asked to end, and nobody waits for that any more."""
-    unended = [call for call in open_calls if call.asked_to_end and offers.may_move(call.skill)]
+    unended = [call for call in open_calls if call.asked_to_end and catalog.may_move(call.skill)]
     if unended:
         why = f"{listed(unended)} may still run, and the agent stopped while waiting for the end"
         control.pause(why, ordered=False)
 
 
 async def hold_for_given_up(
-    control: Control, offers: Offers, robot_hold: RobotHold, emit: Emit, calls: Sequence[OpenCall]
+    control: Control, catalog: SkillCatalog, robot_hold: RobotHold, emit: Emit, calls: Sequence[OpenCall]
 ) -> str:
     """Hold the robot if calls that were to end and have not may still move it; return what to say of that."""
-    moving = [call for call in calls if offers.may_move(call.skill)]
+    moving = [call for call in calls if catalog.may_move(call.skill)]
     if not moving:
         return ""
     control.pause(f"{listed(moving)} may still run", ordered=False)

@@ -177,7 +177,7 @@ class Agent(OperatorSkills):
             text: What to tell the agent, for instance "follow the person in red". A stop acts at once.
             now: Cut the present answer of the model, and let the text be the next that it hears; calls go on.
         """
-        return await self._core().input_desk.say(call, text, now=now)
+        return await self._core().input_handler.say(call, text, now=now)
 
     @skill(audience="bridge")
     async def review_call(self, call: Call, call_id: str, parent: str, skill: str, arguments: dict[str, Any]) -> None:

@@ -220,9 +220,9 @@ class OperatorSkills(Module):
             enabled: False to forbid it.
         """
         core = self._core()
-        await core.offers.refresh()
-        withheld = core.books.allowed.withheld(core.offers.offered)
-        known = {*core.offers.offered, *core.books.enabled.disabled} - set(withheld)
+        await core.catalog.refresh()
+        withheld = core.books.allowed.withheld(core.catalog.offered)
+        known = {*core.catalog.offered, *core.books.enabled.disabled} - set(withheld)
         if skill in withheld:
             raise SkillError(
                 f"{skill!r} is not among the agent's skills: the setting `skills` of {core.name!r} lists them"

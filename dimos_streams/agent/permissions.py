@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any
 
-from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.loop.model_in_use import ModelInUse
@@ -24,11 +24,11 @@ from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 
 
 def gate_books(
-    config: AgentConfig, name: str, emit: Emit, offers: Offers, missions: Mapping[str, Mission]
+    config: AgentConfig, name: str, emit: Emit, catalog: SkillCatalog, missions: Mapping[str, Mission]
 ) -> GateBooks:
     """Return the books of an agent's gates; ``missions`` are those that are not over."""
-    allowed = AllowedGate(SkillSelection(config.skills, name), offers.offerings)
-    check = partial(_check_step, offers, allowed)
+    allowed = AllowedGate(SkillSelection(config.skills, name), catalog.all_named)
+    check = partial(_check_step, catalog, allowed)
     return GateBooks(config, emit, check, agent=name, allowed=allowed, input=partial(input_of, missions))
 
 
@@ -41,7 +41,7 @@ def agent_reviewer(
     robot: Callable[[], RobotState],
     refresh: Callable[[], Awaitable[None]],
 ) -> Reviewer:
-    """Return the reviewer of an agent's own loop; ``refresh`` is ``Offers.refresh``. Raises ``UserError`` for a
+    """Return the reviewer of an agent's own loop; ``refresh`` is ``SkillCatalog.refresh``. Raises ``UserError`` for a
     user's gate that can't be made."""
 
     def pose() -> PlanarPose | None:
@@ -53,12 +53,14 @@ def agent_reviewer(
     )
 
 
-def _check_step(offers: Offers, allowed: AllowedGate, skill: str, arguments: Mapping[str, Any]) -> Mapping[str, Any]:
+def _check_step(
+    catalog: SkillCatalog, allowed: AllowedGate, skill: str, arguments: Mapping[str, Any]
+) -> Mapping[str, Any]:
     """Return the arguments of a plan's step, completed by the defaults of what they leave out.
 
     Raises ``SkillError`` for a step that is not a call that the model could make.
     """
-    known = {name: offered for name, offered in offers.offered.items() if allowed.allowed(offered)}
+    known = {name: offered for name, offered in catalog.offered.items() if allowed.allowed(offered)}
     if skill not in known:
         raise UnknownSkillError(skill, known)
     return checked_arguments(known[skill], arguments)

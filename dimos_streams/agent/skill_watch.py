@@ -97,7 +97,7 @@ class SkillWatch:
         """Look when the modules have had time to come, also while nobody says anything to the agent."""
         self.look()
         await asyncio.sleep(GRACE_S)
-        await self._parts.offers.refresh(at_once=True)
+        await self._parts.catalog.refresh(at_once=True)
 
     def look(self) -> None:
         """Look at the newest list of skills."""
@@ -124,5 +124,5 @@ class SkillWatch:
         if text := too_many(parts.limits.tools, offered, own):
             yield text
         if now - self._since >= GRACE_S:
-            for fault in unmatched(self._config, self._name, parts.offers.offered.values()):
+            for fault in unmatched(self._config, self._name, parts.catalog.offered.values()):
                 yield fault.text

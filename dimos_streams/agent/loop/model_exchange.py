@@ -54,7 +54,7 @@ class ModelExchange:
         parts = self._parts
         self._emit(EventKind.ITERATION_START, iteration=iteration)
         # A turn begins with what is true now: a module that was away a moment ago may be back.
-        await parts.offers.refresh(at_once=iteration == 1)
+        await parts.catalog.refresh(at_once=iteration == 1)
         self.tools = parts.offered_tools()
         if dropped := parts.conversation.take_dropped():
             text = f"{dropped} of the oldest entries of the conversation were dropped; the record has them"

@@ -9,7 +9,7 @@ from typing import Any
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.open_call import Deliver
-from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.results import ResultPipeline
 from dimos_streams.agent.control.control import Control
@@ -34,7 +34,7 @@ class SharedParts:
 
     control: Control
     calls: CallManager
-    offers: Offers
+    catalog: SkillCatalog
     results: ResultPipeline
     robot: Callable[[], RobotState]
     """Gives the state of the robot that stop conditions see."""
@@ -83,17 +83,17 @@ class LoopParts(SharedParts):
 
     def offered_tools(self) -> tuple[ToolSchema, ...]:
         """Return the available skills as the reviewer lets them be offered, and the agent's own tools."""
-        schemas = (self.reviewer.tool(skill) for skill in self.offers.offered.values() if skill.available)
+        schemas = (self.reviewer.tool(skill) for skill in self.catalog.offered.values() if skill.available)
         return (*(schema for schema in schemas if schema is not None), *self.tools.schemas())
 
     def polling(self) -> frozenset[str]:
         """Skills and tools that may be asked for again and again."""
-        return self.tools.polling() | {name for name, skill in self.offers.offered.items() if skill.polling}
+        return self.tools.polling() | {name for name, skill in self.catalog.offered.items() if skill.polling}
 
     def meant(self, calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, Mapping[str, Any]]]:
         """Return calls with the defaults of what their arguments leave out: a model that spells a default out repeats
         itself all the same."""
-        offered = self.offers.offered
+        offered = self.catalog.offered
         return [
             (name, with_defaults(offered[name].parameters, arguments) if name in offered else arguments)
             for name, arguments in calls

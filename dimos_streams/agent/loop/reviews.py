@@ -124,8 +124,8 @@ class Reviews:
     async def _review(self, call: Call, asked: AskedCall, asking: OpenCall) -> None:
         _check_wanted(asked, asking)
         parts = self._parts_of(asking.missions)
-        skill = await parts.offers.find(asked.skill)
-        first, is_part = parts.offers.all.get(asking.skill), bool(parent_of(asked.call_id))
+        skill = await parts.catalog.find(asked.skill)
+        first, is_part = parts.catalog.all.get(asking.skill), bool(parent_of(asked.call_id))
         request = CallRequest(
             skill=skill,
             arguments=asked.arguments,

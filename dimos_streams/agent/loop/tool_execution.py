@@ -106,7 +106,7 @@ class Execution:
         name = assembled.call.name
         if name in self._parts.tools:
             return self._parts.tools.concurrent(name)
-        skill = self._parts.offers.offered.get(name)
+        skill = self._parts.catalog.offered.get(name)
         return skill is not None and skill.concurrent
 
     def _record(self, assembled: AssembledCall, result: CallResult) -> None:
@@ -203,7 +203,7 @@ class Execution:
 
     async def _run_skill(self, assembled: AssembledCall) -> CallResult:
         tools = (tool.name for tool in self._turn.tools)
-        skill = await self._parts.offers.find(assembled.call.name, known=tools)
+        skill = await self._parts.catalog.find(assembled.call.name, known=tools)
         request = CallRequest(
             skill=skill,
             arguments=assembled.arguments,

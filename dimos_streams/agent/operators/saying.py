@@ -62,7 +62,7 @@ class MissionIncompleteError(SkillError):
 
 
 @dataclass(frozen=True, slots=True)
-class InputDesk:
+class InputHandler:
     """Takes in what operators say to an agent, and sees it to the end of the mission that it leads to."""
 
     loop: AgentLoop

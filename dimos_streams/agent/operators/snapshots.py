@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dimos_streams import clock
-from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.context.entry import Entry
 from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.loop.loop import AgentLoop
@@ -27,7 +27,7 @@ class Snapshots:
     events: EventLog
     loop: AgentLoop
     books: GateBooks
-    offers: Offers
+    catalog: SkillCatalog
     robot_hold: RobotHold
     model_watch: ModelWatch
     skill_watch: SkillWatch
@@ -54,7 +54,7 @@ class Snapshots:
             calls=tuple(call.call_id for call in parts.calls.known.open[-_CALLS:]),
             approvals=tuple(books.approvals.pending()),
             disabled_skills=books.enabled.disabled,
-            withheld_skills=books.allowed.withheld(self.offers.offered)[:_SKILLS],
+            withheld_skills=books.allowed.withheld(self.catalog.offered)[:_SKILLS],
             warnings=self.skill_watch.warnings,
             conversation=tuple(_entry(entry) for entry in parts.conversation.newest(_ENTRIES)),
             plan=books.plans.view(),

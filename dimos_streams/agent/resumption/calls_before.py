@@ -79,7 +79,7 @@ class CallsBefore:
 
     def _note_begun(self, call: RecordedCall) -> None:
         """Write down a call whose begin the dead agent could not record any more."""
-        traits = self._parts.offers.all.get(call.skill) or SkillTraits()
+        traits = self._parts.catalog.all.get(call.skill) or SkillTraits()
         self._parts.events.emit(
             EventKind.CALL_OPEN,
             call.missions,

@@ -118,7 +118,7 @@ class Delegation:
         reviewer = parts.reviewer
         for agent in agents:
             entries = self._agents[agent].skills if agent in self._agents else ()
-            gate = AllowedGate(SkillSelection(entries, self._name), parts.offers.offerings)
+            gate = AllowedGate(SkillSelection(entries, self._name), parts.catalog.all_named)
             reviewer = Subset(reviewer, gate, (*reviewer.agents, agent))
         return reviewer
 

@@ -333,9 +333,9 @@ async def test_a_list_is_looked_at_again_when_what_is_offered_changes_while_a_ca
         said = await made.say("go")
         await until(made.agent.core.books.approvals.pending)
         await made.harness.add(Double(name="double"))
-        offers = made.agent.core.offers
-        while len(offers.offerings("walk")) < 2:
-            await offers.refresh(at_once=True)
+        catalog = made.agent.core.catalog
+        while len(catalog.all_named("walk")) < 2:
+            await catalog.refresh(at_once=True)
             await asyncio.sleep(0.1)
         await decide(made, "approve")
         await said.closed()
@@ -363,7 +363,7 @@ async def test_operators_are_free_and_see_what_is_withheld() -> None:
         enabling = await w.closed(await w.call("set_skill", skill="walk", enabled=True))
         assert "'walk' is not among the agent's skills: the setting `skills`" in enabling.text
         core = w.agent.core
-        withheld = core.books.allowed.withheld(core.offers.offered)
+        withheld = core.books.allowed.withheld(core.catalog.offered)
         assert "look" not in withheld
         assert {"walk", "round"} <= set(withheld)
         shown = core.snapshots.take(watched=False)
