@@ -39,7 +39,7 @@ from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.operators.saying import InputHandler
 from dimos_streams.agent.operators.snapshots import Snapshots
 from dimos_streams.agent.operators.stop_order import StopOrder
-from dimos_streams.agent.permissions import agent_reviewer, gate_books
+from dimos_streams.agent.permissions import agent_reviewer, make_gate_state
 from dimos_streams.agent.policies.repetition import RepetitionGuard
 from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.agent.recovery import Recovery
@@ -107,7 +107,7 @@ class AgentCore:
         # Skills, and calls of them.
         self.catalog = catalog = SkillCatalog(gateway, module=name)
         missions: dict[str, Mission] = {}
-        self.books = gate_books(config, name, emit, catalog, missions)
+        self.gate_state = make_gate_state(config, name, emit, catalog, missions)
         self.calls = CallManager(
             gateway,
             name,
@@ -123,7 +123,7 @@ class AgentCore:
         self.model = model = self.models.in_use(config.model)
         self.model_watch = ModelWatch()
         store = ResultStore(config.results.store_bytes)
-        tools = OwnTools(store, self.books.plans, self.foreground, self._needs_plans, config.call_tools_always)
+        tools = OwnTools(store, self.gate_state.plans, self.foreground, self._needs_plans, config.call_tools_always)
         self.others = OthersCalls(name, gateway, catalog, self.control, lambda: model.limits.abort_bound_s)
         self.delegation = Delegation(
             config.agents,
@@ -140,12 +140,12 @@ class AgentCore:
         self.model_switch = ModelSwitch(self.models, model, self.loop, emit)
         self.skill_watch = SkillWatch(config, name, parts, on_change=on_warnings)
         self.reviews = Reviews(
-            self.calls, lambda whose: self.delegation.parts_of(whose) or parts, self.books.approvals.call_begun
+            self.calls, lambda whose: self.delegation.parts_of(whose) or parts, self.gate_state.approvals.call_begun
         )
 
         # What begins the agent's work, and what operators reach it by.
-        loop, approvals = self.loop, self.books.approvals
-        enabled, switch, others = self.books.enabled, self.model_switch, self.others
+        loop, approvals = self.loop, self.gate_state.approvals
+        enabled, switch, others = self.gate_state.enabled, self.model_switch, self.others
         self.recovery = Recovery(resumption, gateway, loop, self.missions, self.delegation, enabled, switch, others)
         words = StopWords(config.stop_words)
         self.stop_order = StopOrder(words, self._names, loop, self.missions, others, self.hold_reasons, emit)
@@ -162,7 +162,7 @@ class AgentCore:
         )
         self.console = ConsoleWatch(approvals, self.control, emit, self._abort_unwatched)
         self.snapshots = Snapshots(
-            name, self.events, loop, self.books, catalog, self.robot_hold, self.model_watch, self.skill_watch
+            name, self.events, loop, self.gate_state, catalog, self.robot_hold, self.model_watch, self.skill_watch
         )
         self._restore()
         self._connect()
@@ -190,7 +190,7 @@ class AgentCore:
             conversation=self.conversation,
             tools=tools,
             reviewer=agent_reviewer(
-                config, self.books, model=model, control=control, robot=self.robot, refresh=catalog.refresh
+                config, self.gate_state, model=model, control=control, robot=self.robot, refresh=catalog.refresh
             ),
             guards=ActionGuards(lambda: RunawayGuard(limits, model.limits.actions, model.limits.actions_per_hour)),
             conditions=config.stop_when.all(),
@@ -227,7 +227,7 @@ class AgentCore:
     async def close(self) -> None:
         """Let go of everything. Twice is fine."""
         self.pause_what_may_move()
-        self.books.approvals.close()
+        self.gate_state.approvals.close()
         try:
             await self.calls.stop()
             self.missions.close()
@@ -248,7 +248,7 @@ class AgentCore:
         """Take in the events of the process before this one."""
         if self.resumption is not None:
             self.memory.restore(self.resumption.events)
-            self.books.restore(self.resumption.events)
+            self.gate_state.restore(self.resumption.events)
             self.resumption.events.clear()  # they may be many, and are of no more use
 
     def _connect(self) -> None:
@@ -258,7 +258,7 @@ class AgentCore:
         self.memory.listen()
         self.events.listen(self._on_event)
         self.events.listen(self.reviews.apply)
-        self.calls.incoming.closed.add(self.books.approvals.call_ended)
+        self.calls.incoming.closed.add(self.gate_state.approvals.call_ended)
         self.calls.incoming.adopted.add(self.reviews.note_begun)
         self.catalog.refreshed.add(self.skill_watch.look)
         self.models.retried.add(self.model_switch.note_retry)
@@ -271,7 +271,7 @@ class AgentCore:
 
     def _on_event(self, event: AgentEvent) -> None:
         self.memory.apply(event)
-        self.books.apply(event, of_sub_agent=of_sub_agent(event))
+        self.gate_state.apply(event, of_sub_agent=of_sub_agent(event))
         self.model_watch.apply(event)
         self.notify()
 

@@ -209,7 +209,7 @@ class Agent(OperatorSkills):
             changed.clear()
 
     def _waiting(self) -> Waiting:
-        return Waiting(mode=self.core.control.mode.value, approvals=self.core.books.approvals.waiting)
+        return Waiting(mode=self.core.control.mode.value, approvals=self.core.gate_state.approvals.waiting)
 
     def _show_state(self) -> None:
         """Show what may be wrong, what waits for an operator, and where the zones are, as far as there is room."""

@@ -14,8 +14,8 @@ from dimos_streams.agent.missions.mission import Mission, input_of
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import Reviewer
-from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.policies.gates.chain import build_chain
+from dimos_streams.agent.policies.gates.gate_state import GateState
 from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.agent.record.agent_events import Emit
 from dimos_streams.errors import UnknownSkillError
@@ -23,18 +23,18 @@ from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 
 
-def gate_books(
+def make_gate_state(
     config: AgentConfig, name: str, emit: Emit, catalog: SkillCatalog, missions: Mapping[str, Mission]
-) -> GateBooks:
-    """Return the books of an agent's gates; ``missions`` are those that are not over."""
+) -> GateState:
+    """Return the state of an agent's gates; ``missions`` are those that are not over."""
     allowed = AllowedGate(SkillSelection(config.skills, name), catalog.all_named)
     check = partial(_check_step, catalog, allowed)
-    return GateBooks(config, emit, check, agent=name, allowed=allowed, input=partial(input_of, missions))
+    return GateState(config, emit, check, agent=name, allowed=allowed, input=partial(input_of, missions))
 
 
 def agent_reviewer(
     config: AgentConfig,
-    books: GateBooks,
+    gate_state: GateState,
     *,
     model: ModelInUse,
     control: Control,
@@ -49,7 +49,7 @@ def agent_reviewer(
         return None if state.x is None or state.y is None else PlanarPose(state.x, state.y, state.yaw or 0.0)
 
     return build_chain(
-        config, books, motions=lambda: model.limits.motions, pose=pose, permit=control.permit, refresh=refresh
+        config, gate_state, motions=lambda: model.limits.motions, pose=pose, permit=control.permit, refresh=refresh
     )
 
 

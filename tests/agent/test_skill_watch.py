@@ -64,7 +64,7 @@ async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(ca
             states = [{"name": "agent", "alive": True, "state": json.loads(made.agent.state_json)}]
             assert list(said_by([*states, {"name": "x", "alive": True, "state": {}}])) == [f"WARNING agent: {text}"]
             for name in list(made.agent.core.catalog.offered):
-                made.agent.core.books.enabled.set(name, False)
+                made.agent.core.gate_state.enabled.set(name, False)
             await asyncio.sleep(1)
             await (await made.say("go")).closed()
             assert made.agent.core.snapshots.take(watched=False).warnings == ()

@@ -8,7 +8,7 @@ from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.missions.message_queue import MessageQueue
 from dimos_streams.agent.policies.approval_texts import ways_to
-from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.operator.known_names import BEHIND_PAUSE, DECISION
@@ -23,7 +23,7 @@ def waits_behind(
     queue: MessageQueue,
     control: Control,
     foreground: Foreground,
-    approvals: ApprovalBook,
+    approvals: ApprovalRegistry,
     *,
     now: bool,
 ) -> str:
@@ -47,7 +47,7 @@ def waits_behind(
     return waits if now else f"{waits}; {_WITHOUT_WAITING}"
 
 
-def _work(loop: AgentLoop, approvals: ApprovalBook) -> str:
+def _work(loop: AgentLoop, approvals: ApprovalRegistry) -> str:
     turn = loop.turn
     if turn is None:
         return _WORK.get(loop.state, "")

@@ -20,7 +20,7 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.operators.busy_notice import waits_behind
 from dimos_streams.agent.operators.stop_order import StopOrder
-from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import outlasting
@@ -72,7 +72,7 @@ class InputHandler:
     missions: OpenMissions
     delegation: Delegation
     foreground: Foreground
-    approvals: ApprovalBook
+    approvals: ApprovalRegistry
     stop: StopOrder
 
     async def say(self, call: Call, text: str, *, now: bool) -> Said:

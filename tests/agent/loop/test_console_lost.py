@@ -127,7 +127,7 @@ async def test_nobody_is_asked_after_a_restart_who_was_not_there_before(tmp_path
     async with killed.after() as second:
         await asyncio.sleep(1)
         async with asyncio.timeout(1):
-            decision = await second.core.books.approvals.ask("drop", {})
+            decision = await second.core.gate_state.approvals.ask("drop", {})
         assert (decision.approved, decision.reason) == (False, "no operator's console is connected")
 
 

@@ -93,8 +93,8 @@ class Chaos:
         elif action == "undo":
             self.command(core.loop.undo(2))
         elif action == "decide":
-            for view in core.books.approvals.pending():
-                core.books.approvals.decide(view.id, self.random.choice(("approve", "reject", "delete")))
+            for view in core.gate_state.approvals.pending():
+                core.gate_state.approvals.decide(view.id, self.random.choice(("approve", "reject", "delete")))
         elif action == "cancel":
             await core.calls.endings.cancel(core.calls.known.open[:1], "cancelled")
         elif action == "withdraw":
@@ -132,15 +132,15 @@ class Chaos:
                 or len(core.queue)
             ):
                 core.control.resume()
-                for view in core.books.approvals.pending():
-                    core.books.approvals.decide(view.id, "approve")
+                for view in core.gate_state.approvals.pending():
+                    core.gate_state.approvals.decide(view.id, "approve")
                 await asyncio.sleep(0.2)
             await asyncio.gather(*self.commands, return_exceptions=True)
 
     def check(self) -> None:
         core, events = self.rig.core, self.rig.core.events.after(0)
         assert not core.control.waiting
-        assert not core.books.approvals.pending()
+        assert not core.gate_state.approvals.pending()
         assert self.rig.model.streams == 0
         for task in self.commands:
             assert isinstance(task.exception(), SkillError | None), task.exception()

@@ -273,14 +273,14 @@ async def test_what_was_held_when_the_agent_died_is_held_by_its_successor(tmp_pa
             rig.core.control.pause("there is a child")
         else:
             rig.core.control.step()
-        rig.core.books.enabled.set("look", False)
+        rig.core.gate_state.enabled.set("look", False)
 
     assert await kill.die(21, hold)  # the first move is over
     async with kill.rig(tmp_path / "after", None) as second:
         await asyncio.sleep(60)
         assert second.core.control.mode is mode
         assert second.core.holding is (mode is Mode.PAUSED)
-        assert second.core.books.enabled.disabled == ("look",)
+        assert second.core.gate_state.enabled.disabled == ("look",)
         assert kill.world.log == ["move 1"]
         second.core.control.resume()
         async with asyncio.timeout(100):

@@ -39,7 +39,7 @@ async def test_a_robot_that_was_turned_while_its_call_waited_enters_no_zone(wait
     brain = Brain([("walk", {"distance_m": -1.6})], [("walk", {"distance_m": 1.6})], "done")
     config: dict[str, Any] = {"zones": [LAB], "plan": {"motions": 1}}
     async with robot_stage(brain, approval={} if waits_for == "step" else ASK, **config) as (made, robot):
-        control, approvals = made.agent.core.control, made.agent.core.books.approvals
+        control, approvals = made.agent.core.control, made.agent.core.gate_state.approvals
         stand(made.agent)
         if waits_for == "step":
             await operator(made, "step", mode="on")
@@ -72,7 +72,7 @@ async def test_the_straight_way_is_the_one_from_where_the_robot_is_then() -> Non
     ):
         stand(made.agent)
         said = await made.say("go")
-        await until(made.agent.core.books.approvals.pending)
+        await until(made.agent.core.gate_state.approvals.pending)
         stand(made.agent, x=4, y=-5)  # the lab lies between
         await decide(made, "approve")
         await said.result()
@@ -116,11 +116,11 @@ async def test_a_planned_step_begins_wherever_the_robot_is_but_not_when_its_appr
         stand(made.agent, yaw=math.pi)
         said = await made.say("go")
         await decide(made, "approve")
-        await until(lambda: made.agent.core.books.approvals.pending())
+        await until(lambda: made.agent.core.gate_state.approvals.pending())
         stand(made.agent)
         await decide(made, "approve")
         await until(lambda: robot.log_ == ["walk 2"])
-        await until(lambda: made.agent.core.books.approvals.pending())
+        await until(lambda: made.agent.core.gate_state.approvals.pending())
         await asyncio.sleep(601)
         await decide(made, "approve")
         await said.result()
@@ -133,7 +133,7 @@ async def test_a_planned_step_begins_wherever_the_robot_is_but_not_when_its_appr
 async def test_a_skill_that_is_disabled_between_the_gates_and_the_beginning_does_not_begin() -> None:
     async with robot_stage(Brain([("drop", {})], "no")) as (made, robot):
         said = await made.say("go")
-        await until(made.agent.core.books.approvals.pending)
+        await until(made.agent.core.gate_state.approvals.pending)
         await operator(made, "pause")
         await decide(made, "approve")
         await operator(made, "set_skill", skill="drop", enabled=False)

@@ -331,7 +331,7 @@ async def test_a_list_is_looked_at_again_when_what_is_offered_changes_while_a_ca
     config: dict[str, Any] = {"agents": agents, **(safe if whose == "agent" else {})}
     async with robot_stage(brain, approval={"rules": [{"skill": "walk"}]}, **config) as (made, robot):
         said = await made.say("go")
-        await until(made.agent.core.books.approvals.pending)
+        await until(made.agent.core.gate_state.approvals.pending)
         await made.harness.add(Double(name="double"))
         catalog = made.agent.core.catalog
         while len(catalog.all_named("walk")) < 2:
@@ -363,7 +363,7 @@ async def test_operators_are_free_and_see_what_is_withheld() -> None:
         enabling = await w.closed(await w.call("set_skill", skill="walk", enabled=True))
         assert "'walk' is not among the agent's skills: the setting `skills`" in enabling.text
         core = w.agent.core
-        withheld = core.books.allowed.withheld(core.catalog.offered)
+        withheld = core.gate_state.allowed.withheld(core.catalog.offered)
         assert "look" not in withheld
         assert {"walk", "round"} <= set(withheld)
         shown = core.snapshots.take(watched=False)
