@@ -22,7 +22,6 @@ from dimos_streams.agent.control.others_calls import OthersCalls
 from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.control.stop_words import StopWords
 from dimos_streams.agent.hold_reasons import HoldReasons, hold_for_given_up, pause_for_unended
-from dimos_streams.agent.loop.action_guards import ActionGuards
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.reviews import Reviews
@@ -41,7 +40,7 @@ from dimos_streams.agent.operators.snapshots import Snapshots
 from dimos_streams.agent.operators.stop_order import StopOrder
 from dimos_streams.agent.permissions import agent_reviewer, make_gate_state
 from dimos_streams.agent.policies.repetition import RepetitionGuard
-from dimos_streams.agent.policies.runaway import RunawayGuard
+from dimos_streams.agent.policies.runaway import RunawayGuard, RunawayGuards
 from dimos_streams.agent.recovery import Recovery
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.agent.skill_watch import SkillWatch
@@ -192,7 +191,7 @@ class AgentCore:
             reviewer=agent_reviewer(
                 config, self.gate_state, model=model, control=control, robot=self.robot, refresh=catalog.refresh
             ),
-            guards=ActionGuards(lambda: RunawayGuard(limits, model.limits.actions, model.limits.actions_per_hour)),
+            guards=RunawayGuards(lambda: RunawayGuard(limits, model.limits.actions, model.limits.actions_per_hour)),
             conditions=config.stop_when.all(),
         )
         tools.add(self.delegation.tools(parts))

@@ -19,7 +19,7 @@ Deliver: TypeAlias = Callable[[CallUpdate], Awaitable[None]]
 
 @dataclass(frozen=True, slots=True)
 class CallContext:
-    """What a call passes on to the calls that it asks for: whose work it is, and who hears and judges it."""
+    """The context that a call passes on to the calls that it asks for: whose work it is, who hears and judges it."""
 
     missions: tuple[Mission, ...] = ()
     deliver: Deliver | None = None

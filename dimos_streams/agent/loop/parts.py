@@ -13,7 +13,6 @@ from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.results import ResultPipeline
 from dimos_streams.agent.control.control import Control
-from dimos_streams.agent.loop.action_guards import ActionGuards
 from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.missions.message_queue import MessageQueue
@@ -21,6 +20,7 @@ from dimos_streams.agent.missions.stop_conditions import RobotState, StopConditi
 from dimos_streams.agent.models.protocol import ModelRequest, ToolSchema
 from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.agent.policies.repetition import RepetitionGuard
+from dimos_streams.agent.policies.runaway import RunawayGuards
 from dimos_streams.agent.record.agent_events import EventSink
 from dimos_streams.agent.tools.local_tools import LocalTools
 from dimos_streams.operator.messages.hold import HoldView
@@ -66,7 +66,7 @@ class LoopParts(SharedParts):
     tools: LocalTools
     reviewer: Reviewer
     """Judges the calls that its model asks for, and says what its model is offered."""
-    guards: ActionGuards
+    guards: RunawayGuards
     conditions: tuple[StopCondition, ...]
     """The conditions under which a turn ends its missions, besides the limits that come with the model."""
     estimates_noted: bool = False

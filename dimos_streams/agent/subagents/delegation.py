@@ -14,7 +14,6 @@ from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.conversation import Conversation
-from dimos_streams.agent.loop.action_guards import ActionGuards
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.loop.parts import LoopParts
@@ -24,6 +23,7 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import Progress, StopCondition
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import Reviewer
+from dimos_streams.agent.policies.runaway import RunawayGuards
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList, SkillSelection
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.subagents.sub_mission import SubLog, SubMission, Subset, hand_back_tool
@@ -221,7 +221,7 @@ class Delegation:
             conversation=conversation,
             tools=LocalTools(self._tools_for(scope)),
             reviewer=self.held_to([agent], parts),
-            guards=ActionGuards(parts.guards.new),
+            guards=RunawayGuards(parts.guards.new),
         )
         work = SubMission(agent, mission, child, parts, missions, over)
         child.conditions = (*parts.conditions, _when_handed_back(work))
