@@ -82,7 +82,7 @@ class Motion:
         self._pose = Pose()
         self._began: Pose | None = None
         self._continuity = Continuity()
-        self._has_jumped = self._goes_by_past = False
+        self._has_jumped, self._goes_by_past = False, True
         self._detour = Detour()
         self._side = 1.0
         self._driven_s = 0.0
@@ -119,7 +119,7 @@ class Motion:
         any point."""
         way = (await self.here()).to_base(start.position)
         if abs(way.imag) > self._config.arrived_m:
-            return await self.go_to(start.position)
+            return await self.go_to(start.position, from_past=True)
         return await self._straight(way.real, self._config.tolerance_m)
 
     async def face(self, yaw: float) -> Covered:

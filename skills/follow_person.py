@@ -22,7 +22,8 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.skills.follow_report import FollowReport
 from dimos_streams.skills.follow_run import Following
 from dimos_streams.skills.moving.hull import HullConfig
-from dimos_streams.skills.moving.planar import STOP, PoseHistory
+from dimos_streams.skills.moving.planar import STOP
+from dimos_streams.skills.moving.pose_history import PoseHistory
 from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.moving.steering import SCAN_AGE_S
 from dimos_streams.skills.own_calls import OwnCalls

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from dimos_streams.messages.vision_msgs import Detection2DArray
     from dimos_streams.operator.holding import HoldInput
     from dimos_streams.skills.follow_person import FollowPersonConfig
-    from dimos_streams.skills.moving.planar import PoseHistory
+    from dimos_streams.skills.moving.pose_history import PoseHistory
     from dimos_streams.streams import In, Out
 
 TICK_S = 0.15

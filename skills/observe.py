@@ -28,7 +28,8 @@ from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.module.kept_pictures import keep_picture
 from dimos_streams.skill import skill
-from dimos_streams.skills.moving.planar import PoseHistory, pose_of
+from dimos_streams.skills.moving.planar import pose_of
+from dimos_streams.skills.moving.pose_history import PoseHistory
 from dimos_streams.skills.seeing.frames import DetectionFrame, fresh_frames
 from dimos_streams.skills.seeing.labels import watch_labels
 from dimos_streams.skills.seeing.sighting import Lens, Sighting, lens_fault, sightings_of

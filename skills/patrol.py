@@ -22,7 +22,8 @@ from dimos_streams.operator.messages.scene import WaypointView, scene_state
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive import Drive, DriveConfig
 from dimos_streams.skills.follow_person import FollowPerson, FollowPersonConfig
-from dimos_streams.skills.moving.planar import STOP, PoseHistory
+from dimos_streams.skills.moving.planar import STOP
+from dimos_streams.skills.moving.pose_history import PoseHistory
 from dimos_streams.skills.moving.scene import way
 from dimos_streams.skills.moving.speed_limits import check_against_gate
 from dimos_streams.skills.own_calls import OwnCalls

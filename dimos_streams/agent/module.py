@@ -134,7 +134,7 @@ class Agent(OperatorSkills):
 
     async def run(self) -> None:
         """See ``Module``."""
-        self.spawn(self.core.robot_hold.run(self.hold.publish), name="hold")
+        self.spawn(self.core.robot_hold.run(self.hold.publish, self.hold.channel), name="hold")
         if self.core.resumption is not None:
             self.spawn(self.core.console.go_on(self.core.resumption.settings.watched), name="console")
         offset = await self.core.recovery.run(self.random, self._wait_for_bridge)

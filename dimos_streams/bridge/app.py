@@ -31,6 +31,7 @@ from dimos_streams.bridge.monitor.routes import mount_monitor
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.serving import problems
+from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.openapi import describe, refusals
 from dimos_streams.serving.route import StrictRoute, answer_head
 from dimos_streams.serving.server.request_guard import Guard
@@ -49,14 +50,15 @@ def create_app(
     live: LiveTopics | None = None,
     ping_s: float = PING_S,
     slow_clients: SlowClients | None = None,
+    close_code: CloseCode = going_away,
     run_dir: Path | None = None,
     disk: Callable[[], str] = lambda: "",
     fleet_hub: Callable[[], dict[str, Any] | None] = lambda: None,
 ) -> FastAPI:
     """Create the app, without its guard. ``ping_s`` is the time without events, in seconds, after which an event
-    stream sends a comment; ``run_dir`` is the folder with the run's files, None if there is none; ``disk`` returns
-    the reason why they can't be written, empty if they can; ``fleet_hub`` returns the state of the link to a hub,
-    None if there is no link."""
+    stream sends a comment; ``close_code`` is for WebSockets that are closed because the bridge ends; ``run_dir`` is
+    the folder with the run's files, None if there is none; ``disk`` returns the reason why they can't be written,
+    empty if they can; ``fleet_hub`` returns the state of the link to a hub, None if there is no link."""
     slow_clients = slow_clients or SlowClients()
     app = FastAPI(
         title="dimos-streams bridge", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
@@ -72,9 +74,9 @@ def create_app(
     mount_settings(app, broker)
     mount_pictures(app, run_dir)
     if live is not None:
-        mount_live(app, live, slow_clients)
+        mount_live(app, live, slow_clients, close_code)
     if monitor is not None:
-        mount_monitor(app, monitor, broker, slow_clients)
+        mount_monitor(app, monitor, broker, slow_clients, close_code)
         mount_dashboard(app)
     mount_mcp(app, McpServer(BrokerCalls(broker), broadcast))
     answer_head(app)

@@ -22,6 +22,7 @@ from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.journal import JOURNAL_FILE, Journal
 from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
+from dimos_streams.serving.close_codes import GOING_AWAY, SERVICE_RESTART
 from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -216,6 +217,7 @@ class Bridge(Module):
             live=self.live,
             ping_s=self.config.ping_s,
             slow_clients=SlowClients(self.config.send_timeout_s, None if server is None else server.abort),
+            close_code=lambda: SERVICE_RESTART if self.context.is_replaced() else GOING_AWAY,
             run_dir=self.context.run_dir,
             disk=lambda: self._disk,
             fleet_hub=lambda: None if self._link is None else self._link.view(),

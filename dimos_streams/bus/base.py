@@ -5,11 +5,12 @@ from __future__ import annotations
 import abc
 import asyncio
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Unpack
 
 from dimos_streams.bus.sizes import MAX_MESSAGE
-from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, Handler, Subscription
+from dimos_streams.bus.subscription import DEFAULT_CAPACITY, Handler, Subscription, SubscriptionOptions
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError
 
@@ -58,23 +59,8 @@ class Bus(abc.ABC):
         """Send one message. Raises ``BusError`` when the bus is not open."""
 
     @abc.abstractmethod
-    def subscribe(
-        self,
-        channel: str,
-        handler: Handler,
-        *,
-        capacity: int = DEFAULT_CAPACITY,
-        capacity_bytes: int = CAPACITY_BYTES,
-        namespaces: Sequence[str] | None = None,
-        largest: int = MAX_MESSAGE,
-    ) -> Subscription:
-        """Handle the messages of one channel, named exactly. A message that alone is too large is dropped.
-
-        One of more than ``largest`` bytes need not come: a transport that puts fragments together may leave it out.
-
-        ``namespaces`` is for channels on which modules speak of themselves: what modules of others say need not be
-        handled. Prefixes, as ``"robot1/"``; what is in none is always handled.
-        """
+    def subscribe(self, channel: str, handler: Handler, **options: Unpack[SubscriptionOptions]) -> Subscription:
+        """Handle the messages of one channel, named exactly. A message that alone is too large is dropped."""
 
     @abc.abstractmethod
     def subscribe_all(

@@ -7,7 +7,7 @@ import logging
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, TypedDict
 
 from dimos_streams import clock
 from dimos_streams.bus.sizes import MAX_MESSAGE
@@ -59,6 +59,21 @@ class SubscriptionStatistics:
     waiting: int
 
 
+class SubscriptionOptions(TypedDict, total=False):
+    """The options of a subscription to one channel, as keywords."""
+
+    capacity: int
+    """Maximum number of messages that wait for the handler."""
+    capacity_bytes: int
+    """Maximum number of bytes that wait for it."""
+    namespaces: Sequence[str] | None
+    """Whose messages are wanted, on channels on which modules speak of themselves: what modules of other namespaces
+    say need not be handled. Prefixes, as ``"robot1/"``; what is in none is always handled."""
+    largest: int
+    """The size in bytes above which a message need not come: a transport that puts fragments together may leave it
+    out."""
+
+
 class Subscription:
     """One handler with its own bounded queue. When the queue is full, the oldest messages are dropped; a new one that
     is much larger than those is dropped itself."""
@@ -66,17 +81,18 @@ class Subscription:
     def __init__(
         self,
         handler: Handler,
-        capacity: int,
-        capacity_bytes: int,
         forget: Callable[[Subscription], None],
         *,
+        capacity: int = DEFAULT_CAPACITY,
+        capacity_bytes: int = CAPACITY_BYTES,
         namespaces: Sequence[str] | None = None,
         largest: int = MAX_MESSAGE,
         changed: Callable[[], None] = lambda: None,
     ) -> None:
-        """``forget`` is called at its end, ``changed`` when it wants other messages."""
+        """``forget`` is called at its end, ``changed`` when it wants other messages; see ``SubscriptionOptions``."""
         if capacity < 1:
             raise ValueError(f"capacity must be at least 1, not {capacity!r}")
+        self.capacity_bytes = capacity_bytes
         self.namespaces = namespaces
         self.largest = min(largest, capacity_bytes, MAX_MESSAGE)
         """Maximum size of a message whose fragments need be put together, in bytes."""
@@ -84,7 +100,7 @@ class Subscription:
         """See ``take_only``."""
         self._changed = changed
         self._handler = handler
-        self._capacity, self._capacity_bytes = capacity, capacity_bytes
+        self._capacity = capacity
         self._queue: deque[tuple[str, bytes]] = deque()
         self._queued_bytes = 0
         self._queued_bits = 0
@@ -114,18 +130,18 @@ class Subscription:
         """Queue one message for ``handle``; for implementations of buses."""
         self._received += 1
         size = len(data)
-        if size > self._capacity_bytes or size > MAX_MESSAGE:
+        if size > self.capacity_bytes or size > MAX_MESSAGE:
             self._dropped += 1
             _log.warning("dropped a message of %d bytes on %s", size, channel)
             return
-        if self._queued_bytes + size > self._capacity_bytes and self._is_flood(size):
+        if self._queued_bytes + size > self.capacity_bytes and self._is_flood(size):
             self._dropped += 1
             self.may_miss()
             return
         self._queue.append((channel, data))
         self._queued_bytes += size
         self._queued_bits += size.bit_length()
-        while len(self._queue) > self._capacity or self._queued_bytes > self._capacity_bytes:
+        while len(self._queue) > self._capacity or self._queued_bytes > self.capacity_bytes:
             self._dropped += 1
             self.may_miss()
             self._take()

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import abc
 import contextlib
-from collections.abc import Sequence
 from functools import partial
+from typing import Unpack
 
 from dimos_streams.bus.base import Bus, Wants
-from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.subscribers import Subscribers
-from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, Handler, Subscription
+from dimos_streams.bus.subscription import DEFAULT_CAPACITY, Handler, Subscription, SubscriptionOptions
 
 
 class TransportBus(Bus):
@@ -34,37 +33,21 @@ class TransportBus(Bus):
     def _on_changed(self) -> None:
         """Called when what is listened to has changed; a transport may renew a filter then."""
 
-    def subscribe(
-        self,
-        channel: str,
-        handler: Handler,
-        *,
-        capacity: int = DEFAULT_CAPACITY,
-        capacity_bytes: int = CAPACITY_BYTES,
-        namespaces: Sequence[str] | None = None,
-        largest: int = MAX_MESSAGE,
-    ) -> Subscription:
-        subscription = Subscription(
-            handler,
-            capacity,
-            capacity_bytes,
-            partial(self._forget, channel),
-            namespaces=namespaces,
-            largest=largest,
-            changed=self._on_changed,
-        )
+    def subscribe(self, channel: str, handler: Handler, **options: Unpack[SubscriptionOptions]) -> Subscription:
+        forget = partial(self._forget, channel)
+        subscription = Subscription(handler, forget, changed=self._on_changed, **options)
         by_channel = self._subscribers.by_channel
         if channel not in by_channel:
-            self._listen(channel, capacity_bytes)
+            self._listen(channel, subscription.capacity_bytes)
         by_channel.setdefault(channel, []).append(subscription)
         return self._announced(subscription)
 
     def subscribe_all(
         self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None
     ) -> Subscription:
-        subscription = Subscription(handler, capacity, CAPACITY_BYTES, self._forget_of_all)
+        subscription = Subscription(handler, self._forget_of_all, capacity=capacity)
         if not self._subscribers.of_all:
-            self._listen(None, CAPACITY_BYTES)
+            self._listen(None, subscription.capacity_bytes)
         self._subscribers.of_all[subscription] = wants
         return self._announced(subscription)
 

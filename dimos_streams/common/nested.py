@@ -4,12 +4,14 @@ how deep it is nested."""
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from pydantic_core import from_json
-
 from dimos_streams.errors import UserError
+
+_STRINGS = re.compile(rb'"(?:[^"\\]++|\\.)*+"', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def with_value(data: Mapping[str, Any], path: Sequence[str], value: Any) -> dict[str, Any]:
@@ -74,21 +76,14 @@ def _plain(value: Any, text: Callable[[str], str]) -> Any:
 
 
 def is_deeper(text: str | bytes, most: int) -> bool:
-    """Return whether JSON is nested deeper than ``most`` levels. A text with no more brackets than that is not
-    parsed."""
-    if _brackets(text) <= most:
+    """Return whether valid JSON is nested deeper than ``most`` levels. It is not parsed: that would take longer, and
+    refuse halves of surrogates, which readers repair."""
+    data = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
+    if data.count(b"[") + data.count(b"{") <= most:
         return False
-    try:
-        level = [from_json(text)]
-    except ValueError:  # deeper than anybody reads
-        return True
-    for _ in range(most + 1):
-        level = [each for each in level if isinstance(each, dict | list)]
-        if not level:
-            return False
-        level = [part for each in level for part in (each.values() if isinstance(each, dict) else each)]
-    return True
-
-
-def _brackets(text: str | bytes) -> int:
-    return text.count("[") + text.count("{") if isinstance(text, str) else text.count(b"[") + text.count(b"{")
+    depth = 0
+    for bracket in _STRINGS.sub(b"", data).translate(None, _NO_BRACKETS):
+        depth += 1 if bracket in b"[{" else -1
+        if depth > most:
+            return True
+    return False

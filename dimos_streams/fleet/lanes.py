@@ -15,8 +15,8 @@ MOST_AT_ONCE: Mapping[Lane, int] = {"safety": 16, "models' cancels": 16, "health
 """Maximum number of commands of one robot, in each lane, that wait at the hub or are carried out at the robot."""
 
 _HEALTH = re.compile("/(healthz|robots)")
-_CANCEL = re.compile("/calls/[^/?#]+/cancel")
-_SAFETY = re.compile(rf"/calls/cancel|{_CANCEL.pattern}|/robots/(stop|release)")
+_CANCEL = re.compile("/calls/cancel|/calls/[^/?#]+/cancel")
+_SAFETY = re.compile(rf"{_CANCEL.pattern}|/robots/(stop|release)")
 
 
 def lane_of(method: str, path: str, role: Role) -> Lane:

@@ -18,7 +18,7 @@ _OPEN: Mapping[Role, Mapping[Method, re.Pattern[str]]] = {
     # A model holds no robot against its operators, and changes no setting.
     "model": {
         "GET": re.compile(rf"/(healthz|skills)|{_CALL}"),
-        "POST": re.compile(rf"/calls|(?!/calls/cancel$){_CALL}/cancel"),
+        "POST": re.compile(rf"/calls(/cancel)?|{_CALL}/cancel"),
     },
 }
 

@@ -19,6 +19,9 @@ MAX_BATCH_BYTES = 192 * 1024
 """Maximum size of a batch's body, in bytes; a single event is always smaller."""
 MAX_ANSWER_BYTES = 192 * 1024
 """Maximum size of a bridge's answer to a command, as JSON, in bytes."""
+MAX_COMMAND_DEPTH = 100
+"""Maximum depth of a command's body; an object or a list is a level. That is more than any bridge takes, and less
+than robots can read."""
 MAX_REPORT_BYTES = 192 * 1024
 """Maximum size of a report, in bytes; skills that have no room in it are left out, and counted."""
 MAX_OFFSET = 2**53 - 1

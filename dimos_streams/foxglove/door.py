@@ -1,4 +1,4 @@
-"""The door before the SDK's server, which itself lets everybody in: who may connect is decided here.
+"""The door before the SDK's server, which itself lets everybody in: only who may connect by the rules gets past it.
 
 Behind the door the SDK serves on an address of this machine that only this process knows. Without a token a page in
 somebody's browser could otherwise see the camera and give orders: browsers let pages of any origin open WebSockets to
@@ -14,19 +14,17 @@ import logging
 import socket
 import sys
 import termios
-from collections.abc import Coroutine, Mapping
-from dataclasses import dataclass
+from collections.abc import Coroutine
 from typing import Any
 
 import h11
 
-from dimos_streams.common.http.bearer import authorization_in, has_token
-from dimos_streams.common.http.own_origin import absolute_form, is_own_origin
+from dimos_streams.common.http.bearer import authorization_in
+from dimos_streams.common.http.own_origin import absolute_form
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.listening import listening_socket
-from dimos_streams.common.process.loopback import is_loopback
-from dimos_streams.common.schemas.http_url import requested_host
 from dimos_streams.common.tasks import OwnedTasks, end_tasks_silently
+from dimos_streams.foxglove.admission import AdmissionRules
 from dimos_streams.foxglove.arrivals import Arrivals
 from dimos_streams.foxglove.outbox import STALLED_S, Outboxes, UnansweredError
 from dimos_streams.foxglove.subscriptions import Subscriptions
@@ -45,41 +43,13 @@ _NO_HANDSHAKE = (
     "this is a WebSocket of Foxglove's protocol: GET over HTTP/1.1 is needed, with Upgrade, Connection,"
     " Sec-WebSocket-Key, Sec-WebSocket-Version: 13 and Sec-WebSocket-Protocol: foxglove.sdk.v1, each in one line"
 )
-FOXGLOVE_APP = "https://app.foxglove.dev"
-"""The origin of Foxglove's own pages."""
-
 _log = LimitedLog(logging.getLogger(__name__))
-
-
-@dataclass(frozen=True)
-class Rules:
-    """The rules of who may connect: with a token whoever has it, else all on this machine but other pages."""
-
-    token: str | None = None
-    origins: frozenset[str] = frozenset()
-    """Origins of pages besides Foxglove's own."""
-
-    def refusal(self, target: str, headers: Mapping[str, str]) -> tuple[int, str] | None:
-        """The status and the text for a request that may not pass, or None for one that may."""
-        if self.token is not None:
-            if has_token(self.token, headers.get("authorization", ""), target.partition("?")[2]):
-                return None
-            return 401, "the run's token is needed: ws://…/?token=TOKEN"
-        if not target.startswith("/"):
-            return 400, f"a viewer asks for a path, not for {target!r}"
-        host, origin = headers.get("host", ""), headers.get("origin")
-        if not is_loopback(requested_host(host) or ""):  # a name of somebody's that leads here
-            return 403, f"this server is not {host!r}; valid: localhost and addresses of this machine"
-        is_own = origin is None or is_own_origin(origin, host) or origin in (FOXGLOVE_APP, *self.origins)
-        if not is_own and not _is_application(origin or "", headers.get("user-agent", "")):
-            return 403, f"pages of {origin!r} may not use this server; its setting `origins` lists those that may"
-        return None
 
 
 class ViewerDoor:
     """Accepts connections, and forwards those that may pass."""
 
-    def __init__(self, rules: Rules, target: tuple[str, int], arrivals: Arrivals) -> None:
+    def __init__(self, rules: AdmissionRules, target: tuple[str, int], arrivals: Arrivals) -> None:
         """Make the door; ``target`` is the address at which the SDK serves."""
         self._rules = rules
         self._arrivals = arrivals
@@ -193,14 +163,6 @@ def _unread(connection: socket.socket) -> int:
     except OSError:
         return 0
     return int.from_bytes(came, sys.byteorder)
-
-
-def _is_application(origin: str, user_agent: str) -> bool:
-    """Return whether an application on this machine asks, as Foxglove's and Lichtblick's, and no browser: its pages
-    come from its own files (``file://``), and no page can change the name of its program."""
-    scheme = origin.partition(":")[0].lower()
-    is_of_web = scheme in ("http", "https", "null") or scheme.endswith("-extension")
-    return "Electron/" in user_agent and not is_of_web
 
 
 async def _either(*ways: Coroutine[Any, Any, None]) -> None:

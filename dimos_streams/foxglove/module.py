@@ -14,9 +14,9 @@ from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.errors import DimosStreamsError, MessageError, UserError
 from dimos_streams.foxglove.address import DEFAULT_PORT, url_of
+from dimos_streams.foxglove.admission import AdmissionRules
 from dimos_streams.foxglove.channels import Channels
 from dimos_streams.foxglove.conversion.message_views import MessageViews
-from dimos_streams.foxglove.door import Rules
 from dimos_streams.foxglove.feed import ChannelFeed
 from dimos_streams.foxglove.orders import Operator
 from dimos_streams.foxglove.server import ViewerServer
@@ -65,7 +65,7 @@ class FoxgloveServer(Module):
                 f"module {self.name!r}: serving viewers on {config.host!r}, which others reach, needs a token:"
                 " set --token or DIMOS_STREAMS_TOKEN"
             )
-        rules = Rules(self.context.token, frozenset(config.origins))
+        rules = AdmissionRules(self.context.token, frozenset(config.origins))
         operator = self._operator() if config.services else None
         server = ViewerServer(self.name, rules, operator, self._update)
         self._to_undo.push_async_callback(server.close)

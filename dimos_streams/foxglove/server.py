@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.common.limited_log import LimitedRecords
 from dimos_streams.errors import UserError
+from dimos_streams.foxglove.admission import AdmissionRules
 from dimos_streams.foxglove.arrivals import Arrivals
 from dimos_streams.foxglove.channels import Channels
-from dimos_streams.foxglove.door import Rules, ViewerDoor
+from dimos_streams.foxglove.door import ViewerDoor
 from dimos_streams.foxglove.orders import Operator
 from dimos_streams.foxglove.services import services_of
 
@@ -29,7 +30,9 @@ _LIMITED = LimitedRecords(alike=lambda record: record.name)
 class ViewerServer:
     """Serves viewers from ``open`` to ``close``."""
 
-    def __init__(self, name: str, rules: Rules, operator: Operator | None, on_change: Callable[[], None]) -> None:
+    def __init__(
+        self, name: str, rules: AdmissionRules, operator: Operator | None, on_change: Callable[[], None]
+    ) -> None:
         """``name`` is the server's name for viewers. Without an ``operator`` they may only watch. ``on_change`` is
         called when a channel is watched that was not, or the other way round."""
         self._name = name

@@ -18,6 +18,7 @@ from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.names import fleet_name
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
+from dimos_streams.fleet.models_cancel import PATH, ModelsCancel
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.fleet_view import FleetRobot
 from dimos_streams.hub.http.refusing import asked, bounded_read
@@ -98,8 +99,19 @@ class FleetCalls:
                 timer.cancel()
 
     async def cancel_all(self, calls: list[CallView], reason: str, caller: str) -> CancelReport:
-        """See ``McpCalls``."""
-        views = await asyncio.gather(*(self._ended(call, reason) for call in calls))
+        """See ``McpCalls``. Each robot that is connected gets one order, which names its calls among these: there may
+        be others that wait there, of which only its bridge knows."""
+        connected = [name for name, robot in (await self._robots()).items() if robot.row.connected]
+        of_robots: dict[str, list[str]] = {name: [] for name in connected}
+        for call in calls:
+            of_robots.setdefault(call.robot or "", []).append(call.call_id)
+        orders = [
+            self._order(robot, ModelsCancel(calls=tuple(ids), caller=caller, reason=reason))
+            for robot, ids in of_robots.items()
+        ]
+        views, _ = await asyncio.gather(
+            asyncio.gather(*(self._ended(call) for call in calls)), asyncio.gather(*orders)
+        )
         return CancelReport(
             ended=tuple(view.call_id for view in views if view.state == "closed"),
             going_on=tuple(_going_on(view) for view in views if view.state != "closed"),
@@ -138,10 +150,16 @@ class FleetCalls:
             async with bounded_read():
                 return await self._parts.robots.all()
 
-    async def _ended(self, call: CallView, reason: str) -> CallView:
-        """End a call and return it as it is then; as it was before, and so as going on, where that can't be had."""
-        with contextlib.suppress(SkillError):  # then it goes on, which is what the answer says
-            await self.cancel(call.call_id, reason)
+    async def _order(self, robot: str, order: ModelsCancel) -> None:
+        """Have a robot end calls. Where it can't, or does not answer soon, they are seen to go on."""
+        with contextlib.suppress(ProblemError, TimeoutError):
+            async with asyncio.timeout(_CANCEL_WAIT_S):
+                body = order.model_dump(mode="json")
+                await asked(self._parts, BridgeRequest(robot, "POST", PATH, body, order.caller, "model"))
+
+    async def _ended(self, call: CallView) -> CallView:
+        """Return a call once it has ended; as it was before, and so as going on, where that can't be had."""
+        with contextlib.suppress(SkillError):
             await self.wait_closed(call.call_id, _CANCEL_WAIT_S)
         try:
             return await self.view(call.call_id)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -42,6 +42,8 @@ class RunContext:
     port_is_kept: bool = False
     """True if the run keeps the port that the module ``listens_at``: who listens there says so to
     ``listening_socket``."""
+    is_replaced: Callable[[], bool] = lambda: False
+    """Returns, to a module that stops, whether another process of it begins once this one has ended."""
     services: Services = field(default_factory=Services)
 
     def __post_init__(self) -> None:

@@ -23,6 +23,8 @@ class VelocityGateAnswers:
         self._directory = directory
         self._source = source
         self._concerns = concerns
+        self.channel = ""
+        """The channel on which ``source`` holds: whatever gate listens there is concerned as well. Empty for none."""
         self._instances: dict[str, str] = {}
         """The instance of each gate, so that no damaged message makes it no gate any more."""
 
@@ -46,13 +48,17 @@ class VelocityGateAnswers:
         once_gates = [self._directory.module(name) for name in self._instances if name not in modules]
         modules |= {module.name: module for module in once_gates if module is not None}
         for name, module in sorted(modules.items()):
-            if not self._concerns(name):
-                continue
             state = gate_state(module.state)
+            if not self._concerns(name) and not self._listens(name, state):
+                continue
             if state is not None:
                 self._instances[name] = module.instance
             if self._instances.get(name) == module.instance:
                 yield module, state or VelocityGateState(listens=False, still=False)
+
+    def _listens(self, name: str, state: VelocityGateState | None) -> bool:
+        """Return whether a gate listens where ``source`` holds, or did when it was understood last."""
+        return name in self._instances if state is None else bool(self.channel) and state.channel == self.channel
 
     def _problem_of(self, module: ModuleView, state: VelocityGateState, since: float) -> VelocityGateNotHeld | None:
         if not module.alive or clock.monotonic() - module.age_s < since:

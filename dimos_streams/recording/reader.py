@@ -100,7 +100,16 @@ class LogReader:
 
     def events(self, start: int = 0) -> Iterator[LogEvent]:
         """Yield all events in the order of the file, beginning with the one whose header is at ``start``. Never
-        raises for what the file contains."""
+        raises for what the file contains.
+
+        It is one loop without calls for a whole event, for speed. It looks at the file through a window of it::
+
+            in the file    base  …  at                        at + length
+            in the window  0     …  i        begin            stop           stop + _PEEK
+                                    | header | channel | data | the next one's |
+
+        What follows a whole event is the beginning of the next one; if it is not, a length may be damaged.
+        """
         self.damages, self.damaged_bytes, self.end, self.end_number = [], 0, 0, -1
         unpack, header_size, size = HEADER.unpack_from, HEADER.size, self.size
         make, names = tuple.__new__, _ChannelNames()  # in half of the time that the class itself takes

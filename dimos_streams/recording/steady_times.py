@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.recording.format import LogEvent
@@ -56,11 +57,16 @@ class Steadiness:
     impossible: list[str] = field(default_factory=list)
     """The events so far whose stamps are impossible, in words, bounded."""
 
-    def note(self, set_back: SetBack) -> None:
+    def note_set_back(self, set_back: SetBack) -> None:
         """Note that the clock went back; times go on from the one before."""
         if len(self.set_backs) < _MAX_SET_BACKS:
             self.set_backs.append(set_back)
         self.ahead -= set_back.us
+
+    def note_impossible(self, why: str) -> None:
+        """Note that the stamp of an event is impossible."""
+        if len(self.impossible) < _MAX_SET_BACKS:
+            self.impossible.append(why)
 
 
 def going_on(
@@ -90,6 +96,17 @@ def steady(events: Iterable[LogEvent], known: Steadiness | None = None, *, warns
         yield event if utime == event.utime else event._replace(utime=utime)
 
 
+class _Judged(NamedTuple):
+    """The time of an event that does not just follow the one before it."""
+
+    utime: int
+    """The time that the event gets, µs."""
+    last: int
+    """The time by which the next event is judged, µs."""
+    why: str
+    """What is wrong with its stamp, in words; empty if nothing is."""
+
+
 def _timed(
     events: Iterable[LogEvent], known: Steadiness, *, mends: bool, warns: bool
 ) -> Iterator[tuple[int, LogEvent]]:
@@ -103,30 +120,38 @@ def _timed(
             known.last = utime
             yield utime, event
             continue
-        before = utime if last is None else last
-        instead: int | None = None  # of a stamp that is impossible
-        if last is None and following is not None and _is_far_ahead(event, following, later):
-            instead = after
-            why = f"event {event.number}, the first, is {(utime - after) / 1e6:.0f} s ahead of the second"
-        elif before - SET_BACK_US <= after < utime - _BACK_US and utime > before:
-            instead = before
-            why = f"event {event.number} is {(utime - before) / 1e6:.1f} s ahead of its neighbours"
-        elif mends and utime - before > _LONGEST_US:
-            why = f"a pause of {(utime - before) / 1e6:.0f} s before event {event.number} is cut out"
-            known.ahead += utime - before
-            utime = before
-        elif _is_set_back(before, utime, following, later, known.ahead):
-            known.note(set_back := SetBack(event.number, before - utime, before))
-            why = f"{set_back}; its times go on from there"
-            utime = before
-        else:
-            why = ""
-        if instead is not None and len(known.impossible) < _MAX_SET_BACKS:
-            known.impossible.append(why)
-        if warns and why:
-            _log.warning("%s", why)
-        known.last = max(before, utime) if instead is None else instead
-        yield utime if instead is None or not mends else instead, event
+        judged = _judged(event, following, later, known, mends=mends)
+        if warns and judged.why:
+            _log.warning("%s", judged.why)
+        known.last = judged.last
+        yield judged.utime, event
+
+
+def _judged(
+    event: LogEvent, following: LogEvent | None, later: LogEvent | None, known: Steadiness, *, mends: bool
+) -> _Judged:
+    """Judge an event by those around it: its stamp is impossible, a pause is before it, the clock was set back before
+    it, or it only comes late. ``known`` is brought up to it, except for ``last``."""
+    utime = event.utime - known.ahead
+    before = utime if known.last is None else known.last
+    after = utime if following is None else following.utime - known.ahead
+    if known.last is None and following is not None and _is_far_ahead(event, following, later):
+        why = f"event {event.number}, the first, is {(utime - after) / 1e6:.0f} s ahead of the second"
+        known.note_impossible(why)
+        return _Judged(after if mends else utime, after, why)
+    if before - SET_BACK_US <= after < utime - _BACK_US and utime > before:
+        why = f"event {event.number} is {(utime - before) / 1e6:.1f} s ahead of its neighbours"
+        known.note_impossible(why)
+        return _Judged(before if mends else utime, before, why)
+    if mends and utime - before > _LONGEST_US:
+        known.ahead += utime - before
+        return _Judged(
+            before, before, f"a pause of {(utime - before) / 1e6:.0f} s before event {event.number} is cut out"
+        )
+    if _is_set_back(before, utime, following, later, known.ahead):
+        known.note_set_back(set_back := SetBack(event.number, before - utime, before))
+        return _Judged(before, before, f"{set_back}; its times go on from there")
+    return _Judged(utime, max(before, utime), "")
 
 
 def _is_set_back(before: int, utime: int, following: LogEvent | None, later: LogEvent | None, ahead: int) -> bool:

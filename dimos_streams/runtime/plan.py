@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from dimos_streams.blueprint.check import refuse_errors
@@ -139,9 +139,10 @@ def context_for(
     robot: Iterable[str] = (),
     *,
     port_is_kept: bool = False,
+    is_replaced: Callable[[], bool] = lambda: False,
 ) -> RunContext:
     """Return the context of a module of a run, without its namespace; ``robot`` are the modules that begin beside
-    it."""
+    it, ``is_replaced`` returns whether another process follows its own."""
     return RunContext(
         seed=options.seed,
         bridge_url=options.bridge_url,
@@ -153,5 +154,6 @@ def context_for(
         channels=plan.channels,
         agents=plan.agents | options.agents,
         port_is_kept=port_is_kept,
+        is_replaced=is_replaced,
         services=services,
     )

@@ -1,15 +1,17 @@
-"""Tags of skills: words by which agents' configs choose them (``tag:safe``)."""
+"""Tags of skills: words by which agents' configs choose them (``tag:safe``), and one that has a meaning here."""
 
 from __future__ import annotations
 
 import re
-from typing import Annotated, TypeAlias
+from typing import Annotated, Final, TypeAlias
 
 from pydantic import AfterValidator, Field
 
 MAX_TAGS = 16
 MAX_TAG = 40
 """Maximum length of a tag, in characters."""
+STOP: Final = "stop"
+"""The tag of a skill that ends others: a bridge begins nothing that waits for what such a one ends."""
 TAG_FORM = f"it begins with a small letter, then small letters, digits, _ and -, {MAX_TAG} characters at most"
 _TAG = re.compile(rf"[a-z][a-z0-9_-]{{0,{MAX_TAG - 1}}}")
 

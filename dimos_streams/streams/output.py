@@ -72,6 +72,11 @@ class Out(Generic[T]):
         self._bus = None
 
     @property
+    def channel(self) -> str:
+        """The channel on which it publishes; empty if there is none."""
+        return "" if self._silent else self._channel
+
+    @property
     def wanted(self) -> bool:
         """True if somebody may be listening. False is certain, so costly messages need not be made."""
         return self._bus is not None and self._bus.has_subscribers(self._channel)

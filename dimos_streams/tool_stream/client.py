@@ -146,10 +146,10 @@ class BusSkillClient:
             try:
                 await self._request(message).begun(on_wait)
             except CallRejectedError as error:
-                del self._children[call_id]
+                self._children.pop(call_id, None)
                 raise SkillRunError(str(error), skill=skill, outcome=Outcome.REJECTED, call_id=call_id) from error
             close = await self._followed(message, stream, on_update, quiet=quiet)
-            del self._children[call_id]
+            self._children.pop(call_id, None)  # it may have been ended meanwhile, with the call itself
             return close
         except BaseException:
             await self._ended(call_id, stream)

@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import Literal
 
 OrderKind = Literal["stop", "cancel", "motion"]
-"""An order of an operator: that a robot stands still, or that all calls end; or a model, that all motions end."""
+"""An order of an operator: that a robot stands still, or that all calls end; or a model's or a skill's, that motions
+end."""
 _SAID: dict[OrderKind, str] = {
     "stop": "an operator has stopped the robot since it was asked for",
     "cancel": "all calls were ended since it was asked for",
-    "motion": "all motions were ended since it was asked for",
+    "motion": "motions were ended since it was asked for",
 }
 
 

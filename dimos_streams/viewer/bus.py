@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Unpack
 
 from dimos_streams.bus.memory import MemoryBus
-from dimos_streams.bus.sizes import MAX_MESSAGE
-from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, Handler, Subscription
+from dimos_streams.bus.subscription import Handler, Subscription, SubscriptionOptions
 from dimos_streams.errors import UserError
 from dimos_streams.recording.format import LogEvent
 
@@ -29,24 +29,8 @@ class ReplayBus(MemoryBus):
             except UserError:
                 return  # its channel has no name that a bus has
 
-    def subscribe(
-        self,
-        channel: str,
-        handler: Handler,
-        *,
-        capacity: int = DEFAULT_CAPACITY,
-        capacity_bytes: int = CAPACITY_BYTES,
-        namespaces: Sequence[str] | None = None,
-        largest: int = MAX_MESSAGE,
-    ) -> Subscription:
+    def subscribe(self, channel: str, handler: Handler, **options: Unpack[SubscriptionOptions]) -> Subscription:
         """See ``Bus``."""
-        subscription = super().subscribe(
-            channel,
-            handler,
-            capacity=capacity,
-            capacity_bytes=capacity_bytes,
-            namespaces=namespaces,
-            largest=largest,
-        )
+        subscription = super().subscribe(channel, handler, **options)
         asyncio.get_running_loop().call_soon(self.show_newest, channel)
         return subscription

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import cmath
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
-from dimos_streams import clock
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import planar_pose
-from dimos_streams.messages.time import utime_of
-from dimos_streams.messages.timeline import History
 
 STOP = Twist()
 """The command to stand still."""
@@ -72,33 +68,3 @@ def pose_of(odometry: Odometry) -> Pose:
 def twist(velocity: complex, turn: float) -> Twist:
     """The command to move with a velocity of the base's frame, m/s, and turn, rad/s, counter-clockwise."""
     return Twist(linear=Vector3(x=velocity.real, y=velocity.imag), angular=Vector3(z=turn))
-
-
-class PoseHistory:
-    """The robot's poses of the last seconds, so that what was measured a moment ago can be placed."""
-
-    def __init__(self, measured_ahead: Callable[[], int | None] = lambda: 0) -> None:
-        """``measured_ahead`` tells how far the clock of what is to be placed is ahead of odometry's, µs; None where
-        that is not known."""
-        self._poses: History[Pose] = History("odometry", other_ahead=measured_ahead)
-
-    def add(self, odometry: Odometry) -> None:
-        """Take odometry that has just come."""
-        self._poses.add(utime_of(odometry.header), clock.monotonic(), pose_of(odometry))
-
-    def at(self, stamp: int, arrived: float) -> Pose | None:
-        """The pose when something was measured whose stamp, and whose arrival on the loop's clock, are given; None if
-        that was before the poses that are known.
-
-        The origin while there is none, so that the robot's frame is the still one.
-        """
-        return Pose() if self._poses.latest is None else self._poses.at(stamp, arrived)
-
-    def age_us(self, stamp: int, now: float) -> int | None:
-        """Return the µs since something with that stamp was measured, by odometry's clock; None if its clock is
-        another."""
-        return self._poses.age_us(stamp, now)
-
-    def latest(self) -> Pose:
-        """The newest pose; the origin while there is none."""
-        return self._poses.latest or Pose()

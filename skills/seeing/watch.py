@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dimos_streams.skills.moving.planar import Pose, PoseHistory
+from dimos_streams.skills.moving.planar import Pose
+from dimos_streams.skills.moving.pose_history import PoseHistory
 from dimos_streams.skills.moving.pursuit import FASTEST, Target
 from dimos_streams.skills.seeing.frames import DetectionFrame
 from dimos_streams.skills.seeing.sighting import Sighting, sightings_of
@@ -26,8 +27,9 @@ class PersonWatch:
     def __init__(self, description: str, poses: PoseHistory, now: float) -> None:
         self.sighting: Sighting | None = None
         """The latest sighting of the person."""
-        self.target: Target | None = None
-        """The person's place and velocity, or None while depth has never been known."""
+        self._target: Target | None = None
+        self._target_frame = 0
+        """The still frame in which the target is, as ``PoseHistory`` numbers them."""
         self._seen_at = now
         self._awaited_from = now
         """The beginning of the time in which the person could have been seen and was not."""
@@ -40,6 +42,11 @@ class PersonWatch:
         self._frame: DetectionFrame | None = None
         self._sighted_at = 0
         """The instant of the latest sighting, µs."""
+
+    @property
+    def target(self) -> Target | None:
+        """The person's place and velocity, or None while depth has never been known since odometry last jumped."""
+        return self._target if self._target_frame == self._poses.frames else None
 
     def unseen_s(self, now: float) -> float:
         """Return the seconds for which the person, or anybody who matches, has not been seen."""
@@ -119,7 +126,7 @@ class PersonWatch:
         if sighting.point is not None:
             point = pose.from_base(sighting.point)
             if self.target is None or self._anybody:
-                self.target = Target(point, frame.instant / 1e6)
+                self._target, self._target_frame = Target(point, frame.instant / 1e6), self._poses.frames
             else:
                 self.target.add(point, frame.instant / 1e6)
         self.sighting, self._anybody = sighting, False

@@ -170,3 +170,11 @@ async def test_an_agent_that_is_stopped_meanwhile_leaves_nothing_behind(after_s:
             await stopping
         await asyncio.sleep(0)
         assert asyncio.all_tasks() <= before
+
+
+async def test_what_a_bridge_asks_for_itself_is_no_motion_of_others() -> None:
+    scene = Scene()
+    async with scene.rig() as rig:
+        for caller in ("bridge", "bridge:settings", "script"):
+            await scene.world.bridge.call("hang", {}, caller=caller)
+        assert [view.caller for view in await rig.core.others.moving()] == ["script"]

@@ -9,6 +9,7 @@ from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -63,7 +64,8 @@ class Gates:
 
 
 @contextlib.asynccontextmanager
-async def gates(agent: str = "robot1/agent") -> AsyncIterator[Gates]:
+async def gates(agent: str = "robot1/agent", topic: str = "/hold") -> AsyncIterator[Gates]:
+    channel = channel_name(topic, Hold)
     bus = create_bus("memq://")
     await bus.open()
     directory = ModuleDirectory(bus)
@@ -79,7 +81,7 @@ async def gates(agent: str = "robot1/agent") -> AsyncIterator[Gates]:
         bound_s=1.0,
     )
     made = Gates(bus, hold, events, changes)
-    running = asyncio.create_task(hold.run(lambda message: bus.publish(channel_name("/hold", Hold), encode(message))))
+    running = asyncio.create_task(hold.run(lambda message: bus.publish(channel, encode(message)), channel))
     await asyncio.sleep(0)
     try:
         yield made
@@ -88,6 +90,22 @@ async def gates(agent: str = "robot1/agent") -> AsyncIterator[Gates]:
         await asyncio.wait([running])
         directory.stop()
         await bus.close()
+
+
+@pytest.mark.virtual_time
+async def test_whoever_says_nothing_of_an_agent_has_it_look_through_no_modules_once_its_hold_is_over(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Each agent hears every module of every robot, and there may be a thousand."""
+    async with gates() as made:
+        made.want("paused")
+        made.want("")
+        looked = Mock(return_value=[])
+        monkeypatch.setattr(ModuleDirectory, "reporting", looked)
+        made.say("robot1/gate", {**HOLDING, "holds": ["robot2/agent"]})
+        made.say("robot1/camera", "{}")
+        await asyncio.sleep(1.0)
+        looked.assert_not_called()
 
 
 @pytest.mark.virtual_time
@@ -190,6 +208,23 @@ async def test_an_agent_in_no_namespace_is_responsible_for_all_and_without_gates
         made.say("robot7/gate", HOLDING)
         await asyncio.sleep(0.01)
         assert [gate.gate for gate in (await made.hold.confirmed()).not_held] == ["robot7/gate"]
+
+
+@pytest.mark.feature("B3")
+@pytest.mark.virtual_time
+async def test_an_agent_whose_hold_goes_to_another_namespace_asks_the_gates_that_listen_there() -> None:
+    async with gates("helper/agent", "/robot1/hold") as made:
+        for gate, topic in (("robot1/gate", "/robot1/hold"), ("robot2/gate", "/robot2/hold")):
+            made.say(gate, {**HOLDING, "channel": channel_name(topic, Hold), "holds": []})
+        made.want("paused")
+        await asyncio.sleep(0.1)
+        asking = asyncio.create_task(made.hold.confirmed())
+        made.say("robot1/gate", {**HOLDING, "channel": channel_name("/robot1/hold", Hold), "holds": ["helper/agent"]})
+        assert str(await asking) == "held by robot1/gate"
+        made.say("robot1/gate", "{")
+        made.say("helper/gate", {**HOLDING, "channel": channel_name("/helper/hold", Hold), "holds": []})
+        await until(lambda: made.hold.shown is not None and len(made.hold.shown.not_held) == 2)
+        assert [gate.problem for gate in (await made.hold.confirmed()).not_held] == ["not_holding", "deaf"]
 
 
 @pytest.mark.feature("B3")

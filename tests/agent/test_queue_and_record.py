@@ -61,6 +61,15 @@ async def test_a_full_queue_makes_wait_in_order() -> None:
 
 
 @pytest.mark.virtual_time
+async def test_progress_that_replaces_older_needs_no_room() -> None:
+    queue = MessageQueue(capacity=1)
+    await queue.put(CallUpdate(event("a", 2, "progress")))
+    newer = CallUpdate(event("a", 3, "progress"))
+    await asyncio.wait_for(queue.put(newer), 1.0)
+    assert queue.take_nowait() == [newer]
+
+
+@pytest.mark.virtual_time
 async def test_whoever_waits_for_room_is_not_overtaken() -> None:
     queue = MessageQueue(capacity=1)
     await queue.put(OperatorInput("first"))

@@ -119,6 +119,8 @@ class Scene:
         self.bridge_config = {"port": 0, **bridge_config}
         self.channels: dict[str, str] = {}
         self.agents: frozenset[str] = frozenset()
+        self.is_replaced = False
+        """True if a bridge that ends is to be begun again."""
         self.processes: list[SimulatedProcess] = []
         self._bridge_process: SimulatedProcess | None = None
 
@@ -151,7 +153,13 @@ class Scene:
         return process
 
     async def start_bridge(self) -> Bridge:
-        context = RunContext(services=Services(), channels=self.channels, agents=self.agents, run_dir=self.run_dir)
+        context = RunContext(
+            services=Services(),
+            channels=self.channels,
+            agents=self.agents,
+            run_dir=self.run_dir,
+            is_replaced=lambda: self.is_replaced,
+        )
         bridge = Bridge(self.bridge_config, name="bridge", context=context)
         self._bridge_process = await self.add(bridge)
         return bridge

@@ -15,21 +15,14 @@ from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.messages.sensor_msgs import Image, LaserScan
 from dimos_streams.messages.time import header
-from dimos_streams.messages.vision_msgs import (
-    BoundingBox2D,
-    Detection2D,
-    Detection2DArray,
-    ObjectHypothesis,
-    ObjectHypothesisWithPose,
-    Point2D,
-    Pose2D,
-)
+from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module
 from dimos_streams.robot import sensor_messages
 from dimos_streams.robot.rendering.lidar import LidarModel
 from dimos_streams.robot.velocity import Velocity
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
+from tests.detected import detection
 
 TOPICS = {name: f"/{name}" for name in ("color_image", "detections", "scan", "odom")}
 """Of its streams: one without is heard by nobody."""
@@ -87,11 +80,8 @@ class BusyRobot(Module):
         picture = self._pictures[number % _PICTURES]
         picture.header = header("camera_optical", now)
         self.color_image.publish(picture)
-        box = BoundingBox2D(
-            center=Pose2D(position=Point2D(x=_left(number) + 20.0, y=120.0)), size_x=40.0, size_y=80.0
-        )
-        label = ObjectHypothesisWithPose(hypothesis=ObjectHypothesis(class_id="person in a red shirt", score=0.9))
-        seen = Detection2D(header=picture.header, results=[label], bbox=box, id="1")
+        at = (_left(number) + 20.0, 120.0)
+        seen = detection("person in a red shirt", at=at, size=(40.0, 80.0), header=picture.header)
         self.detections.publish(Detection2DArray(header=picture.header, detections=[seen]))
 
 

@@ -11,12 +11,12 @@ _BEGUN = """async ({ Say }, { answered }) => {
     const { Approval } = await import(new URL("dashboard/conversation/approval.js", location.href));
     const place = document.body.appendChild(document.createElement("main"));
     let answer;
-    const context = { agent: {}, connected: true, readOnly: false, now: () => 2e6, session: {},
+    const session = { connected: true, readOnly: false, now: () => 2e6,
         ask: () => new Promise((resolve) => (answer = resolve)) };
     const approval = { id: "a", skill: "go_to", arguments: { x: 1 }, revision: 1, created_utime: 1,
         expires_utime: null };
-    const show = (name) => render(h("div", { key: name }, h(Say, { name, ...context }),
-        name === "r1/agent" && h(Approval, { name, approval, ...context })), place);
+    const show = (name) => render(h("div", { key: name }, h(Say, { name, agent: {}, session }),
+        name === "r1/agent" && h(Approval, { name, approval, session })), place);
     const settled = () => new Promise((resolve) => setTimeout(resolve, 50));
     const texts = () => [...place.querySelectorAll("input, textarea")].map(({ value }) => value);
     show("r1/agent");

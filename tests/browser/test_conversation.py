@@ -214,9 +214,9 @@ def test_who_approves_sends_the_revision_that_he_sees_or_has_begun_to_change(scr
             const { h, render } = await import("preact");
             const place = document.body.appendChild(document.createElement("main"));
             const sent = [];
-            const context = { name: "agent", connected: true, readOnly: false, now: () => 2e6, session: {},
+            const session = { connected: true, readOnly: false, now: () => 2e6,
                 ask: ({ command, revision }) => sent.push([command, revision]) };
-            const show = (approval) => render(h(module.Approval, { approval, ...context }), place);
+            const show = (approval) => render(h(module.Approval, { name: "agent", approval, session }), place);
             const buttons = () => [...place.querySelectorAll("button")];
             const press = (text) => buttons().find((each) => each.textContent === text).click();
             const settled = () => new Promise((resolve) => setTimeout(resolve, 50));
@@ -244,8 +244,8 @@ def test_arguments_that_are_not_all_here_can_be_approved_as_they_are_only(script
         """async (module, approval) => {
             const { h, render } = await import("preact");
             const place = document.body.appendChild(document.createElement("main"));
-            const context = { name: "agent", connected: true, readOnly: false, now: () => 2e6, session: {} };
-            render(h(module.Approval, { approval, ...context }), place);
+            const session = { connected: true, readOnly: false, now: () => 2e6 };
+            render(h(module.Approval, { name: "agent", approval, session }), place);
             return [...place.querySelectorAll("button")].map(({ textContent }) => textContent);
         }""",
         {"id": "a", "skill": "note", "arguments": {"text": "begi…"}, "hidden_characters": 7, "revision": 1,

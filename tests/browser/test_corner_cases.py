@@ -156,7 +156,7 @@ def test_an_obstacle_is_looked_for_in_the_odometrys_frame_and_a_zone_in_its_own(
         const places = { goal: { x: 1, y: 1 }, point: { x: 11, y: 11 }, from: { x: 9, y: 9 } };
         return m.cautions(state, robot, places, { agent: null }).map(({ text }) => text);
     }"""
-    said = script_modules("map/orders.js", look, zone)
+    said = script_modules("map/go_to.js", look, zone)
     assert said[0].startswith("It lies in the restricted zone “lab”")
     assert "Something stands there, as the scans show it." in said
 
@@ -165,7 +165,7 @@ def test_examples_are_of_what_a_robot_in_a_namespace_can_do(script_modules: Scri
     render = """async (m, skills) => {
         const { render } = await import("preact");
         const root = document.createElement("div");
-        render(m.Suggestions({ state: { skills }, readOnly: false }), root);
+        render(m.Suggestions({ session: { state: { skills }, readOnly: false } }), root);
         return [...root.querySelectorAll("button")].map((button) => button.textContent);
     }"""
     skills = [{"name": "robot1_turn", "module": "robot1/drive", "available": True}]

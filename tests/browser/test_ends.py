@@ -168,8 +168,9 @@ _HEADER = """async (module, { status, asks }) => {
     const robots = { robot1: { battery: 0.9 }, robot2: { battery: 0.1 } };
     const state = { robots, agents, skills: [], modules: [], watchers: 12 };
     state.stopped = { stops: [], held: [], not_held: [] };
-    const session = { monitor: { status, since: new Date(0), refusal: "" }, robot: "", shows: () => true };
-    render(h(module.Header, { session, state, now: () => 0, readOnly: false }), document.body.querySelector("div"));
+    const session = { monitor: { status, since: new Date(0), refusal: "" }, state, robot: "", shows: () => true,
+        now: () => 0, readOnly: false };
+    render(h(module.Header, { session }), document.body.querySelector("div"));
 }"""
 
 

@@ -29,15 +29,7 @@ from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.messages.sensor_msgs import Image, LaserScan
 from dimos_streams.messages.std_msgs import Header
 from dimos_streams.messages.time import header
-from dimos_streams.messages.vision_msgs import (
-    BoundingBox2D,
-    Detection2D,
-    Detection2DArray,
-    ObjectHypothesis,
-    ObjectHypothesisWithPose,
-    Point2D,
-    Pose2D,
-)
+from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module
 from dimos_streams.robot import sensor_messages
 from dimos_streams.robot.velocity import Velocity
@@ -46,6 +38,7 @@ from tests.bridge.serving import Served, served
 from tests.browser.conftest import Contexts
 from tests.browser.script_modules import ScriptModules
 from tests.browser.waiting import OFTEN, until
+from tests.detected import detection
 
 pytestmark = [pytest.mark.feature("I1"), pytest.mark.slow]
 
@@ -149,9 +142,9 @@ def test_what_is_to_be_approved_reads_as_it_is(script_modules: ScriptModules) ->
             (await import("/dashboard/every_text.js")).showTexts();
             const place = document.body.appendChild(document.createElement("main"));
             const answers = [];
-            const context = { name: "agent", connected: true, readOnly: false, now: () => 2e6, session: {},
+            const session = { connected: true, readOnly: false, now: () => 2e6,
                 ask: (command) => answers.push(command) };
-            render(h(module.Approval, { approval, ...context }), place);
+            render(h(module.Approval, { name: "agent", approval, session }), place);
             const said = [place.innerText, ...[...place.querySelectorAll("*")].flatMap((each) =>
                 [...each.attributes].map(({ value }) => value)), place.querySelector("textarea").value];
             const buttons = [...place.querySelectorAll("button")].map(({ textContent }) => textContent);
@@ -224,15 +217,15 @@ def test_times_that_cannot_be_have_no_end_of_marks(script_modules: ScriptModules
 
 def test_a_panel_that_fails_costs_only_itself(script_modules: ScriptModules) -> None:
     texts = script_modules(
-        "parts.js",
-        """async (parts) => {
+        "error_boundary.js",
+        """async ({ ErrorBoundary }) => {
             const { h, render } = await import("preact");
             window.onerror = () => true;
             const place = document.body.appendChild(document.createElement("main"));
             const texts = [];
             const view = ({ bad }) => { if (bad) throw new RangeError("Invalid time value"); return "all is well"; };
             for (const bad of [false, true, false]) {
-                const panel = h(parts.Apart, { name: "Calls", view, given: { bad }, of: { bad } });
+                const panel = h(ErrorBoundary, { name: "Calls", view, given: { bad }, of: { bad } });
                 render([panel, h("button", null, "Stop")], place);
                 await new Promise((done) => setTimeout(done, 20));
                 texts.push(place.textContent);
@@ -360,12 +353,11 @@ def _bomb(width: int, height: int) -> Image:
 
 def _seen(*labels: str) -> Message:
     when = header("base_link", clock.utime())
-    found = []
-    for number, label in enumerate(labels):
-        who = ObjectHypothesisWithPose(hypothesis=ObjectHypothesis(class_id=label, score=0.9))
-        who.pose.pose.position = Point(x=1.0, y=0.5, z=1.0)
-        box = BoundingBox2D(center=Pose2D(position=Point2D(x=10.0, y=4.0)), size_x=8.0, size_y=6.0)
-        found.append(Detection2D(header=when, results=[who], bbox=box, id=f"{number}\u202e"))
+    place = Point(x=1.0, y=0.5, z=1.0)
+    found = [
+        detection(label, id=f"{number}\u202e", at=(10.0, 4.0), size=(8.0, 6.0), place=place, header=when)
+        for number, label in enumerate(labels)
+    ]
     return Detection2DArray(header=when, detections=found)
 
 

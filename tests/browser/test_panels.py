@@ -31,11 +31,12 @@ _MOUNT = """async (module, { panel, width, height, topics, state }) => {
         if (command.command === "cancel") run.state = { ...run.state, leases: {} };
         return { type: "reply" };
     };
-    const context = {
-        state, run, live, connected: true, readOnly: false, robot: "", ask, order: async () => ({}),
+    const session = {
+        get state() { return run.state; },
+        run, live, connected: true, readOnly: false, robot: "", ask, order: async () => ({}),
         now: () => window.at, select: () => {}, selected: null,
     };
-    const show = (more) => render(more && h(module[panel], { ...context, ...more }), place);
+    const show = (more) => render(more && h(module[panel], { session: Object.assign(session, more) }), place);
     const send = (given, payload = null) => {
         const header = { utime: window.at, stamp: window.at, number: 1, dropped: 0, robot: "", type: "", ...given };
         return Promise.all([...(takers[header.topic] ?? [])].map((take) => take(header, payload)));
@@ -290,8 +291,9 @@ _HEADER = """async (module, { robots }) => {
     const state = { robots: Object.fromEntries(batteries), agents: {}, skills: [], modules: [], watchers: 1 };
     state.stopped = { stops: [], held: [], not_held: [] };
     const choose = (robot) => (window.chosen = robot);
-    const session = { monitor: { status: "live" }, order, robot: "", choose, shows: () => true };
-    render(h(module.Header, { session, state, order, now: () => 0, readOnly: false }), place);
+    const session = { monitor: { status: "live" }, state, order, robot: "", choose, shows: () => true,
+        now: () => 0, readOnly: false };
+    render(h(module.Header, { session }), place);
 }"""
 
 
@@ -362,10 +364,9 @@ CONVERSATION = """async (module, { snapshots, talks }) => {
     const [calls, drafts, now] = [new Map(), new Map(), () => 9e6];
     const run = { state, talks: new Map(Object.entries(talks)), calls, drafts, callsChanged: 0 };
     const agents = Object.entries(snapshots).map(([name, agent]) => ({ name, agent }));
-    const session = { agents: () => agents, now };
     const ask = async () => ({});
-    const given = { state, run, session, connected: true, readOnly: false, ask, now, selected: null };
-    render(h(module.ConversationPanel, given), place);
+    const session = { agents: () => agents, state, run, connected: true, readOnly: false, ask, now, selected: null };
+    render(h(module.ConversationPanel, { session }), place);
 }"""
 
 

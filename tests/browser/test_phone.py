@@ -22,8 +22,9 @@ _HEADER = """async (module, agents) => {
     document.querySelector("main").style.marginTop = "900px";
     const state = { robots: {}, agents, skills: [], modules: [], watchers: 1 };
     state.stopped = { stops: [], held: [], not_held: [] };
-    const session = { monitor: { status: "live" }, robot: "", shows: () => true };
-    render(h(module.Header, { session, state, now: () => 9e6, readOnly: false }), place);
+    const session = { monitor: { status: "live" }, state, robot: "", shows: () => true, now: () => 9e6,
+        readOnly: false };
+    render(h(module.Header, { session }), place);
 }"""
 
 

@@ -86,7 +86,8 @@ _STOPPED = """async ({ Stopped }, stops) => {
     const { h, render } = await import("preact");
     const place = document.body.appendChild(document.createElement("main"));
     const stopped = { stops, held: [], not_held: [] };
-    render(h(Stopped, { state: { stopped }, order: 0, now: () => 6e6, readOnly: true }), place);
+    const session = { state: { stopped }, order: 0, now: () => 6e6, readOnly: true };
+    render(h(Stopped, { session }), place);
 }"""
 
 

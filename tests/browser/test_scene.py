@@ -240,7 +240,7 @@ def test_a_robot_is_sent_by_its_agent_or_it_is_said_why_not(script_modules: Scri
         ({"agents": forbidden}, None, "may not use"),
     ]
     ways = script_modules(
-        "map/orders.js",
+        "map/go_to.js",
         '(orders, states) => states.map((state) => orders.wayTo(state, "robot1"))',
         [_state(**given) for given, _, _ in cases],
     )
@@ -258,14 +258,14 @@ def test_what_speaks_against_a_place_is_said_before(script_modules: ScriptModule
         const way = orders.wayTo(state, "robot1");
         return orders.cautions(state, robot, { point, from: { x: 0, y: 0 } }, way).map(({ text }) => text).join("|");
     }"""
-    inside_zone = script_modules("map/orders.js", say, {"state": busy, "point": {"x": 1.5, "y": 0}})
+    inside_zone = script_modules("map/go_to.js", say, {"state": busy, "point": {"x": 1.5, "y": 0}})
     assert "lies in the restricted zone “kitchen”. The agent" in inside_zone
     assert "is stopped" in inside_zone
     assert "Follow person drives the robot, and is ended before: following ann" in inside_zone
     alone = _state(agents={}, skills=_state()["skills"][:1])
-    behind = script_modules("map/orders.js", say, {"state": alone, "point": {"x": 3, "y": 0}})
+    behind = script_modules("map/go_to.js", say, {"state": alone, "point": {"x": 3, "y": 0}})
     assert "leads through the restricted zone “kitchen”. No agent" in behind
-    beside = script_modules("map/orders.js", say, {"state": _state(), "point": {"x": 0, "y": 2}})
+    beside = script_modules("map/go_to.js", say, {"state": _state(), "point": {"x": 0, "y": 2}})
     assert beside == "No scan has shown yet what is there."
 
 

@@ -21,8 +21,9 @@ from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.zenoh.bus import ZenohBus
 from dimos_streams.bus.zenoh.config import session_config
 from dimos_streams.bus.zenoh.keys import KeySpace
+from dimos_streams.bus.zenoh.scouting import peers_found
 from dimos_streams.bus.zenoh.url import ZenohUrl
-from dimos_streams.cli.system.zenoh_checks import check_zenoh
+from dimos_streams.cli.system.zenoh_checks import _peers, check_zenoh
 from dimos_streams.errors import BusError, UserError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus
@@ -405,6 +406,20 @@ def test_doctor_tells_what_a_bus_of_zenoh_lacks(
     assert findings("zenoh://?scout=off")["bus"][0] == "warning"
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     assert "not installed" in findings(zenoh_url)["bus"][1]
+
+
+def test_no_peers_are_looked_for_by_a_client_and_none_found_where_none_can_be(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import zenoh
+
+    def fail(**_: object) -> None:
+        raise zenoh.ZError("no such interface")
+
+    monkeypatch.setattr(zenoh, "scout", fail)
+    assert asyncio.run(peers_found(ZenohUrl.parse("zenoh://"))) == []
+    monkeypatch.setattr("dimos_streams.cli.system.zenoh_checks.peers_found", fail)
+    assert asyncio.run(_peers(ZenohUrl.parse("zenoh://127.0.0.1:7447?mode=client"))) == []
 
 
 def test_doctor_says_where_peers_did_not_find_each_other(zenoh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:

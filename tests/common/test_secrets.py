@@ -97,6 +97,12 @@ def test_no_encoding_hides_a_secret(secret: str, before: str, after: str, encodi
         assert form not in shown.replace(REDACTED, "\0")
 
 
+@pytest.mark.parametrize("before", ["", "a", "ab"])
+def test_base64_hides_no_secret_wherever_it_begins(before: str, key: str) -> None:
+    shown = redacted(base64.b64encode(f"{before}{key} and more".encode()).decode())
+    assert REDACTED in shown
+
+
 @pytest.mark.slow
 @given(st.lists(st.text("ab", min_size=6, max_size=9), min_size=1, max_size=4), st.text("abc", max_size=60))
 def test_secrets_that_overlap_leave_nothing_of_each_other(known: list[str], text: str) -> None:

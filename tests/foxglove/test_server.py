@@ -21,9 +21,10 @@ from dimos_streams.bus import Bus, create_bus
 from dimos_streams.clock import run_virtual
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove import door, outbox
+from dimos_streams.foxglove.admission import FOXGLOVE_APP, AdmissionRules
 from dimos_streams.foxglove.arrivals import Arrivals
 from dimos_streams.foxglove.conversion.frames import text_frame
-from dimos_streams.foxglove.door import FOXGLOVE_APP, Rules, ViewerDoor
+from dimos_streams.foxglove.door import ViewerDoor
 from dimos_streams.foxglove.module import FoxgloveServer
 from dimos_streams.foxglove.order_line import MAX_WAITING
 from dimos_streams.messages.base import Message
@@ -476,7 +477,7 @@ async def _reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 def test_whether_viewers_keep_up_can_be_asked_while_a_connection_is_lost() -> None:
     async def scenario() -> None:
         sdk = await asyncio.start_server(_reset, "127.0.0.1", 0)
-        viewers = ViewerDoor(Rules(), sdk.sockets[0].getsockname()[:2], Arrivals())
+        viewers = ViewerDoor(AdmissionRules(), sdk.sockets[0].getsockname()[:2], Arrivals())
         port = await viewers.open("127.0.0.1", 0)
         reader, writer = await asyncio.open_connection("127.0.0.1", port)
         writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -38,15 +38,7 @@ from dimos_streams.messages.nav_msgs import Path as Way
 from dimos_streams.messages.sensor_msgs import CameraInfo, CompressedImage, Image, LaserScan, PointCloud2, PointField
 from dimos_streams.messages.std_msgs import Bool, Header, Time
 from dimos_streams.messages.tf2_msgs import TFMessage
-from dimos_streams.messages.vision_msgs import (
-    BoundingBox2D,
-    Detection2D,
-    Detection2DArray,
-    ObjectHypothesis,
-    ObjectHypothesisWithPose,
-    Point2D,
-    Pose2D,
-)
+from dimos_streams.messages.vision_msgs import Detection2D, Detection2DArray
 from dimos_streams.operator.messages.scene import GoalView, SceneView, WaypointView, ZoneView, scene_state
 from dimos_streams.recording.cut import LogPart
 from dimos_streams.recording.export.mcap import Exported, export_mcap
@@ -54,6 +46,7 @@ from dimos_streams.recording.metadata import CHANNEL, describe
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.tool_stream.event import EVENTS, STATUS
 from dimos_streams.tool_stream.wire.layout import INSTANCE
+from tests.detected import detection
 from tests.recording.logs import START, write_log
 
 VALIDATOR = jsonschema.validators.extend(  # type: ignore[no-untyped-call]
@@ -79,9 +72,7 @@ def shown(message: Message, topic: str = "/topic") -> dict[str, tuple[str, dict[
 def box(
     id: str, *labels: str, x: float = 10.0, y: float = 20.0, width: float = 4.0, height: float = 6.0
 ) -> Detection2D:
-    results = [ObjectHypothesisWithPose(hypothesis=ObjectHypothesis(class_id=label)) for label in labels]
-    bbox = BoundingBox2D(center=Pose2D(position=Point2D(x=x, y=y)), size_x=width, size_y=height)
-    return Detection2D(results=results, bbox=bbox, id=id)
+    return detection(*labels, id=id, at=(x, y), size=(width, height), score=0.0)
 
 
 def test_boxes_lie_around_what_was_found_with_its_name_at_a_corner() -> None:

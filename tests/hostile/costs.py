@@ -12,13 +12,14 @@ import asyncio
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Unpack
 
 from dimos_streams import clock
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus, Subscription, create_bus
-from dimos_streams.bus.sizes import MAX_MESSAGE, ONE_PIECE
-from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY, Handler
+from dimos_streams.bus.sizes import ONE_PIECE
+from dimos_streams.bus.subscription import Handler, SubscriptionOptions
 from dimos_streams.module import Module, RunContext, Services
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import FaultBus, Faults
@@ -41,29 +42,13 @@ class TimedBus(FaultBus):
         self.spent_s: dict[str, float] = defaultdict(float)
         """By channel."""
 
-    def subscribe(
-        self,
-        channel: str,
-        handler: Handler,
-        *,
-        capacity: int = DEFAULT_CAPACITY,
-        capacity_bytes: int = CAPACITY_BYTES,
-        namespaces: Sequence[str] | None = None,
-        largest: int = MAX_MESSAGE,
-    ) -> Subscription:
+    def subscribe(self, channel: str, handler: Handler, **options: Unpack[SubscriptionOptions]) -> Subscription:
         def timed(channel: str, data: bytes) -> None:
             began = time.thread_time()
             handler(channel, data)
             self.spent_s[channel] += time.thread_time() - began
 
-        return super().subscribe(
-            channel,
-            timed,
-            capacity=capacity,
-            capacity_bytes=capacity_bytes,
-            namespaces=namespaces,
-            largest=largest,
-        )
+        return super().subscribe(channel, timed, **options)
 
 
 async def flooded(kind: str, seconds: float, seed: int) -> tuple[int, float, dict[str, float]]:

@@ -377,6 +377,9 @@ def test_a_stop_is_confirmed_only_by_robots_and_misses_none(tmp_path: Path) -> N
                 answers.replies["/robots/stop"] = 200, unclear
                 assert not hub.post("/robots/stop").json()["confirmed"]
             assert hub.post("/robots/stop").json()["text"] == "r1: NOT CONFIRMED: its answer does not say so"
+            answers.replies["/robots/stop"] = 409, {"confirmed": True, "detail": "not now"}
+            refused = hub.post("/robots/stop").json()
+            assert (refused["confirmed"], refused["text"]) == (False, "r1: REFUSED: not now")
     answers.join()
 
 

@@ -156,8 +156,12 @@ def test_a_call_of_which_nothing_can_be_learned_keeps_nobody_from_hearing_of_the
             answer = asked.result()
             (order,) = answers.taken  # not for the call that does not move, and is not the client's
             assert (order["path"], order["body"]) == (
-                "/calls/other/cancel",
-                {"reason": "enough (by 'mcp/without-session')"},
+                "/calls/cancel",
+                {
+                    "calls": ["same", "other"],
+                    "caller": "mcp/without-session",
+                    "reason": "enough (by 'mcp/without-session')",
+                },
             )
             single = use(hub, "cancel_call", call_id="still")
             assert (single["isError"], "was begun by 'me'" in single["content"][0]["text"]) == (True, True)

@@ -203,3 +203,18 @@ def test_of_tokens_that_are_nobodys_the_hub_keeps_nothing(hub_and_robot: tuple[S
         finally:
             tracemalloc.stop()
     assert robot.position(hub).status_code == 200
+
+
+@pytest.mark.feature("H2")
+@pytest.mark.parametrize("levels", [101, 200])
+def test_a_request_that_is_too_deep_for_a_command_is_refused_at_once(
+    hub_and_robot: tuple[ServedHub, Robot], levels: int
+) -> None:
+    hub, robot = hub_and_robot
+    robot.report(hub, "move")
+    nested: list[Any] = []
+    for _ in range(levels - 3):
+        nested = [nested]
+    for path in ("/calls", "/robots/r1/calls"):
+        refused = hub.post(path, {"skill": "move", "arguments": {"x": nested}})
+        assert "the body is nested more than 100 deep" in problem(refused, 422, "bad-request")["detail"]

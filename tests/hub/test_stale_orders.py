@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.hub.asking import Asker, BridgeRequest, RobotSilentError
+from dimos_streams.hub.asking import Asker, BridgeRequest, HubEndsError, RobotSilentError
 from dimos_streams.hub.storage.rows import CommandState, StorageUnavailableError
 from tests.helpers import wait_for
 from tests.hub.serving import added, served_hub
@@ -116,4 +116,15 @@ def test_who_stops_is_told_that_it_may_be_done_where_the_database_does_not_say(
     with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as pool:
         storage.robots.add("r1")
         monkeypatch.setattr(storage.commands, "states", silent)
+        asyncio.run(ask(Asker(storage, pool)))
+
+
+def test_who_asks_a_hub_that_ends_learns_it_at_once(tmp_path: Path) -> None:
+    async def ask(asker: Asker) -> None:
+        asker.end()
+        with pytest.raises(HubEndsError):
+            await asyncio.wait_for(asker.ask(BridgeRequest("r1", "POST", "/calls")), 5.0)
+
+    with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as pool:
+        storage.robots.add("r1")
         asyncio.run(ask(Asker(storage, pool)))

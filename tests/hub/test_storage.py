@@ -186,6 +186,17 @@ def test_the_journal_that_a_robot_writes_is_known_however_long_it_had_nothing_ne
 
 
 @pytest.mark.slow
+def test_a_journal_is_known_for_twice_as_long_as_its_events(storage: HubStorage) -> None:
+    storage.store([batch(entry(1))])
+    with storage.engine.transaction() as db:
+        db.run("UPDATE journals SET stored = ?", db.date() - 150 * 86_400_000_000)
+    storage.trim(Retention(days=100.0))
+    assert storage.robots.has_shipped("r1")
+    storage.trim(Retention(days=70.0))
+    assert not storage.robots.has_shipped("r1")
+
+
+@pytest.mark.slow
 def test_hubs_that_write_at_once_leave_no_number_out_and_show_none_before_those_below(database_url: str) -> None:
     with opened(database_url) as storage, ThreadPoolExecutor(4) as pool:
 
@@ -387,6 +398,17 @@ def test_two_processes_that_take_turns_as_one_robot_are_two_robots_and_a_restart
     storage.robots.add("r1", again=True)
     assert [row.doubled for row in storage.robots.all()] == [False], "only one of them has the new token"
     assert not turn("c")
+
+
+@pytest.mark.slow
+def test_the_end_of_an_older_stream_is_not_that_of_its_robots_newest(storage: HubStorage) -> None:
+    storage.robots.add("r1")
+    for stream in ("first", "second"):
+        storage.robots.connect("r1", stream, "process", 60)
+    storage.robots.disconnect("r1", "first")
+    assert [row.connected for row in storage.robots.all()] == [True]
+    storage.robots.disconnect("r1", "second")
+    assert [row.connected for row in storage.robots.all()] == [False]
 
 
 @pytest.mark.slow

@@ -15,6 +15,7 @@ from dimos_streams.operator.holding import (
     MAX_SOURCES,
     MAX_VALID_S,
     REMEMBERED_S,
+    STOP_ROBOT,
     HoldTable,
     VelocityGateState,
     gate_state,
@@ -157,6 +158,16 @@ def test_a_sound_hold_for_too_long_holds_for_the_longest_time_and_is_noted(
     table.update(hold(2, source="console", valid_s=valid_s), 100.0)
     table.update(hold(3, False, source="console", valid_s=0.0), 100.0)
     assert not table.held(100.0), "for how long somebody lets go is no question"
+
+
+@pytest.mark.feature("K5")
+@pytest.mark.parametrize("stop_comes_first", [True, False])
+def test_there_is_room_for_a_stop_beside_all_others_who_hold(stop_comes_first: bool) -> None:
+    table, others = HoldTable(), [f"agent {number}" for number in range(MAX_SOURCES)]
+    for source in [STOP_ROBOT, *others] if stop_comes_first else [*others, STOP_ROBOT]:
+        table.update(hold(1, source=source), 0.0)
+    assert table.stopped(1.0)
+    assert table.sources(1.0) == (*others, STOP_ROBOT)
 
 
 @pytest.mark.feature("B3")

@@ -145,7 +145,8 @@ def test_parts_that_are_not_in_order_are_noted(tmp_path: Path, command: Any) -> 
     first, tenth, second, other = (
         write_log(tmp_path / f"a{name}.lcmlog", [(START, "/x", b"")]) for name in ("", ".10", ".2", ".b")
     )
-    assert "in order" not in command("recording", "info", first, second, tenth, other)[2]
+    for in_order in ([first, second, tenth, other], [second, second]):
+        assert "in order" not in command("recording", "info", *in_order)[2]
     for files in ((tenth, second), (second, first), (other, tenth, first)):
         noted = command("recording", "info", *files)[2]
         assert f"{files[-1]} was recorded before {files[-2]}, by their names: name parts in order" in noted

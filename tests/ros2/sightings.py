@@ -5,19 +5,12 @@ from __future__ import annotations
 import asyncio
 import math
 
-from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance
+from dimos_streams.messages.geometry_msgs import Point
 from dimos_streams.messages.nav_msgs import Odometry
-from dimos_streams.messages.vision_msgs import (
-    BoundingBox2D,
-    Detection2D,
-    Detection2DArray,
-    ObjectHypothesis,
-    ObjectHypothesisWithPose,
-    Point2D,
-    Pose2D,
-)
+from dimos_streams.messages.vision_msgs import Detection2DArray
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.streams import In, Out
+from tests.detected import detection
 
 PERSON = (3.0, 1.0)
 """In the frame of odometry, m."""
@@ -41,10 +34,6 @@ def sighting(odom: Odometry) -> Detection2DArray:
     dx, dy = PERSON[0] - place.x, PERSON[1] - place.y
     at = Point(x=dx * math.cos(yaw) + dy * math.sin(yaw), y=dy * math.cos(yaw) - dx * math.sin(yaw), z=1.0)
     column = 160.0 - 197.6 * at.y / max(at.x, 0.1)
-    result = ObjectHypothesisWithPose(
-        hypothesis=ObjectHypothesis(class_id="person in red", score=0.9),
-        pose=PoseWithCovariance(pose=Pose(position=at)),
-    )
-    box = BoundingBox2D(center=Pose2D(position=Point2D(x=column, y=120.0)), size_x=40.0, size_y=120.0)
-    found = [Detection2D(header=odom.header, results=[result], bbox=box, id="1")] if at.x > 0.1 else []
+    seen = detection("person in red", at=(column, 120.0), place=at, header=odom.header)
+    found = [seen] if at.x > 0.1 else []
     return Detection2DArray(header=odom.header, detections=found)

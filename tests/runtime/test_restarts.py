@@ -203,6 +203,31 @@ async def test_what_is_not_ready_in_time_is_named_and_everything_stops() -> None
     assert run.states() == ["stopped", "stopped"]
 
 
+@pytest.mark.virtual_time
+async def test_what_is_restarted_while_the_run_starts_has_no_more_time_than_all_others() -> None:
+    Process.takes_s = {"listener": 29.0}
+    run = Run(two())
+    starting = asyncio.create_task(run.supervisor.start())
+    await until(lambda: run.states() == ["ready", "starting"])
+    await asyncio.sleep(20.0)
+    Process.unready, Process.takes_s = {"talker"}, {}
+    Process.made[0].exit(1)
+    with pytest.raises(ModuleFailedError, match=r"^not ready within 30 s: talker$"):
+        await starting
+    assert clock.monotonic() == pytest.approx(30.4, abs=0.3)
+
+
+@pytest.mark.virtual_time
+async def test_a_process_whose_time_can_not_be_read_any_more_is_not_silent_for_longer() -> None:
+    Process.starved = 0.5
+    run = Run(two())
+    await run.supervisor.start()
+    await asyncio.sleep(100.0)
+    Process.starved = 0.0
+    assert run.supervisor._slots[0].stalled_s(clock.monotonic()) <= 0.25
+    await run.supervisor.stop()
+
+
 def fleet(robots: int) -> Blueprint:
     names = ["recorder", *(f"robot{n}/{part}" for n in range(1, robots + 1) for part in ("base", "drive")), "bridge"]
     modules = {name: ModuleSpec(name=name, type="tests.runtime.modules:Talker") for name in names}

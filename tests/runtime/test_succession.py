@@ -91,6 +91,19 @@ async def test_a_successor_prepares_itself_then_the_old_one_ends_for_a_reason_th
     assert other.reasons == new.reasons == [""]
 
 
+async def test_what_made_the_old_code_wait_does_not_make_the_new_code_wait() -> None:
+    run = Run(two())
+    await run.supervisor.start()
+    for number in (3, 4):
+        run.supervisor._slots[0].process.kill()  # type: ignore[union-attr]
+        await until(lambda: len(made()) == number and run.states()[0] == "ready")  # noqa: B023
+    await run.supervisor.restart("talker", "its code changed")
+    made()[-1].exit(1)
+    pauses = [event.text.rpartition("; again in ")[2] for event in run.reported("restarting")]
+    assert pauses == ["0.2 s", "0.4 s", "its code changed", "0.2 s"]
+    await run.supervisor.stop()
+
+
 async def test_broken_code_keeps_the_old_process() -> None:
     run = Run(two())
     await run.supervisor.start()

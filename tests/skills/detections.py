@@ -12,16 +12,9 @@ from dimos_streams import clock
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance, Quaternion
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.time import header
-from dimos_streams.messages.vision_msgs import (
-    BoundingBox2D,
-    Detection2D,
-    Detection2DArray,
-    ObjectHypothesis,
-    ObjectHypothesisWithPose,
-    Point2D,
-    Pose2D,
-)
+from dimos_streams.messages.vision_msgs import Detection2D, Detection2DArray
 from dimos_streams.testing import ModuleHarness
+from tests.detected import detection
 
 RED = "person in a red shirt and blue trousers"
 GREEN = "person in a green shirt and black trousers"
@@ -40,13 +33,8 @@ class Seen:
 
     def message(self) -> Detection2D:
         x, y = self.at or (math.nan, math.nan)
-        pose = PoseWithCovariance(pose=Pose(position=Point(x=x, y=y, z=0.9)))
-        hypothesis = ObjectHypothesis(class_id=self.label, score=self.score)
-        return Detection2D(
-            id=self.id,
-            bbox=BoundingBox2D(center=Pose2D(position=Point2D(x=self.column, y=120.0)), size_x=40.0, size_y=120.0),
-            results=[ObjectHypothesisWithPose(hypothesis=hypothesis, pose=pose)],
-        )
+        place = Point(x=x, y=y, z=0.9)
+        return detection(self.label, id=self.id, at=(self.column, 120.0), place=place, score=self.score)
 
 
 @dataclass

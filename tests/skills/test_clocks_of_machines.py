@@ -14,7 +14,8 @@ from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.time import header
 from dimos_streams.module import Clocks, RunContext, Services
 from dimos_streams.skills.follow_person import FollowPerson
-from dimos_streams.skills.moving.planar import PoseHistory, turned
+from dimos_streams.skills.moving.planar import turned
+from dimos_streams.skills.moving.pose_history import PoseHistory
 from dimos_streams.streams import In
 
 pytestmark = [pytest.mark.feature("H1"), pytest.mark.virtual_time]

@@ -219,6 +219,21 @@ async def test_whoever_moves_a_robot_that_is_held_does_not_end_its_motion() -> N
         assert call.events[-1].type == "progress", call.events[-1].text
 
 
+@pytest.mark.virtual_time
+async def test_who_is_carried_while_the_process_is_held_up_does_not_disobey() -> None:
+    """A loop that does not run is a clock that jumps."""
+    async with ModuleHarness(FollowPerson) as harness:
+        loop = asyncio.get_running_loop()
+        assert isinstance(loop, clock.VirtualTimeLoop)
+        call = await harness.call("follow_person", description="red", timeout_s=20.0)
+        for step in range(40):
+            loop._now_ns += 5_000_000_000 * (step == 20)
+            harness.feed("odom", odometry(x=-2.0 * (step >= 20)))
+            harness.feed("detections", frame(Seen(at=(4.0, 0.0))))
+            await asyncio.sleep(STEP_S)
+        assert call.events[-1].type != "close", call.events[-1].text
+
+
 def test_a_correction_of_where_the_robot_is_contradicts_nothing() -> None:
     """Localization may find that it is somewhere else altogether; several messages may come at once."""
     obedience = Obedience()

@@ -7,14 +7,16 @@ from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.skills.drive import Drive
+from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.moving.continuity import Continuity
 from dimos_streams.skills.moving.planar import Pose
 from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
-from tests.skills.detections import odometry
+from tests.skills.detections import Seen, frame, odometry
 
 STEP_S = 0.05
 FAR = 100.0
@@ -89,6 +91,42 @@ async def test_the_way_back_ends_at_a_jump() -> None:
         back = await harness.call("go_back", arguments={"x": 1.0, "y": 0.0}, call_id=call.id)
         await _drive_to(harness, 0.9, begin=1.0, speed=-0.5)
         assert "odometry has jumped by 99.1 m" in await _ended(harness, back, FAR)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("looks", [1, 10])
+@pytest.mark.parametrize(("skill", "arguments"), [("move", {"distance_m": 1.0}), ("turn", {"angle_deg": 90.0})])
+async def test_the_way_back_of_a_robot_that_was_turned_since_ends_at_a_jump(
+    skill: str, arguments: dict[str, Any], looks: int
+) -> None:
+    async with ModuleHarness(Drive) as harness:
+        call = await harness.call(skill, **arguments)
+        await _drive_to(harness, 0.5)
+        call.cancel("enough")
+        await call.closed()
+        back = await harness.call("go_back", arguments=arguments, call_id=call.id)
+        for _ in range(looks):
+            harness.feed("odom", odometry(x=0.5, yaw=1.5))
+            await asyncio.sleep(STEP_S)
+        assert "odometry has jumped by 99.5 m" in await _ended(harness, back, FAR)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("late_s", [0.0, 0.08])
+@pytest.mark.parametrize("to", [-FAR, FAR])
+async def test_who_is_followed_is_not_sought_where_they_were_before_a_jump(to: float, late_s: float) -> None:
+    """Else it would drive to where that point is, past who stands before it, until they count as lost."""
+    async with ModuleHarness(FollowPerson) as harness:
+        call = await harness.call("follow_person", description="person in a red shirt")
+        for step in range(60):
+            harness.feed("odom", odometry(x=to if step > 20 else 0.0))
+            harness.feed("detections", frame(Seen(at=(1.2, 0.0)), utime=clock.utime() - round(late_s * 1e6)))
+            await asyncio.sleep(STEP_S)
+            velocity = harness.sent("cmd_vel")[-1]
+            if step > 10:  # they are too near; it stands while what it sees was taken before the jump
+                assert velocity.angular.z == pytest.approx(0.0, abs=0.01)
+                assert velocity.linear.x < 0.0 or (velocity == Twist() and step in range(21, 25))
+        assert [event.text for event in call.events if event.type == "update"] == ["Following person in a red shirt"]
 
 
 def test_small_corrections_and_the_fastest_ways_are_no_jumps() -> None:

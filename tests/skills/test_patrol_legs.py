@@ -90,3 +90,12 @@ async def test_somebody_who_shows_at_that_moment_hides_no_contradiction(monkeypa
         monkeypatch.setattr(patrolling._guard, "next", appear)
         with pytest.raises(DisobedienceError):
             await patrolling._until_somebody_appears(contradict())
+
+
+@pytest.mark.virtual_time
+async def test_a_patrol_that_is_over_reads_no_odometry_any_more() -> None:
+    async with standing() as base:
+        await (await base.harness.call("patrol")).closed()
+        module = base.harness.module
+        assert isinstance(module, Patrol)
+        assert module.odom._readers == []

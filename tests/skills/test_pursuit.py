@@ -19,7 +19,8 @@ from dimos_streams.messages.sensor_msgs import CameraInfo, LaserScan
 from dimos_streams.messages.time import utime_of
 from dimos_streams.skill import Call
 from dimos_streams.skills.drive import Drive
-from dimos_streams.skills.moving.planar import Pose, PoseHistory, clamped, turned, wrapped
+from dimos_streams.skills.moving.planar import Pose, clamped, turned, wrapped
+from dimos_streams.skills.moving.pose_history import PoseHistory
 from dimos_streams.skills.moving.pursuit import Gains, PursuitLimits, Target, approach
 from dimos_streams.skills.moving.steering import STEPS, Detour, Surroundings, surroundings_of
 from dimos_streams.skills.own_calls import OwnCalls

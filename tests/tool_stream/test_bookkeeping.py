@@ -310,6 +310,16 @@ def test_a_settled_instance_that_is_heard_again_speaks_again() -> None:
     assert not seen.heard(status("real"), 13.2)
 
 
+def test_time_in_which_nobody_could_be_heard_settles_no_instance() -> None:
+    seen = Instances()
+    seen.heard(status("a"), 0.0)
+    seen.excuse(10.0)
+    assert seen.heard(status("a"), 10.5)
+    assert seen.settled is None
+    assert seen.heard(status("a"), 12.0)
+    assert seen.settled == Instance(1, "a", 7, "h")
+
+
 def test_who_contradicts_is_reported_once_and_not_for_a_heartbeat_that_was_overtaken() -> None:
     seen = Instances()
     seen.heard(status("a"), 0.0)

@@ -8,7 +8,7 @@ from typing import Final
 from dimos_streams import clock
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.names import prefix_of
-from dimos_streams.messages.dimos_streams import Hold
+from dimos_streams.messages.dimos_streams import Hold, ModuleStatus
 from dimos_streams.operator.gate_answers import VelocityGateAnswers
 from dimos_streams.operator.gate_confirmation import GateConfirmation
 from dimos_streams.operator.hold_beat import HoldBeat
@@ -25,7 +25,8 @@ _MISSED_S: Final = 2 * MAX_VALID_S
 class RobotHold:
     """Holds the robot of one agent while it is wanted to be still, and knows which gates confirm that.
 
-    The gates are those that were heard of in the agent's namespace; an agent in none is responsible for all.
+    The gates are those that were heard of in the agent's namespace, and any that listen where it holds; an agent in
+    none is responsible for all.
     """
 
     def __init__(
@@ -63,8 +64,12 @@ class RobotHold:
         self._beat.changed()
         self._look()
 
-    async def run(self, publish: Callable[[Hold], None]) -> None:
-        """Send the hold to the gates, at once and again and again, until cancelled."""
+    async def run(self, publish: Callable[[Hold], None], channel: str = "") -> None:
+        """Send the hold to the gates, at once and again and again, until cancelled. ``channel`` is the one on which
+        ``publish`` sends."""
+        self._gates.channel = channel
+        if self._directory is not None and channel and not channel.startswith(f"/{prefix_of(self._agent)}"):
+            self._directory.hear_all()  # the gates are another namespace's
 
         def send_round() -> bool:
             why = self._why()
@@ -91,10 +96,10 @@ class RobotHold:
             began + self._bound_s,
         )
 
-    def _hear(self, status: object) -> None:
+    def _hear(self, status: ModuleStatus) -> None:
         if self._began is not None or self._why():  # each agent hears every module of every robot
             self._look()
-        elif self._is_missed() and not self._beat.releasing:
+        elif self._agent in status.state_json and self._is_missed() and not self._beat.releasing:
             self._beat.release((_OUTPUT,))
             self._beat.changed()
 

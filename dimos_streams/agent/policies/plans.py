@@ -226,8 +226,8 @@ class PlanRegistry:
     def _void(self, why: str, over: Callable[[Plan], frozenset[str]]) -> None:
         """Take from each plan the missions that are over; the approval of one that has none left is void."""
         for plan in self._plans.values():
-            before, plan.missions = plan.missions, plan.missions - over(plan)
-            if before and not plan.missions and plan.state is PlanState.APPROVED:
+            plan.missions -= over(plan)
+            if not plan.missions and plan.state is PlanState.APPROVED:
                 _make_void(plan, why)
                 self._emit_plan(plan)
 

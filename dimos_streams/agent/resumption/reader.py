@@ -80,7 +80,7 @@ def _settings(events: Iterable[AgentEvent]) -> OperatorSettings:
             found.mode = Mode.PAUSED
         elif event.kind == EventKind.RESUME:
             found.mode = Mode.RUNNING
-        elif event.kind == EventKind.STEP and event.data["phase"] == "on":
+        elif event.kind == EventKind.STEP:
             found.mode = Mode.STEPPING
         elif event.kind == EventKind.MODEL_SWITCH:
             found.model = event.data["model"]

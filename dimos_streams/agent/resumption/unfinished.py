@@ -82,8 +82,7 @@ class _MissionReading:
         """Note that the model is in the middle of a turn, or about to begin one."""
         if event.kind == EventKind.INPUT:
             self._heard = self.found.heard = True
-            if event.data.get("speaker", "operator") == "operator":
-                self.found.asked = []
+            self.found.asked = []
         self.found.in_turn = True
 
     def _reason(self, answer: AgentEvent) -> tuple[str, str]:

@@ -12,11 +12,13 @@ from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
+from dimos_streams.bridge.calls.stops.stop_skills import overrule_what_waits
 from dimos_streams.bridge.calls.stops.undos import check_undos
 from dimos_streams.common.names import NAME_RULE, is_name
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import CallRejectedError, SkillUnavailableError
 from dimos_streams.skill import SkillInfo
+from dimos_streams.skill.tags import STOP
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
@@ -91,6 +93,9 @@ class CallAdmission:
         call.since = clock.monotonic()
         self._ledger.begin(call)
         self._sender.request(call)
+        found = self._directory.known(call.skill)
+        if found is not None and STOP in found[1].tags:
+            overrule_what_waits(self._ledger, call)
 
     def _room_for(self, call: CallState, skill: SkillInfo) -> _Room:
         if by_model(call):

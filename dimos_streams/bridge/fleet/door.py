@@ -6,6 +6,7 @@ import contextlib
 from dataclasses import dataclass
 from typing import Any
 
+from pydantic import ValidationError
 from pydantic_core import to_json
 from starlette.types import ASGIApp, Message, Scope
 
@@ -13,8 +14,10 @@ from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.visibility import may_move, shown_to_models
 from dimos_streams.bridge.http.call_routes import BEGIN_BY, check_caller
+from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.text import parse_json
 from dimos_streams.errors import CallRejectedError, UnknownCallError
+from dimos_streams.fleet import models_cancel
 from dimos_streams.fleet.commands import Command
 from dimos_streams.fleet.last_order import LastOrder
 from dimos_streams.fleet.paths import bare_path, is_open
@@ -65,6 +68,8 @@ class Door:
             return refusal(
                 problem_kinds.NOT_FOUND, f"{command.method} {path}: nothing that a hub's {command.role} may ask for"
             )
+        if command.role == "model" and path == models_cancel.PATH:
+            return await self._cancel_for_model(command)
         self._last_order.note(command)
         body = command.body
         if begins_call(command):
@@ -93,13 +98,32 @@ class Door:
             if not (isinstance(caller, str) and caller.startswith(MCP)):
                 return f"a call of a model has a caller that begins with {MCP!r}, not {caller!r}"
         elif path.startswith("/calls/"):
-            call_id = path.split("/")[2]
-            is_shown, moves = shown_to_models(self._broker), may_move(self._broker)
-            with contextlib.suppress(UnknownCallError):  # which the app says
-                call = await self._broker.view(call_id)
-                if not is_shown(call) and not (path.endswith("/cancel") and moves(call)):
-                    return f"call {call_id!r} is an operator's"
+            return await self._not_theirs(path.split("/")[2], cancels=path.endswith("/cancel"))
         return ""
+
+    async def _not_theirs(self, call_id: str, *, cancels: bool) -> str:
+        """The reason why a model may not see, or cancel, a call; empty if it may, or if there is none."""
+        is_shown, moves = shown_to_models(self._broker), may_move(self._broker)
+        with contextlib.suppress(UnknownCallError):  # which the app says
+            call = await self._broker.view(call_id)
+            if not is_shown(call) and not (cancels and moves(call)):
+                return f"call {call_id!r} is an operator's"
+        return ""
+
+    async def _cancel_for_model(self, command: Command) -> DoorReply:
+        """End those of the calls that a model may end. What they would let begin does not begin, see
+        ``RobotStops.cancel_for_model``."""
+        try:
+            order = models_cancel.ModelsCancel.model_validate(command.body or {})
+        except ValidationError as error:
+            why = first_problem(error, "the body")
+            return refusal(
+                problem_kinds.NOT_FOUND,
+                f"POST {models_cancel.PATH}: nothing that a hub's model may ask for in this way: {why}",
+            )
+        calls = [call_id for call_id in order.calls if not await self._not_theirs(call_id, cancels=True)]
+        report = await self._broker.stops.cancel_for_model(calls, order.reason, order.caller)
+        return DoorReply(200, report.model_dump(mode="json"), {})
 
     async def _ask(self, command: Command, body: dict[str, Any] | None, begin_by: float) -> DoorReply:
         raw_path, _, query = command.path.partition("?")

@@ -84,7 +84,9 @@ class EncodedBatch:
     body: bytes
     upto: int
     """The last offset in it."""
+    entries: int
     events: int
+    """The number of its entries that are events, and not gaps."""
     full: bool
     """True if there is no room for one more."""
 
@@ -98,9 +100,11 @@ class _Piece(NamedTuple):
     is_event: bool
 
 
-async def next_batch(source: JournalSource, after: int, refused: Collection[int] = ()) -> EncodedBatch | None:
-    """The next batch behind an offset, as large as it may be; None if nothing is there, or if meanwhile the journal
-    has become another one. ``refused`` are offsets of events that the hub does not take.
+async def next_batch(
+    source: JournalSource, after: int, refused: Collection[int] = (), most: int = MAX_ENTRIES
+) -> EncodedBatch | None:
+    """The next batch behind an offset, of ``most`` entries as far as they may be in one; None if nothing is there, or
+    if meanwhile the journal has become another one. ``refused`` are offsets of events that the hub does not take.
 
     Only one batch and one page are in memory.
     """
@@ -113,7 +117,7 @@ async def next_batch(source: JournalSource, after: int, refused: Collection[int]
             return None
         before = at
         for piece in _pieces(read, at, source.last_offset, refused):
-            if len(pieces) == MAX_ENTRIES or size + len(piece.json) >= MAX_BATCH_BYTES:
+            if len(pieces) == most or size + len(piece.json) >= MAX_BATCH_BYTES:
                 full = True
                 break
             pieces.append(piece)
@@ -123,7 +127,7 @@ async def next_batch(source: JournalSource, after: int, refused: Collection[int]
     if not pieces:
         return None
     body = encoded_batch(identity.journal_id, __version__, clock.utime(), [piece.json for piece in pieces])
-    return EncodedBatch(body, at, sum(piece.is_event for piece in pieces), full)
+    return EncodedBatch(body, at, len(pieces), sum(piece.is_event for piece in pieces), full)
 
 
 def _pieces(read: Read, after: int, last: int, refused: Collection[int]) -> Iterator[_Piece]:

@@ -45,8 +45,10 @@ class HubLinkSettings(FrozenModel):
     @field_validator("url")
     @classmethod
     def _is_a_hubs(cls, url: str) -> str:
-        if not _is_address(url):
-            raise ValueError("this is no address of a hub; one is of the form https://HOST[:PORT][/PATH]")
+        try:
+            http_host(url)
+        except ValueError as error:
+            raise ValueError("this is no address of a hub; one is of the form https://HOST[:PORT][/PATH]") from error
         if urlsplit(url).username is not None:
             raise ValueError("a hub takes no password: `token_file` names a file with the robot's token")
         know_url(url)
@@ -82,14 +84,6 @@ class HubLinkSettings(FrozenModel):
         except UserError as error:
             missing["token_file"] = f"{error}; until it can, nothing is shipped"
         return missing
-
-
-def _is_address(url: str) -> bool:
-    try:
-        http_host(url)
-    except ValueError:
-        return False
-    return not (urlsplit(url).query or urlsplit(url).fragment)
 
 
 HubAddress = Annotated[HubLinkSettings, BeforeValidator(_from_text)]

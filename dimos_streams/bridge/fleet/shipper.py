@@ -13,8 +13,9 @@ from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubRequests
 from dimos_streams.bridge.fleet.outflow import EncodedBatch, JournalSource, next_batch
 from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.fleet.batches import Position
-from dimos_streams.fleet.protocol import FLEET_CONFLICT, FLEET_ENTRY, FLEET_POSITION
+from dimos_streams.fleet.protocol import FLEET_CONFLICT, FLEET_ENTRY, FLEET_POSITION, MAX_ENTRIES
 from dimos_streams.journal.tables import Identity
+from dimos_streams.serving import problem_kinds
 
 _LONGEST_WAIT_S = 5.0
 """Maximum time, in seconds, between attempts to reach a hub that does not answer."""
@@ -26,8 +27,10 @@ _BELIEVED_S = 5.0
 batch goes by that: a hub that was put back meanwhile, and does not know the journal, would take the batch for its
 beginning."""
 _MAX_REFUSED = 20
-"""Maximum number of events of one batch that become gaps because the hub refuses them. If more are refused the events
-are not to blame, and they are tried again."""
+"""Maximum number of events, of one batch or in a row, that become gaps because the hub refuses them. If more are
+refused the events are not to blame, and they are tried again."""
+_OF_A_BATCH = frozenset({problem_kinds.BAD_JSON.name, problem_kinds.BAD_REQUEST.name, problem_kinds.TOO_LARGE.name})
+"""The refusals of a batch that don't say which of its events is to blame, if one is."""
 
 _logger = logging.getLogger(__name__)
 
@@ -69,6 +72,11 @@ class Shipper:
         self._after: int | None = None
         self._heard_at: float | None = None
         self._refused: dict[int, None] = {}
+        self._most = MAX_ENTRIES
+        """Maximum number of entries of the next batch: less than usual while an event is looked for that the hub
+        refuses."""
+        self._left_out = 0
+        """Gaps in the place of such events that the hub has taken since it has taken any event."""
         self.events = 0
         """Events that were shipped and acknowledged, since the start."""
         self.losses = 0
@@ -100,7 +108,7 @@ class Shipper:
     async def ship_all(self) -> None:
         """Ship what is there, once. Raises ``HubUnreachableError``, ``HubRefusalError`` and ``UserError``."""
         after = await self._position()
-        while (batch := await next_batch(self._source, after, self._refused)) is not None:
+        while (batch := await next_batch(self._source, after, self._refused, self._most)) is not None:
             taken = await self._send(batch, after)
             after, pause_s = (await self._position(), 0.0) if taken is None else taken
             if batch.full:
@@ -110,7 +118,7 @@ class Shipper:
         """Ship the journal, until another one takes its place."""
         after = await self._position()
         while self._source.identity == self._journal:
-            batch = await next_batch(self._source, after, self._refused)
+            batch = await next_batch(self._source, after, self._refused, self._most)
             if self._silent_s() >= (_ASK_EVERY_S if batch is None else _BELIEVED_S + self._age_s):
                 after = await self._position()
                 continue
@@ -155,6 +163,10 @@ class Shipper:
             position = await self._hub.ship(batch.body)
         except HubRefusalError as error:
             if error.offset is None:
+                if error.kind in _OF_A_BATCH and self._narrows(batch, error):
+                    return after, 0.0
+                self._most = MAX_ENTRIES
+                self._refused.clear()
                 raise
             if error.kind == FLEET_POSITION and error.offset != after:
                 self._after = max(error.offset, self._journal.begin - 1)
@@ -163,8 +175,7 @@ class Shipper:
                 self._rename(error.offset, f"the hub has another event at offset {error.offset}")
                 return None
             if error.kind == FLEET_ENTRY and error.offset not in self._refused and len(self._refused) < _MAX_REFUSED:
-                _logger.warning("event %d is missing at the hub: %s", error.offset, error)
-                self._refused[error.offset] = None
+                self._leave_out(error.offset, error)
                 return after, 0.0
             self._refused.clear()
             raise
@@ -172,9 +183,26 @@ class Shipper:
             raise HubUnreachableError(
                 f"it acknowledged offset {position.acknowledged} after a batch from {after + 1} on"
             )
+        self._most = min(MAX_ENTRIES, 2 * self._most)
+        self._left_out = 0 if batch.events else self._left_out + (batch.upto in self._refused)
         self.events += batch.events if position.acknowledged >= batch.upto else 0
         self._attempts.succeeded()
         return self._heard(position), position.wait_s
+
+    def _narrows(self, batch: EncodedBatch, error: HubRefusalError) -> bool:
+        """Return whether to go on with half of a batch that was refused as a whole, or with a gap in the place of a
+        single event. If the hub takes no gap either, no event is to blame."""
+        if self._left_out >= _MAX_REFUSED or (batch.entries == 1 and not batch.events):
+            return False
+        if batch.entries > 1:
+            self._most = batch.entries // 2
+            return True
+        self._leave_out(batch.upto, error)
+        return True
+
+    def _leave_out(self, offset: int, error: HubRefusalError) -> None:
+        _logger.warning("event %d is missing at the hub: %s", offset, error)
+        self._refused[offset] = None
 
     def _silent_s(self) -> float:
         """The time since the hub has last said what it has, infinite if it has not since the start."""

@@ -8,6 +8,7 @@ from fastapi import FastAPI, WebSocket
 
 from dimos_streams.bridge.live.socket import serve
 from dimos_streams.bridge.live.topics import LiveTopics
+from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.openapi import refusals
 from dimos_streams.serving.server.seats import Seats
 from dimos_streams.serving.server.slow_clients import SlowClients
@@ -17,7 +18,7 @@ MAX_VIEWERS = 64
 """Maximum number of viewers at a time."""
 
 
-def mount_live(app: FastAPI, live: LiveTopics, slow_clients: SlowClients) -> None:
+def mount_live(app: FastAPI, live: LiveTopics, slow_clients: SlowClients, close_code: CloseCode = going_away) -> None:
     """Add the routes to an app."""
     seats = Seats(MAX_VIEWERS)
 
@@ -29,4 +30,4 @@ def mount_live(app: FastAPI, live: LiveTopics, slow_clients: SlowClients) -> Non
     async def watch(socket: WebSocket) -> None:
         async with seats.accepted(socket) as has_seat:
             if has_seat:
-                await serve(socket, live, slow_clients)
+                await serve(socket, live, slow_clients, close_code)

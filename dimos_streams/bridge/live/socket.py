@@ -14,6 +14,7 @@ from dimos_streams.bridge.live.viewer import Viewer, error
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks
+from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.server.slow_clients import SlowClients
 
 _REQUESTS = (2000.0, 4000.0)
@@ -24,18 +25,20 @@ _PAUSE_S = 0.05
 _log = LimitedLog(logging.getLogger(__name__))
 
 
-async def serve(socket: WebSocket, live: LiveTopics, slow_clients: SlowClients) -> None:
+async def serve(
+    socket: WebSocket, live: LiveTopics, slow_clients: SlowClients, close_code: CloseCode = going_away
+) -> None:
     """Send a client, which is accepted, what it watches until either side ends the connection."""
     with live.view(lambda: slow_clients.cut_off(socket.scope)) as viewer:
         reading = asyncio.create_task(_read(socket, viewer), name="live client")
         try:
             with slow_clients.serving(socket):
-                await _write(socket, viewer, slow_clients)
+                await _write(socket, viewer, slow_clients, close_code)
         finally:
             await end_tasks(reading)
 
 
-async def _write(socket: WebSocket, viewer: Viewer, slow_clients: SlowClients) -> None:
+async def _write(socket: WebSocket, viewer: Viewer, slow_clients: SlowClients, close_code: CloseCode) -> None:
     while (message := await viewer.next()) is not None:
         async with slow_clients.timeout():
             if isinstance(message, str):
@@ -45,7 +48,7 @@ async def _write(socket: WebSocket, viewer: Viewer, slow_clients: SlowClients) -
         # That a connection is gone is known in the loop's next turn, and others have theirs.
         await asyncio.sleep(0)
     with contextlib.suppress(RuntimeError):  # the client has closed it
-        await socket.close(1001)
+        await socket.close(close_code())
 
 
 async def _read(socket: WebSocket, viewer: Viewer) -> None:

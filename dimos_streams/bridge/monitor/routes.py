@@ -12,6 +12,7 @@ from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.socket import QUERY, serve
 from dimos_streams.operator.agents import agents_offered, is_called, unknown_agent
 from dimos_streams.operator.schema import schema
+from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.only_socket import mount_only_socket
 from dimos_streams.serving.openapi import refusals
 from dimos_streams.serving.query_names import check_query
@@ -22,7 +23,9 @@ MAX_WATCHERS = 64
 """Maximum number of watchers at a time; each may have a megabyte that waits for it."""
 
 
-def mount_monitor(app: FastAPI, monitor: Monitor, broker: Broker, slow_clients: SlowClients) -> None:
+def mount_monitor(
+    app: FastAPI, monitor: Monitor, broker: Broker, slow_clients: SlowClients, close_code: CloseCode = going_away
+) -> None:
     """Add the routes to an app."""
     commands, seats = Commands(broker), Seats(MAX_WATCHERS)
 
@@ -39,7 +42,7 @@ def mount_monitor(app: FastAPI, monitor: Monitor, broker: Broker, slow_clients: 
             await _check_agent(broker, agent)
         async with seats.accepted(socket) as has_seat:
             if has_seat:
-                await serve(socket, monitor, commands, slow_clients)
+                await serve(socket, monitor, commands, slow_clients, close_code)
 
 
 async def _check_agent(broker: Broker, wanted: str) -> None:

@@ -13,6 +13,7 @@ from dimos_streams.bridge.monitor.lanes import Lanes
 from dimos_streams.bridge.monitor.view import message, numbered
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.common.tasks import OwnedTasks, end_tasks
+from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.server.slow_clients import SlowClients
 
 QUERY = ("agent",)
@@ -35,14 +36,20 @@ class Commanded(Protocol):
         """Carry out a command in its turn, and return the answer, which has no ``seq`` yet. Any text gets one."""
 
 
-async def serve(socket: WebSocket, monitor: Watched, commands: Commanded, slow_clients: SlowClients) -> None:
+async def serve(
+    socket: WebSocket,
+    monitor: Watched,
+    commands: Commanded,
+    slow_clients: SlowClients,
+    close_code: CloseCode = going_away,
+) -> None:
     """Send a client, which is accepted, what happens and take its commands until either side ends the connection.
 
     Commands that were read are carried out, also if the client leaves meanwhile.
     """
     running = OwnedTasks()
     try:
-        await _converse(socket, monitor, commands, running, slow_clients)
+        await _converse(socket, monitor, commands, running, slow_clients, close_code)
         if running:
             await asyncio.wait(running)
     finally:
@@ -56,17 +63,18 @@ async def _converse(
     commands: Commanded,
     running: OwnedTasks,
     slow_clients: SlowClients,
+    close_code: CloseCode,
 ) -> None:
     with monitor.watch(socket.query_params.get("agent") or None) as watcher:
         reading = asyncio.create_task(_read(socket, watcher, commands, running), name="monitor client")
         try:
             with slow_clients.serving(socket):
-                await _write(socket, watcher, slow_clients)
+                await _write(socket, watcher, slow_clients, close_code)
         finally:
             await end_tasks(reading)
 
 
-async def _write(socket: WebSocket, watcher: Watcher, slow_clients: SlowClients) -> None:
+async def _write(socket: WebSocket, watcher: Watcher, slow_clients: SlowClients, close_code: CloseCode) -> None:
     for seq in itertools.count(1):
         update = await watcher.next()
         if update is None:
@@ -76,7 +84,7 @@ async def _write(socket: WebSocket, watcher: Watcher, slow_clients: SlowClients)
         # That a connection is gone is known in the loop's next turn, and others have theirs.
         await asyncio.sleep(0)
     with contextlib.suppress(RuntimeError):  # the client has closed it
-        await socket.close(1001)
+        await socket.close(close_code())
 
 
 async def _read(socket: WebSocket, watcher: Watcher, commands: Commanded, running: OwnedTasks) -> None:

@@ -10,7 +10,8 @@ import { Help } from "./help.js";
 import { useKeys } from "./keys.js";
 import { MapPanel } from "./map/map.js";
 import { Notices } from "./notices.js";
-import { Apart, Empty } from "./parts.js";
+import { ErrorBoundary } from "./error_boundary.js";
+import { Empty } from "./parts.js";
 import { PlotsPanel } from "./plots/plots.js";
 import { CallsPanel } from "./run/calls.js";
 import { EventsPanel } from "./run/events.js";
@@ -25,25 +26,24 @@ export function App({ session }) {
   useEffect(() => session.listen(() => show((count) => count + 1)), [session]);
   useKeys(session);
   useKeptFocus();
-  const context = session.context();
-  const asked = Object.values(context.state?.agents ?? {}).flatMap((agent) => agent.approvals).length;
+  const asked = Object.values(session.state?.agents ?? {}).flatMap((agent) => agent.approvals).length;
   const title = `${asked ? `(${asked}) ` : ""}dimos-streams`;
   useEffect(() => {
     document.title = title;
   }, [title]);
   const isStale = session.monitor.status !== "live";
   return html`
-    <${Header} ...${context} />
-    <main class=${isStale ? "stale" : ""}><${Main} key=${session.era} ...${context} /></main>
+    <${Header} session=${session} />
+    <main class=${isStale ? "stale" : ""}><${Main} key=${session.era} session=${session} /></main>
     <${Notices} session=${session} notices=${session.notices} />
     ${session.helps && html`<${Help} session=${session} />`}`;
 }
 
-/** @param {import("./session.js").Context} context */
-function Main(context) {
-  if (context.session.monitor.status === "token") return html`<${TokenForm} session=${context.session} />`;
-  if (!context.state) return html`<${Empty}>Nothing is known of the run yet.<//>`;
-  const panel = (name, area, view) => html`<${Apart} view=${view} name=${name} area=${area} given=${context} of=${context.state} />`;
+/** @param {{session: import("./session.js").Session}} given */
+function Main({ session }) {
+  if (session.monitor.status === "token") return html`<${TokenForm} session=${session} />`;
+  if (!session.state) return html`<${Empty}>Nothing is known of the run yet.<//>`;
+  const panel = (name, area, view) => html`<${ErrorBoundary} view=${view} name=${name} area=${area} given=${{ session }} of=${session.state} />`;
   return html`
     <div class="cockpit">
       ${panel("Camera", "camera", CameraPanel)}

@@ -4,17 +4,16 @@ import { useLayoutEffect, useRef, useState } from "preact/hooks";
 import { html } from "./html.js";
 import { clockText, counted } from "./format.js";
 import { Icon } from "./icons.js";
-import { Apart } from "./parts.js";
+import { ErrorBoundary } from "./error_boundary.js";
 import { Stopped } from "./run/stopped.js";
 import { Unwell } from "./run/unwell.js";
 import { robotsOf } from "./store.js";
 import { switchTheme, theme } from "./theme.js";
 import { TransportBar } from "./transport/transport.js";
 
-/** @param {import("./session.js").Context} context */
-export function Header(context) {
-  const { session, state } = context;
-  const { monitor } = session;
+/** @param {{session: import("./session.js").Session}} given */
+export function Header({ session }) {
+  const { monitor, state } = session;
   const head = useRef(null);
   useHeight(head);
   return html`<header class="top" ref=${head}>
@@ -23,7 +22,7 @@ export function Header(context) {
       <p class=${`link ${monitor.status}`} role="status">${statusText(session)}</p>
       <div class="robots">
         ${monitor.status === "lost" && html`<button type="button" onClick=${() => monitor.connect()}>Try now</button>`}
-        <${Apart} name="Robots" view=${RobotStates} given=${context} of=${state} />
+        <${ErrorBoundary} name="Robots" view=${RobotStates} given=${{ session }} of=${state} />
       </div>
       <div class="end">
         <p class="quiet watchers" title="Pages and terminals that watch this run">${monitor.status === "live" && state ? `${state.watchers.toLocaleString()} watching` : ""}</p>
@@ -33,14 +32,14 @@ export function Header(context) {
       </div>
     </div>
     ${session.transport && html`<${TransportBar} transport=${session.transport} />`}
-    ${state && html`<${Apart} name="Approvals" view=${Asking} given=${context} of=${state} />`}
-    ${state && html`<${Apart} name="Stopped robots" view=${Stopped} given=${context} of=${state} />`}
+    ${state && html`<${ErrorBoundary} name="Approvals" view=${Asking} given=${{ session }} of=${state} />`}
+    ${state && html`<${ErrorBoundary} name="Stopped robots" view=${Stopped} given=${{ session }} of=${state} />`}
   </header>`;
 }
 
 /** A line that leads to what waits for a decision, where the conversation is below all else. */
-function Asking({ state }) {
-  const count = Object.values(state.agents).reduce((sum, { approvals }) => sum + approvals.length, 0);
+function Asking({ session }) {
+  const count = Object.values(session.state.agents).reduce((sum, { approvals }) => sum + approvals.length, 0);
   if (count === 0) return null;
   // The approval of an agent that is not shown has no form: the line of that agent says that it waits.
   const lead = () => (document.querySelector("form.approval") ?? document.querySelector(".panel.conversation"))?.scrollIntoView({ block: "center" });
@@ -48,8 +47,9 @@ function Asking({ state }) {
 }
 
 /** The choice of robots, their batteries, and the modules that are not well. */
-function RobotStates({ session, state }) {
-  return html`<${Robots} session=${session} state=${state} />
+function RobotStates({ session }) {
+  const { state } = session;
+  return html`<${Robots} session=${session} />
     ${state && html`<${Batteries} robots=${state.robots} robot=${session.robot} />
       <${Unwell} modules=${state.modules} session=${session} />`}`;
 }
@@ -101,10 +101,10 @@ function StopOne({ robot, order }) {
 }
 
 /** Buttons to choose the robot that is shown, if there are several. */
-function Robots({ session, state }) {
-  if (!state) return null;
+function Robots({ session }) {
+  if (!session.state) return null;
   const canStop = session.monitor.status !== "token" && !session.readOnly;
-  const robots = robotsOf(state);
+  const robots = robotsOf(session.state);
   if (robots.length === 0) return null;
   return html`<nav aria-label="Robots">${["", ...robots].map((name) => html`<span key=${name} class="one"><button type="button"
     aria-pressed=${String(name === session.robot)} onClick=${() => session.choose(name)}>${name || "All"}</button>${name

@@ -1,13 +1,12 @@
-/** The page's session with a run: its reports, the orders to it, and the user's choices of what to see. */
+/** The page's session with a run: its reports, notices, and the user's choices of what to see. */
 
 import { RunClock } from "./clock.js";
-import { counted, namespaceOf, skillTitle, titled } from "./format.js";
-import { withoutGates } from "./held.js";
+import { counted, namespaceOf } from "./format.js";
 import { Live } from "./link/live.js";
 import { Monitor } from "./link/monitor.js";
-import { agentsOf, outcome, Run } from "./store.js";
+import { Orders } from "./orders.js";
+import { agentsOf, Run } from "./store.js";
 import { clipped } from "./texts.js";
-import { isMission, missionTitle } from "./calls/families.js";
 import { Transport } from "./transport/link.js";
 
 const RENDER_MS = 100;
@@ -15,32 +14,13 @@ const NOTICE_MS = 6_000;
 const MAX_NOTICES = 4;
 const OLDER_EVENTS = 500;
 
-/**
- * The properties of every panel.
- * @typedef {{
- *   state: object|null,
- *   run: Run,
- *   live: Live,
- *   connected: boolean,
- *   readOnly: boolean,
- *   robot: string,
- *   ask: (command: object) => Promise<object>,
- *   order: (path: string, body: object) => Promise<object>,
- *   now: () => number,
- *   select: (callId: string|null) => void,
- *   selected: string|null,
- *   session: Session,
- * }} Context
- * `state` is the monitor's snapshot, a new object at each change. `connected` says whether orders can be given, and is
- * false where a recording is looked at (`readOnly`); `robot` is the chosen namespace, empty for all; `now` is the run's
- * clock in µs; `selected` is the call that is highlighted everywhere.
- */
-
+/** What every panel is given: it reads the session while it renders, and is rendered again when that has changed. */
 export class Session {
   run = new Run();
   clock = new RunClock();
   monitor = new Monitor((message) => this.take(message), () => this.#linkChanged());
   live = new Live({ token: () => this.monitor.token });
+  /** The id of the call that is highlighted everywhere. @type {string|null} */
   selected = null;
   helps = false;
   notices = [];
@@ -52,12 +32,11 @@ export class Session {
   #count = 0;
   #due = 0;
   #hasRead = false;
-  /** The newest command, until it is answered. @type {{text: string, answer: Promise<object>}|null} */
-  #asked = null;
+  #orders = new Orders(this.monitor, (...notice) => this.notify(...notice), (id) => this.#openCall(id));
   #listener = () => {};
   #hearers = new Set();
 
-  /** @param {{readOnly: boolean}} given */
+  /** @param {{readOnly: boolean}} given true if a recording is looked at, to which no orders can be given */
   constructor({ readOnly }) {
     this.readOnly = readOnly;
     if (readOnly) this.transport = new Transport(() => this.changedNow());
@@ -75,22 +54,14 @@ export class Session {
     return () => (this.#listener = () => {});
   }
 
-  /** @returns {Context} */
-  context() {
-    return {
-      state: this.run.state,
-      run: this.run,
-      live: this.live,
-      connected: this.monitor.status === "live" && !this.readOnly,
-      readOnly: this.readOnly,
-      robot: this.robot,
-      ask: this.ask,
-      order: this.order,
-      now: this.now,
-      select: this.select,
-      selected: this.selected,
-      session: this,
-    };
+  /** The monitor's snapshot, a new object at each change; null before the first. @returns {object|null} */
+  get state() {
+    return this.run.state;
+  }
+
+  /** True if orders can be given. */
+  get connected() {
+    return this.monitor.status === "live" && !this.readOnly;
   }
 
   take(message) {
@@ -104,7 +75,7 @@ export class Session {
         break;
       case "change":
         this.clock.heard(message.utime);
-        this.run.show({ ...this.run.state, ...message.change });
+        this.run.show({ ...this.state, ...message.change });
         break;
       case "event":
         this.run.agentEvent(message.event);
@@ -171,6 +142,7 @@ export class Session {
     this.era += 1;
   }
 
+  /** The time on the run's clock, in µs. */
   now = () => (this.transport ? this.transport.now() : this.clock.now());
 
   /** Highlight a call, everywhere. */
@@ -178,6 +150,11 @@ export class Session {
     this.selected = callId;
     this.changedNow();
   };
+
+  /** Highlight a call, or none if it is highlighted already. */
+  toggle(callId) {
+    this.select(callId === this.selected ? null : callId);
+  }
 
   choose(robot) {
     this.#chosen = robot;
@@ -196,8 +173,7 @@ export class Session {
 
   /** The agents of the chosen robot, or of all. */
   agents() {
-    const { state } = this.run;
-    return state ? agentsOf(state).filter(({ name }) => this.shows(name)) : [];
+    return this.state ? agentsOf(this.state).filter(({ name }) => this.shows(name)) : [];
   }
 
   /** Return whether a module belongs to the chosen robot; each does if none is chosen. */
@@ -205,48 +181,15 @@ export class Session {
     return !this.robot || namespaceOf(module) === this.robot;
   }
 
-  /**
-   * Send a command, and show its result as a notice. A second press before the answer sends nothing.
-   * @returns {Promise<object>} its `reply` or `error`
-   */
-  ask = async (command) => {
-    const text = JSON.stringify(command);
-    if (this.#asked?.text === text) return this.#asked.answer;
-    const asked = (this.#asked = { text, answer: this.#ask(command) });
-    const answer = await asked.answer;
-    if (this.#asked === asked) this.#asked = null;
-    return answer;
-  };
+  /** Send a command, see `Orders.ask`. */
+  ask = (command) => this.#orders.ask(command);
 
-  async #ask(command) {
-    const answer = await this.monitor.ask(command);
-    const isGood = answer.type === "reply";
-    const isBad = !isGood || answer.result?.not_held?.length > 0 || answer.result?.held?.length === 0 || Boolean(answer.result?.unkept);
-    // `say` needs no notice: the text appears in the conversation.
-    if (isGood && command.command === "cancel") this.#cancelling(command.call_id);
-    else if (!isGood || command.command !== "say") this.notify(reportText(command.command, outcome(answer)), isBad);
-    return answer;
-  }
-
-  #cancelling(id) {
-    const call = this.#openCall(id);
-    if (!call) return; // it has ended already
-    const what = isMission(call) ? missionTitle(call) : skillTitle(call.skill, namespaceOf(call.module)).toLowerCase();
-    this.notify(`Cancelling ${what} …`, false, id);
-  }
+  /** Send an order in an HTTP request of its own, see `Orders.order`. */
+  order = (path, body) => this.#orders.order(path, body);
 
   #openCall(id) {
-    return this.run.state?.calls.find((call) => call.call_id === id);
+    return this.state?.calls.find((call) => call.call_id === id);
   }
-
-  /** Send an order in an HTTP request of its own. @returns {Promise<object>} the bridge's report, or a problem */
-  order = async (path, body) => {
-    const report = await this.monitor.order(path, body);
-    const text = withoutGates(report.text ?? report.detail ?? "");
-    const isBad = report.detail !== undefined || report.confirmed === false || Boolean(report.unsaved);
-    if (text) this.notify(text, isBad);
-    return report;
-  };
 
   /** @param {string|null} ends the call until whose end it is said */
   notify(text, bad, ends = null) {
@@ -274,9 +217,4 @@ export class Session {
     this.monitor.token = token;
     history.replaceState(null, "", location.pathname);
   }
-}
-
-/** Return the result of a command with its name before it, unless the text begins with that: `aborted …`. */
-function reportText(command, text) {
-  return text.startsWith(command) ? text[0].toUpperCase() + text.slice(1) : `${titled(command)}: ${text}`;
 }

@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Iterator
 
+from dimos_streams.common.nested import is_deeper
+from dimos_streams.fleet.protocol import MAX_COMMAND_DEPTH
 from dimos_streams.hub.asking import (
     ORDER_WAITS_S,
     BridgeReply,
@@ -23,6 +25,7 @@ from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaE
 from dimos_streams.hub.threads import within
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problems import ProblemError
+from dimos_streams.tool_stream.event import json_bytes
 
 ASKING = (
     problem_kinds.UNKNOWN_ROBOT,
@@ -71,6 +74,9 @@ async def bounded_order() -> AsyncGenerator[None]:
 
 async def asked(parts: HubParts, request: BridgeRequest) -> BridgeReply:
     """Ask a robot's bridge, and return its reply. Raises ``ProblemError``."""
+    if request.body is not None and is_deeper(json_bytes(request.body), MAX_COMMAND_DEPTH):
+        text = f"the body is nested more than {MAX_COMMAND_DEPTH} deep: no bridge takes that"
+        raise ProblemError(problem_kinds.BAD_REQUEST, text)
     with refused():
         async with within(ORDER_WAITS_S):
             robot = await parts.robots.named(request.robot)

@@ -98,7 +98,7 @@ class VelocityGateLogic:
     def decide(self, now: float) -> Velocity:
         """Return the velocity of the base from now on. Call at a steady rate: the increase of speed depends on
         the time since the last call."""
-        elapsed = 0.0 if self._decided_at is None else max(0.0, now - self._decided_at)
+        elapsed = 0.0 if self._decided_at is None else now - self._decided_at
         self._decided_at, self.trouble = now, ""
         if self._began_at is None:
             self._began_at = now

@@ -172,7 +172,9 @@ class _Worker:
         for plan in self._task.process.modules:
             beside = [name for name in self._task.beside if robot_of(name) == robot_of(plan.spec.name)]
             kept = plan.spec.name in self._task.kept_ports
-            context = context_for(self._task.options, services, plan, beside, port_is_kept=kept)
+            context = context_for(
+                self._task.options, services, plan, beside, port_is_kept=kept, is_replaced=self._is_replaced
+            )
             module = instantiate(plan.spec, context)
             restore_settings(module, self._task.live.get(module.name, {}))
             module.on_live = partial(self._report_settings, module)
@@ -206,6 +208,13 @@ class _Worker:
         self._stop_reason = self._stop_reason or run_died(self._task.options.machine)
         self._is_orphan = True
         self._end.set()
+
+    def _is_replaced(self) -> bool:
+        """Return whether another process takes this one's place: the supervisor gives a reason only then, and one
+        that fails is begun again by its policy."""
+        if not self._end.is_set():
+            return self._task.process.restart != "never"
+        return bool(self._stop_reason) and not self._is_orphan
 
     async def _hear_last_ends(self, services: Services) -> None:
         """Let an orphaned bridge pass on how calls end, unless other modules stand beside it, whose calls go on."""

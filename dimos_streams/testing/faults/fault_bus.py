@@ -5,14 +5,14 @@ from __future__ import annotations
 import asyncio
 import math
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from numbers import Real
+from typing import Unpack
 
 from dimos_streams.bus import Bus, Handler, Subscription
 from dimos_streams.bus.base import TokenHandler, Wants
-from dimos_streams.bus.sizes import MAX_MESSAGE
-from dimos_streams.bus.subscription import CAPACITY_BYTES, DEFAULT_CAPACITY
+from dimos_streams.bus.subscription import DEFAULT_CAPACITY, SubscriptionOptions
 from dimos_streams.errors import UserError
 
 
@@ -106,26 +106,8 @@ class FaultBus(Bus):
             return
         self._strike(self.faults, channel, data, self._send)
 
-    def subscribe(
-        self,
-        channel: str,
-        handler: Handler,
-        *,
-        capacity: int = DEFAULT_CAPACITY,
-        capacity_bytes: int = CAPACITY_BYTES,
-        namespaces: Sequence[str] | None = None,
-        largest: int = MAX_MESSAGE,
-    ) -> Subscription:
-        arriving = self._arriving(handler)
-        subscription = self._inner.subscribe(
-            channel,
-            arriving,
-            capacity=capacity,
-            capacity_bytes=capacity_bytes,
-            namespaces=namespaces,
-            largest=largest,
-        )
-        return self._keep(subscription)
+    def subscribe(self, channel: str, handler: Handler, **options: Unpack[SubscriptionOptions]) -> Subscription:
+        return self._keep(self._inner.subscribe(channel, self._arriving(handler), **options))
 
     def subscribe_all(
         self, handler: Handler, *, capacity: int = DEFAULT_CAPACITY, wants: Wants | None = None

@@ -153,8 +153,7 @@ class CallWriter:
         self.forget()
         if not self._full():
             self._space.set()  # who waits goes on in the loop's next turn
-            if not self.closed:
-                self._flush_progress()
+            self._flush_progress()
 
     def forget(self) -> None:
         """Let go of events that every receiver has; for the publisher."""

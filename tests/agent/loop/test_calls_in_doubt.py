@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
+from typing import Any
 
 import pytest
 
 from dimos_streams.agent.missions.message_queue import OperatorInput
-from tests.agent.loop.rig import Rig, asks, says
+from dimos_streams.errors import NoAnswerError
+from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
+from tests.helpers import until
 
 
 def slow_world() -> LineWorld:
@@ -84,3 +88,26 @@ async def test_a_call_that_begins_too_late_is_recorded_and_can_be_taken_back(how
         assert (opened["call_id"], opened["tool_call_id"]) == (call.id, "t0")
         (undone,) = await rig.core.loop.undo()
         assert undone.call_id == call.id
+
+
+class DoubtfulLine(Line):
+    """A link on which a move by 1 is lost, and nobody knows on which way."""
+
+    async def call(self, skill: str, arguments: Mapping[str, Any], **options: Any) -> str:
+        if arguments == {"by": 1}:
+            raise NoAnswerError("the bridge does not answer", may_have_arrived=True)
+        return await super().call(skill, arguments, **options)
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.virtual_time
+async def test_a_motion_that_may_have_begun_was_one_of_the_free_ones() -> None:
+    world = LineWorld()
+    model = FunctionModel(in_turn(asks(("move", {"by": 1})), asks(("move", {"by": 2})), says("no")))
+    config = {"plan": {"motions": 1}}
+    async with Rig(world.bridge, model, config, line=DoubtfulLine(world.bridge)) as rig:
+        await rig.say("go")
+        await until(lambda: len(rig.data("result")) == 2)
+        first, second = (result["text"] for result in rig.data("result"))
+        assert "it is not known whether the call has begun" in first
+        assert "move(by=2) needs an approved plan" in second

@@ -10,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.agent.control.console_watch import RETURN_BOUND_S
-from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.control.console_watch import RETURN_BOUND_S, ConsoleWatch
+from dimos_streams.agent.control.control import Control, Mode
 from dimos_streams.agent.module import Agent
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
+from dimos_streams.agent.policies.gates.settings import ApprovalSettings
+from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.module import RunContext
 from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
@@ -153,3 +156,14 @@ async def test_an_agent_that_is_begun_again_waits_for_its_console(tmp_path: Path
         assert not second.core.control.paused
         await asyncio.sleep(1)
         assert second.core.control.mode is Mode.PAUSED
+
+
+@pytest.mark.virtual_time
+async def test_the_loss_of_a_console_that_came_before_the_record_was_read_is_noted() -> None:
+    emit, control = (events := EventLog("a")).emit, Control(EventLog("a").emit)
+    approvals = ApprovalRegistry(ApprovalSettings(on_console_loss="hold"), emit)
+    watch = ConsoleWatch(approvals, control, emit, lambda why: None)
+    with watch.watching():
+        await watch.go_on(present=False)
+    noted = [event.data["present"] for event in events.after(0) if event.kind == "console"]
+    assert (noted, control.paused) == ([True, False], True)

@@ -51,6 +51,20 @@ async def test_free_motions_are_counted_over_a_restart(tmp_path: Path) -> None:
     assert world.log == ["move 1", "move 2", "follow ended"]
 
 
+@pytest.mark.feature("B9")
+@pytest.mark.virtual_time
+async def test_what_a_mission_has_used_it_has_used_after_a_restart_too(tmp_path: Path) -> None:
+    world, before = LineWorld(), FunctionModel(in_turn(asks(("follow", {})), says("I wait")))
+    async with world.with_model(before, tmp_path) as rig:
+        mission = await rig.say("go")
+        await until(lambda: mission.spent.requests == 2)
+        await asyncio.sleep(1)
+        await rig.leave()
+        async with world.with_model(FunctionModel(in_turn(says("there"))), tmp_path) as successor:
+            (again,) = successor.core.loop.missions.values()
+            assert again.spent == mission.spent
+
+
 @pytest.mark.feature("B8")
 @pytest.mark.virtual_time
 async def test_a_motion_that_was_refused_is_not_counted_over_a_restart(tmp_path: Path) -> None:

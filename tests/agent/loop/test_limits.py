@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.agent.missions.limits import LoopLimits, over_budget
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import (
     Progress,
@@ -21,6 +22,7 @@ from dimos_streams.agent.missions.stop_conditions import (
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import ModelError, ModelRequest
 from dimos_streams.errors import UserError
+from dimos_streams.operator.messages.agent import Usage
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Rig, asks, offered, says
 from tests.agent.loop.skills import LineWorld
@@ -33,6 +35,17 @@ async def ended(rig: Rig, text: str = "go") -> Mission:
 
 def failing(request: ModelRequest) -> Answer:
     raise ModelError("no key")
+
+
+@pytest.mark.feature("B9")
+@pytest.mark.virtual_time
+async def test_what_a_mission_may_use_it_may_use_up_and_the_outermost_one_ends() -> None:
+    limits, outer = LoopLimits(max_tokens=10), Mission("m")
+    inner = Mission("m/1", parent=outer)
+    inner.spend(Usage(input_tokens=7, output_tokens=3))
+    assert over_budget([inner], limits) is None
+    inner.spend(Usage(input_tokens=1))
+    assert over_budget([inner], limits) == (outer, "max_tokens")
 
 
 MOVES = [asks(("move", {"by": n})) for n in range(10)]

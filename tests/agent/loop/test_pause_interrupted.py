@@ -11,10 +11,12 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.control.control import Control, Mode
+from dimos_streams.agent.control.undo_log import UndoEntry
+from dimos_streams.agent.control.undo_pause import UndoPause
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.tool_stream.gateway import OfferedSkill
+from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 from tests.agent.loop.rig import FunctionModel, Rig, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
 from tests.helpers import until
@@ -64,6 +66,45 @@ async def test_killed_at_any_event_of_it_the_pause_holds(tmp_path: Path, command
         async with LineWorld().with_model(FunctionModel(in_turn(says("go on"))), folder) as second:
             assert second.core.control.mode is Mode.PAUSED, folder.name
             assert second.core.holding, folder.name
+
+
+@pytest.mark.feature("B3", "B5")
+@pytest.mark.parametrize("needs_motion", [True, False])
+@pytest.mark.virtual_time
+async def test_time_stands_still_for_what_the_agent_itself_holds(needs_motion: bool) -> None:
+    events = EventLog("a")
+    control = Control(events.emit)
+    pause = UndoPause(control, events.emit, lambda entry: needs_motion)
+    entry = UndoEntry(call_id="c1", skill="move", arguments={})
+    assert not pause.stops_time(entry)
+    control.pause("calls of others may still run", ordered=False)
+    assert (pause.came_meanwhile, pause.stops_time(entry)) == (False, needs_motion)
+    control.resume()
+    control.pause("hands off")
+    assert (pause.came_meanwhile, pause.stops_time(entry)) == (True, True)
+
+
+@pytest.mark.feature("B3", "B5")
+@pytest.mark.virtual_time
+async def test_a_resume_while_the_bridge_is_asked_what_runs_is_no_pause_afterwards(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = LineWorld()
+    async with world.rig(asks(("move", {"by": 1})), says("done")) as rig:
+        await rig.over(await rig.say("go"))
+        control, calls, looks = rig.core.control, world.bridge.calls, list[Mode]()
+        control.pause()
+
+        async def and_resume(**options: bool) -> list[CallView]:
+            looks.append(control.mode)
+            if len(looks) == 2:  # the first one is before the undo begins
+                control.resume()
+            return await calls(**options)
+
+        monkeypatch.setattr(world.bridge, "calls", and_resume)
+        await rig.core.loop.undo()
+        assert (world.log, control.mode) == (["move 1", "back 1"], Mode.RUNNING)
+        assert looks == [Mode.PAUSED, Mode.PAUSED]
 
 
 @pytest.mark.feature("B3", "B5")

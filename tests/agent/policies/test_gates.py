@@ -596,3 +596,12 @@ async def test_of_a_name_that_several_modules_offer_the_strictest_counts() -> No
     await until(bench.approvals.pending)
     bench.approvals.decide(bench.approvals.pending()[0].id, "reject")
     assert isinstance(await asking, Refuse)
+
+
+@pytest.mark.virtual_time
+async def test_a_skill_whose_module_was_started_again_with_other_parameters_is_offered_anew() -> None:
+    chain, parameters = GateBench().chain, {"type": "object", "properties": {"by": {"type": "number"}}}
+    assert chain.tool(offered("walk")) == chain.tool(offered("walk"))
+    tool = chain.tool(offered("walk", parameters=parameters))
+    assert tool is not None
+    assert tool.parameters == parameters

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import math
+from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 from unittest.mock import AsyncMock
 
@@ -11,11 +13,19 @@ import pytest
 
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.module import Agent
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
+from dimos_streams.agent.policies.gates.base import Allow
+from dimos_streams.agent.policies.gates.motions import FreeMotions
+from dimos_streams.agent.policies.gates.plan import PlanGate
+from dimos_streams.agent.policies.gates.settings import ApprovalSettings, Zone
+from dimos_streams.agent.policies.gates.zones import Zones
+from dimos_streams.agent.policies.plans import PlanRegistry
 from dimos_streams.agent.record.agent_events import EventLog
+from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from tests.agent.policies.lookout_world import LookoutWorld, lookout_world, round_with
-from tests.agent.policies.parts import Brain, decide, robot_stage
+from tests.agent.policies.parts import Brain, Events, decide, offered, request, robot_stage
 from tests.agent.stage import NoConfig, Stage
 from tests.helpers import until
 from tests.skills.detections import odometry
@@ -61,6 +71,23 @@ async def test_a_robot_that_was_turned_while_its_call_waited_enters_no_zone(wait
         await (operator(made, "step") if waits_for == "step" else decide(made, "approve"))
         await said.result()
         assert robot.log_ == ["walk 1.6"]
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.virtual_time
+async def test_a_part_of_a_motion_enters_no_zone_from_where_the_robot_is_then() -> None:
+    yaw, emit = [math.pi], Events().emit
+    plans = PlanRegistry(ApprovalRegistry(ApprovalSettings(), emit), emit, lambda skill, arguments: arguments)
+    pose: Callable[[], PlanarPose] = lambda: PlanarPose(0.0, 0.0, yaw[0])  # noqa: E731
+    gate = PlanGate(plans, Zones([Zone.model_validate(LAB)]), FreeMotions(emit), motions=lambda: 0, pose=pose)
+    part = replace(request(offered("walk", motion=True), distance_m=1.6), part_of_motion=True)
+    allowed = await gate.review(part)
+    assert isinstance(allowed, Allow), "the whole has passed the gates as the motion that it is"
+    assert await allowed.last_look() is None
+    yaw[0] = 0.0
+    refusal = await allowed.last_look()
+    assert refusal is not None
+    assert "it would enter the restricted zone 'lab'" in refusal.text
 
 
 @pytest.mark.feature("B8")
@@ -242,6 +269,18 @@ async def test_a_call_that_replaces_another_is_judged_from_where_that_has_left_t
         assert "restricted zone 'lab'" in results(w)[1]
         assert robot.log_ == [0.1]
         assert not robot.ending
+
+
+@pytest.mark.feature("B8", "E2")
+@pytest.mark.virtual_time
+async def test_what_does_not_begin_because_the_robot_was_turned_is_no_free_motion() -> None:
+    robot = Creeping(name="creeping")
+    async with lookout_world(creeping(0.1, -1.6, 0.2), robot, zones=[LAB], plan={"motions": 2}) as w:
+        stand(w.agent)
+        await w.say()
+        await until(lambda: robot.ending)
+        stand(w.agent, yaw=math.pi)
+        await until(lambda: robot.log_ == [0.1, 0.2])
 
 
 @pytest.mark.feature("B8", "E2")

@@ -8,13 +8,15 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.agent.policies.gates.base import Allow
+from dimos_streams.agent.policies.gates.rejected import RejectedGate
 from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.agent.record.mission_record import FOLDER
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
-from tests.agent.policies.parts import Brain, decide, robot_stage
+from tests.agent.policies.parts import Brain, decide, offered, request, robot_stage
 from tests.agent.stage import Stage
 from tests.helpers import until
 
@@ -150,6 +152,18 @@ def test_which_calls_are_rejected() -> None:
     assert [book.why("walk", {"by": by}, ["m"]) for by in (1, 2)] == [None, "no"]
     book.apply(decided("rejected", "d", mission="", by=9))
     assert book.why("walk", {"by": 9}, []) is None
+
+
+@pytest.mark.virtual_time
+async def test_what_is_rejected_while_it_waits_does_not_begin() -> None:
+    book = Rejections()
+    allowed = await RejectedGate(book).review(request(offered("walk"), missions=("m",), by=1))
+    assert isinstance(allowed, Allow)
+    assert await allowed.last_look() is None
+    book.apply(decided("rejected", by=1))
+    refusal = await allowed.last_look()
+    assert refusal is not None
+    assert "the operator has rejected walk(by=1) in this mission: no" in refusal.text
 
 
 def test_a_step_that_was_taken_out_of_a_plan_is_rejected() -> None:

@@ -11,6 +11,7 @@ import pytest
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.remembered_calls import KEEP_CLOSED_BYTES
 from dimos_streams.errors import (
+    CallRejectedError,
     KeyUsedError,
     SkillArgumentError,
     SkillError,
@@ -312,3 +313,26 @@ async def test_a_call_that_can_not_be_looked_after_keeps_no_other_from_it(caplog
         world.processes[-1].bus.partitioned = True
         assert (await closed(broker, good, 60.0)).outcome == "lost"
         assert 1 <= caplog.text.count(f"call {bad} could not be looked after") < 10, "a line now and then"
+
+
+@pytest.mark.virtual_time
+async def test_who_gives_up_takes_no_call_from_others_who_ask_by_the_same_key() -> None:
+    async with scene() as world:
+        broker = world.broker
+        following = await broker.call("follow", {"description": "ann"}, caller="a")
+
+        def ask() -> asyncio.Task[str]:
+            call = broker.call("at_once", {"value": 1}, caller="b", idempotency_key="k", lease_wait_s=60.0)
+            return asyncio.create_task(call)
+
+        first, second, third = ask(), ask(), ask()
+        await asyncio.sleep(1.0)
+        second.cancel()
+        await asyncio.wait([second])
+        assert [each.done() for each in (first, third)] == [False, False]
+        first.cancel()
+        with pytest.raises(CallRejectedError, match="the first call with idempotency key 'k' was given up"):
+            await third
+        again = ask()
+        await broker.cancel(following, "enough")
+        assert (await closed(broker, await again)).result == 1

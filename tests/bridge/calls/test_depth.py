@@ -110,6 +110,12 @@ def test_levels_are_counted_and_not_brackets() -> None:
     assert is_deeper("[" * 300 + "]" * 300, 100)
 
 
+def test_what_readers_repair_is_not_too_deep() -> None:
+    wide = ",[]" * MAX_DEPTH
+    assert json_object('{"a":["\\ud800"' + wide + "]}", CALLS, "x")["a"][0] == "\ufffd"
+    assert not is_deeper('["\ud800"' + wide + "]", MAX_DEPTH)
+
+
 def test_what_comes_deeper_from_the_bus_is_no_message() -> None:
     for read, most in ((json_object, MAX_DEPTH), (arguments_object, MAX_ARGUMENTS_DEPTH)):
         assert read(json.dumps({"a": nested(most - 1)}), CALLS, "x")

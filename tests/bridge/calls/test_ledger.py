@@ -260,3 +260,14 @@ async def test_what_was_journalled_and_comes_again_is_there_once(ends: bool, mon
         assert (call.text, call.last_seq, call.closed.is_set()) == ("a", 3, ends)
         assert [entry.offset for entry in await reader.page()] == [journal.last_offset] == [3]
         broadcast.close()
+
+
+@pytest.mark.virtual_time
+async def test_calls_that_nobody_has_begun_are_among_those_that_may_be_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dimos_streams.bridge.calls.ledger.MAX_OPEN", 1)
+    with contextlib.closing(Journal()) as journal:
+        journal.open()
+        ledger = Ledger(journal, JournalBroadcast(journal))
+        for call_id in ("c1", "c2"):
+            ledger.enter([event(1, "open", call_id=call_id)])
+        assert [call.call_id for call in ledger.calls] == ["c1"]

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.journal import tables
 from dimos_streams.journal.query import Query
 from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, ToolEvent
@@ -36,6 +37,15 @@ async def test_a_lost_call_whose_close_the_journal_could_not_take_is_closed_at_t
         assert (await closed(world.broker, call_id)).outcome == "lost"
         assert (failed, world.broker.ledger.leases.holders()) == (2, {})
         assert f"call {call_id} could not be closed as lost" in caplog.text
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_its_living_module_does_not_know_is_lost_and_says_so() -> None:
+    async with scene() as world:
+        call = CallState(call_id="c1", skill="follow", module="worker", caller="you", state="open")
+        world.broker.ledger.begin(call)
+        lost = await closed(world.broker, "c1")
+        assert (lost.outcome, lost.text) == ("lost", "module 'worker' does not know the call any more")
 
 
 @pytest.mark.virtual_time

@@ -389,3 +389,18 @@ async def test_a_call_whose_first_events_are_gone_is_known_by_those_that_follow(
         world.broker.ledger.enter([event(4, "update", text="on my way")])
         view = await world.broker.view("c1")
         assert (view.module, view.skill, view.caller, view.answer) == ("worker", "follow", "agent", "on my way")
+
+
+@pytest.mark.feature("F6")
+@pytest.mark.virtual_time
+async def test_a_call_that_was_to_end_is_to_end_for_the_next_bridge_too(tmp_path: Path) -> None:
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        call_id = await world.broker.call("follow", {"description": "ann"}, caller="agent")
+        await answered(world.broker, call_id)
+        world.processes[1].bus.partitioned = True  # it does not hear of it
+        await world.broker.cancel(call_id, "enough")
+        await world.kill_bridge()
+        world.processes[1].bus.partitioned = False
+        await world.start_bridge()
+        view = await closed(world.broker, call_id)
+        assert (view.outcome, view.text) == (Outcome.CANCELLED, "enough")

@@ -13,6 +13,8 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.stops import stop_state
+from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel
 from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.errors import CallRejectedError, ConflictError, UnknownRobotError
@@ -21,12 +23,13 @@ from dimos_streams.messages.dimos_streams import Hold, SkillCall
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
 from dimos_streams.operator.hold_beat import HoldBeat
-from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT
+from dimos_streams.operator.holding import HOLD_PERIOD_S, RELEASES, STOP_ROBOT
 from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 from dimos_streams.tool_stream.event import STOPPED, Outcome
+from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.overtaken import OrderKind
 from tests.bridge.parts import Scene, Worker, answered, closed, scene
 from tests.helpers import until
@@ -316,6 +319,49 @@ async def test_what_a_bridge_that_is_gone_has_stopped_the_next_one_releases() ->
         await until(lambda: made.passed["robot1"] > 0.3, 2.0)
 
 
+async def test_a_gate_that_was_down_at_a_release_is_told_when_it_is_back() -> None:
+    """Else it would hold for a minute more. What another run stops after that is not undone."""
+    async with yard("robot1") as made:
+        stops, gate = made.world.broker.stops, made.world.processes[1].bus
+        assert (await stops.stop_robot("", "")).confirmed
+        gate.partitioned = True
+        await asyncio.sleep(3.0)
+        await stops.release("robot1")
+        await asyncio.sleep(3.0)
+        gate.partitioned = False
+        await until(lambda: made.passed["robot1"] > 0.3, 5.0)
+        await asyncio.sleep(RELEASES * HOLD_PERIOD_S)
+
+        theirs = HoldBeat(STOP_ROBOT).message(True)
+        made.world.inner.publish(channel_name("/robot1/hold", Hold), encode(theirs))
+        await until(lambda: made.passed["robot1"] == 0.0)
+        await asyncio.sleep(3.0)
+        assert made.passed["robot1"] == 0.0
+
+
+async def test_a_stopped_robot_that_has_not_come_back_is_released_by_its_name(tmp_path: Path) -> None:
+    stopped = StopState().stop(Stop(robot="robot1", utime=1))
+    assert stop_state.save(tmp_path / "journal.stops.json", stopped) == ""
+    async with scene(worker=False, journal=tmp_path / "journal.sqlite") as world:
+        stops = world.broker.stops
+        assert stops.robots() == set()
+        assert (await stops.release("robot1")).changed
+        assert stops.stopped().stops == ()
+        with pytest.raises(UnknownRobotError):
+            await stops.release("robot1")
+
+
+async def test_what_watches_modules_that_are_gone_is_no_motion_that_a_stop_ends() -> None:
+    async with scene(worker=False) as world:
+        watching = CallState(call_id="c1", skill="gone", module="gone", caller="bridge", journalled=False)
+        unknown = CallState(call_id="c2", skill="gone", module="gone", caller="agent")
+        setting = CallState(call_id="c3", skill=SET, module="gone", caller="bridge")
+        for call in (watching, unknown, setting):
+            world.broker.ledger.begin(call)
+        report = await world.broker.stops.stop_robot("", "")
+        assert report.calls.ended + tuple(call.call_id for call in report.calls.going_on) == ("c2",)
+
+
 async def test_what_another_run_has_stopped_stays_stopped_and_is_named() -> None:
     async with yard("robot1") as made:
         stops = made.world.broker.stops
@@ -555,6 +601,21 @@ def test_the_innermost_word_counts() -> None:
     assert covered(one) == ["a", "a/b", "a/c"]
     assert one.release("a") == one.release("") == StopState()
     assert one.release("b") == one
+
+
+@pytest.mark.parametrize(
+    ("channel", "is_one"),
+    [
+        ("/robot1/hold#dimos_streams.Hold", True),
+        ("hold#dimos_streams.Hold", False),
+        ("/robot 1/hold#dimos_streams.Hold", False),
+        (f"/{'a' * 60}#dimos_streams.Hold", False),
+        ("/robot1/hold#std_msgs.Bool", False),
+        ("/robot1/hold", False),
+    ],
+)
+async def test_a_gate_that_names_what_is_no_channel_for_holds_gets_none_there(channel: str, is_one: bool) -> None:
+    assert is_hold_channel(channel) is is_one
 
 
 async def test_what_holds_anything_may_move_the_robot_and_is_ended_and_refused() -> None:

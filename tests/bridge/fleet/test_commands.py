@@ -20,7 +20,9 @@ from dimos_streams.bridge.fleet.commands import CommandDesk
 from dimos_streams.bridge.fleet.door import Door
 from dimos_streams.bridge.fleet.hub_requests import HubUnreachableError
 from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.errors import CallRejectedError
 from dimos_streams.fleet.commands import Answer
+from dimos_streams.fleet.lanes import lane_of
 from dimos_streams.fleet.protocol import MAX_EXPIRY_S
 from tests.bridge.fleet.fake_hub import FakeHub
 from tests.bridge.journals import OpenJournal
@@ -452,6 +454,34 @@ async def test_a_model_may_stop_what_moves_and_nothing_else_of_operators() -> No
         assert [(await answer_to(hub, id)).status for id in (1, 2, 3)] == [409, 409, 202]
         assert (await closed(made.broker, home)).outcome == "cancelled"
         assert [view.call_id for view in await made.broker.calls(open_only=True)] == [talk]
+
+
+async def test_what_waits_for_calls_that_a_model_ends_through_a_hub_does_not_begin_unless_it_is_an_operators() -> (
+    None
+):
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        broker = made.broker
+        await made.add(Homing(name="homing"))
+        await made.offered("talk")
+        talk = await broker.call("talk", {}, caller="operator")
+        following = await broker.call("follow", {"description": "ann"}, caller="mcp/7")
+        theirs, operators = (
+            asyncio.create_task(broker.call("at_once", {"value": 1}, caller=caller, lease_wait_s=60.0))
+            for caller in ("mcp/8", "operator")
+        )
+        await until(lambda: len(broker.ledger.waiting) == 2)
+        body = {"calls": [talk, following, "unknown"], "caller": "mcp/7", "reason": "enough"}
+        hub.command(1, "/calls/cancel", role="model", body={**body, "caller": "operator"})
+        hub.command(2, "/calls/cancel", role="model", body=body)
+        assert (await answer_to(hub, 1)).status == 404
+        answer = await answer_to(hub, 2)
+        assert (answer.status, answer.body) == (200, {"ended": [following], "going_on": []})
+        with pytest.raises(CallRejectedError, match="since it was asked for"):
+            await theirs
+        assert (await closed(broker, await operators)).outcome == "completed"
+        assert (await broker.view(talk)).state == "open"
+        assert lane_of("POST", "/calls/cancel", "model") == "models' cancels"
 
 
 @pytest.mark.parametrize(

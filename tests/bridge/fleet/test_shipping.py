@@ -273,6 +273,53 @@ async def test_an_event_that_the_hub_cannot_take_does_not_block_the_others(opene
     assert hub.stored(robot.name) == [(offset, "gap" if offset == 7 else f"{offset}") for offset in range(1, 21)]
 
 
+async def test_an_event_for_which_a_hub_refuses_a_whole_batch_is_found_and_blocks_no_others(
+    opened: OpenJournal,
+) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+    ship = hub.ship
+
+    async def picky(batch: bytes) -> object:
+        if any(b'"text":"%d"' % seq in batch for seq in (7, 300)):
+            await hub._request()
+            raise HubRefusalError("it refuses: the body is not JSON", "bad-json")
+        return await ship(batch)
+
+    hub.ship = picky  # type: ignore[assignment, method-assign]
+    robot.happen(*range(1, 1001))
+    async with robot.shipping():
+        await robot.shipped(60.0)
+    assert hub.attempts < 60
+    stored = [(offset, "gap" if offset in (7, 300) else f"{offset}") for offset in range(1, 1001)]
+    assert hub.stored(robot.name) == stored
+
+
+@pytest.mark.parametrize(("takes_gaps", "lost", "attempts"), [(False, 0, 400), (True, 20, 160)])
+async def test_a_hub_that_refuses_every_batch_makes_gaps_of_few_events_at_most(
+    opened: OpenJournal, takes_gaps: bool, lost: int, attempts: int
+) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+    ship = hub.ship
+
+    async def refuse(batch: bytes) -> object:
+        if takes_gaps and b'"event"' not in batch:
+            return await ship(batch)
+        await hub._request()
+        raise HubRefusalError("it refuses: bad", "bad-request")
+
+    hub.ship = refuse  # type: ignore[assignment, method-assign]
+    robot.happen(*range(1, 101))
+    async with robot.shipping():
+        await asyncio.sleep(1200)
+        assert hub.attempts < attempts
+        assert robot.troubles.text == "it refuses: bad"
+        hub.ship = ship  # type: ignore[method-assign]
+        await robot.shipped()
+    assert hub.stored(robot.name) == [(seq, "gap" if seq <= lost else f"{seq}") for seq in range(1, 101)]
+
+
 async def test_a_hub_that_refuses_every_event_does_not_make_gaps_of_them(opened: OpenJournal) -> None:
     hub = FakeHub()
     robot = Robot(opened(), hub)
@@ -624,3 +671,22 @@ async def _older(
     finally:
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
+
+
+async def test_a_batch_is_of_one_journal_though_another_one_takes_its_place_while_it_is_read() -> None:
+    journal = Journal()
+    journal.open()
+    journal.append([event(number) for number in range(1, 4)])
+
+    class Renamed(CurrentJournal):
+        """A journal that is found to be another one while a page of it is read."""
+
+        async def read(self, after: int) -> Read:
+            found = await super().read(after)
+            journal.rename(1)
+            return found
+
+    broadcast = JournalBroadcast(journal)
+    assert await next_batch(CurrentJournal(broadcast), 0) is not None
+    assert await next_batch(Renamed(broadcast), 0) is None
+    journal.close()

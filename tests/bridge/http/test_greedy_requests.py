@@ -370,3 +370,28 @@ def test_who_connects_does_not_wait_for_a_turn_of_the_loop_for_each_that_came_be
             return count
 
         assert bridge.run(turns_until_accepted()) <= 8 + 8
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("asks_first", [True, False])
+async def test_a_body_that_is_too_large_takes_no_room_of_others_nor_is_read_if_its_client_asks(
+    asks_first: bool,
+) -> None:
+    pieces, statuses = [b" " * (guard.MAX_BODY // 2)] * 4, list[int]()
+    length = sum(map(len, pieces))
+
+    async def app(*_: object) -> None:
+        raise AssertionError("nobody is asked to read it")
+
+    async def receive() -> dict[str, Any]:
+        return {"type": "http.request", "body": pieces.pop(), "more_body": bool(pieces)}
+
+    async def send(message: Any) -> None:
+        statuses.extend([message["status"]] if "status" in message else [])
+
+    headers = [(b"host", b"localhost"), (b"content-length", b"%d" % length)]
+    headers += [(b"expect", b"100-continue")] if asks_first else []
+    guarded = guard.Guard(app, host="127.0.0.1", token=None)
+    scope = {"type": "http", "method": "POST", "path": "/calls", "query_string": b"", "headers": headers}
+    await guarded(scope, receive, send)
+    assert (statuses, guarded._bodies, len(pieces)) == ([413], 0, 4 if asks_first else 0)

@@ -63,6 +63,16 @@ def test_what_was_kept_outlives_the_process_and_comes_once(tmp_path: Path, opene
     assert seqs(third.read(Query(0), 10, ALL).entries) == [(offset, offset) for offset in range(1, 6)]
 
 
+def test_the_first_event_beside_a_file_that_was_moved_aside_outlives_the_process(
+    tmp_path: Path, opened: OpenJournal
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    path.with_name(f"{path.name}.left-1").touch()
+    (first,) = opened(path).keep([event(1)])
+    again = opened(path)
+    assert seqs(again.read(Query(first.offset - 1), 10, ALL).entries) == [(first.offset, 1)]
+
+
 def test_the_database_has_it_after_a_commit_and_the_tail_is_not_taken_in_again(
     tmp_path: Path, opened: OpenJournal
 ) -> None:

@@ -407,14 +407,16 @@ async def test_who_sends_what_is_no_message_is_told_of_once_a_second() -> None:
         await looker.task
 
 
-def test_the_bridge_stops_with_viewers() -> None:
+@pytest.mark.parametrize(("is_replaced", "code"), [(False, 1001), (True, 1012)])
+def test_the_bridge_stops_with_viewers(is_replaced: bool, code: int) -> None:
     async def scenario() -> None:
         async with topics() as scene:
+            scene.is_replaced = is_replaced
             clients = [LiveSocket(await connect(at(scene))) for _ in range(3)]
             await until(lambda: all(client.said("topics") for client in clients))
             async with asyncio.timeout(3):
                 await scene.processes[0].host.stop()
                 await asyncio.gather(*(client.task for client in clients))
-            assert [client.connection.close_code for client in clients] == [1001] * 3
+            assert [client.connection.close_code for client in clients] == [code] * 3
 
     asyncio.run(scenario())

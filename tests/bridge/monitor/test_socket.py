@@ -421,15 +421,17 @@ def _masked(payload: bytes) -> bytes:
     return bytes([0x81, 0x80 | len(payload), 0, 0, 0, 0]) + payload
 
 
-def test_the_bridge_stops_with_watchers() -> None:
+@pytest.mark.parametrize(("is_replaced", "code"), [(False, 1001), (True, 1012)])
+def test_the_bridge_stops_with_watchers(is_replaced: bool, code: int) -> None:
     async def scenario() -> None:
         async with agents("agent", port=0) as (scene, _):
+            scene.is_replaced = is_replaced
             consoles = [Socket(await connect(at(scene))) for _ in range(5)]
             await until(lambda: all(console.messages for console in consoles))
             async with asyncio.timeout(2):
                 await scene.processes[0].host.stop()
                 await asyncio.gather(*(console.task for console in consoles))
-            assert [console.connection.close_code for console in consoles] == [1001] * 5
+            assert [console.connection.close_code for console in consoles] == [code] * 5
             for console in consoles:
                 await console.close()
 

@@ -12,11 +12,14 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.errors import SkillRunError
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.testing import Faults, ModuleHarness
-from dimos_streams.tool_stream.event import Outcome
-from tests.bridge.parts import Worker, closed, scene
+from dimos_streams.tool_stream.event import CALLS, Outcome
+from tests.bridge.parts import Worker, answered, closed, scene
 from tests.helpers import until
 
 
@@ -55,6 +58,38 @@ async def test_modules_that_nobody_hears_wait_together_no_longer_than_one() -> N
         assert clock.monotonic() - began < 0.5
 
 
+class Hasty(Module):
+    """Its skill ends before a call that it runs."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.may_end = asyncio.Event()
+        self.runs: list[asyncio.Future[Any]] = []
+
+    @skill
+    async def begin(self, call: Call) -> None:
+        """Begin to follow Ann."""
+        self.runs.append(asyncio.ensure_future(call.skills.run("follow", description="ann")))
+        await self.may_end.wait()
+
+
+@pytest.mark.virtual_time
+async def test_what_a_skill_runs_and_does_not_wait_for_ends_with_it_also_without_a_bridge() -> None:
+    async with scene(worker=False) as world:
+        worker, hasty = Worker(name="worker"), Hasty(name="hasty")
+        for module in (worker, hasty):
+            await world.add(module)
+        await world.offered("follow")
+        await world.offered("begin")
+        await world.broker.call("begin", {}, caller="me")
+        await until(lambda: worker.running)
+        await world.kill_bridge()
+        hasty.may_end.set()
+        await until(lambda: not worker.running)
+        with pytest.raises(SkillRunError, match="does not want it any more"):
+            await hasty.runs[0]
+
+
 class Deaf(Module):
     """Its skills swallow their cancellation."""
 
@@ -76,6 +111,20 @@ class Deaf(Module):
             except BaseException:  # what this is about
                 continue
         return "x"
+
+
+@pytest.mark.virtual_time
+async def test_a_module_that_stops_begins_nothing_while_its_calls_end() -> None:
+    async with scene(worker=False) as world:
+        process = await world.add(Deaf(name="deaf"))
+        await world.offered("stroll")
+        await answered(world.broker, await world.broker.call("stroll", {"rounds": 100}, caller="me"))
+        stopping = asyncio.create_task(process.host.stop())
+        await asyncio.sleep(0.5)
+        late = SkillCall(call_id="late", module="deaf", skill="hurry", caller="me", arguments_json='{"rounds": 1}')
+        world.inner.publish(CALLS, encode(late))
+        await stopping
+        assert world.broker.ledger.find("late") is None
 
 
 LATE = "; it did not end within 2 s, at await asyncio.sleep(0.2)  (test_ending.py:"

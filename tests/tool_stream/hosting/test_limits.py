@@ -221,6 +221,7 @@ async def test_how_calls_ended_is_remembered_of_the_newest(monkeypatch: pytest.M
         assert [skills.outcome(call_id) for call_id in ("one", "two", "three", "never")] == [
             None, Outcome.COMPLETED, Outcome.COMPLETED, None,
         ]  # fmt: skip
+        assert "one" not in skills._begun, "nothing is left of what has ended long ago"
 
 
 @pytest.mark.virtual_time

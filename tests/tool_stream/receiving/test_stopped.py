@@ -7,8 +7,9 @@ import asyncio
 import pytest
 
 from dimos_streams.bus import create_bus
-from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.tool_stream.event import EVENTS, REQUESTS, ToolEvent
+from dimos_streams.messages.codec import decode
+from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
+from dimos_streams.tool_stream.event import EVENTS, NACK, REQUESTS, ToolEvent
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.wire.packing import EventPacker
 from tests.helpers import anybody
@@ -54,4 +55,30 @@ async def test_what_could_not_be_delivered_at_the_end_is_not_tried_again() -> No
     assert at_the_end > 1
     await asyncio.sleep(1.0)
     assert len(tried) == at_the_end
+    await bus.close()
+
+
+@pytest.mark.parametrize("is_known", [True, False])
+async def test_what_does_not_speak_for_its_module_says_nothing_of_others_calls(is_known: bool) -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    asked: set[int] = set()
+
+    def note(channel: str, data: bytes) -> None:
+        request = decode(ToolStreamRequest, data, channel=channel)
+        if request.kind == NACK:
+            asked.add(request.to_seq)
+
+    bus.subscribe(REQUESTS, note)
+    receiver = ToolStreamReceiver(bus, lambda events: None, may_open=anybody)
+    receiver.start()
+    if is_known:
+        bus.publish(EVENTS, EventPacker("call", "m", "s", "c", "mine").pack(1, 1, "open", "", {}))
+        await asyncio.sleep(0.1)
+    receiver.on_status(ModuleStatus(module="m", instance="mine", call_ids=["call"], last_seqs=[2]))
+    for bound in (False, True) if is_known else (False,):
+        receiver.on_status(ModuleStatus(module="m", instance="other", call_ids=["call"], last_seqs=[9]), bound=bound)
+    await asyncio.sleep(1.0)
+    assert asked == {2}
+    receiver.stop()
     await bus.close()

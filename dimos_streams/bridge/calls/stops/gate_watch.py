@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel
@@ -22,6 +22,7 @@ from dimos_streams.operator.holding import (
 from dimos_streams.operator.messages.hold import HoldView, VelocityGateNotHeld
 from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 CONFIRM_S = 2.0
 """Time, in seconds, that gates have to say that they hold."""
@@ -49,6 +50,10 @@ class GateWatch:
     def of(self, robot: str) -> list[VelocityGateState]:
         """The states of a robot's gates, whether it is stopped or not."""
         return [state for module, state in self._all.gates() if is_of(module.name, robot)]
+
+    def unstopped(self) -> Iterator[tuple[ModuleView, VelocityGateState]]:
+        """The gates of robots that no order keeps still, with what they say."""
+        return ((module, state) for module, state in self._all.gates() if not self._is_stopped(module.name))
 
     def channels(self) -> set[str]:
         """The channels on which the gates of stopped robots say that they listen."""
@@ -90,8 +95,8 @@ class GateWatch:
 
     def _holding(self, robot: str) -> tuple[str, ...]:
         """The gates of a robot that is not stopped here which hold for an operator's stop."""
-        gates = ((module.name, state) for module, state in self._all.gates() if is_of(module.name, robot))
-        return tuple(name for name, state in gates if STOP_ROBOT in state.holds and not self._is_stopped(name))
+        gates = ((module.name, state) for module, state in self.unstopped() if is_of(module.name, robot))
+        return tuple(name for name, state in gates if STOP_ROBOT in state.holds)
 
     def _gated(self) -> set[str]:
         return {namespace_of(module.name) for module in self._directory.reporting(GATE)}

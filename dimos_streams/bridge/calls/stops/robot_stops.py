@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from dimos_streams import clock
@@ -18,6 +18,7 @@ from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S, CLOSED
 from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.gate_watch import CONFIRM_S, GateWatch
 from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel, usual_channels
+from dimos_streams.bridge.calls.stops.late_gates import LateGates
 from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule
 from dimos_streams.bridge.calls.stops.stop_file import StopFile
 from dimos_streams.bridge.calls.stops.stop_state import StopState
@@ -67,7 +68,9 @@ class RobotStops:
         self._bus = bus
         self._beat = HoldBeat(STOP_ROBOT, reason=STOPPED)
         self._gates = GateWatch(directory, lambda namespace: self._state.covering(namespace))
+        self._late_gates = LateGates()
         self._tasks: list[asyncio.Task[None]] = []
+        self._unlisten: Callable[[], None] = lambda: None
 
     def start(self) -> None:
         """Take up the orders of an earlier life of the bridge, and hold at once what is stopped."""
@@ -77,9 +80,11 @@ class RobotStops:
             loop.create_task(self._beat.run(self._hold), name="stopped robots"),
             loop.create_task(self._file.probe(), name="disk of the stops"),
         ]
+        self._unlisten = self._directory.listen(self._hear)
 
     async def stop(self) -> None:
         """Send nothing more; gates go on for ``MAX_VALID_S``. Twice is fine."""
+        self._unlisten()
         tasks, self._tasks = self._tasks, []
         await end_tasks(*tasks)
         await self._file.close()
@@ -128,8 +133,8 @@ class RobotStops:
         # Gates may hold for a bridge that is gone, too.
         gates = self._gates.of(robot)
         channels = {state.channel for state in gates if is_hold_channel(state.channel)}
-        self._beat.release((channels | usual_channels([robot])) - self._channels())
-        self._beat.changed()
+        self._late_gates.release(robot)
+        self._release_on(channels | usual_channels([robot]))
         changed = self._state != before or any(STOP_ROBOT in state.holds for state in gates)
         still_stopped, unsaved = await asyncio.gather(self._gates.held_by_others(robot), self._keep())
         return ReleaseReport(
@@ -203,6 +208,14 @@ class RobotStops:
         stops = self._state.stops
         reason = next(iter(stops.values())).reason if stops else ""
         self._beat.send(self._publish, self._channels() if stops else set(), reason)
+
+    def _release_on(self, channels: set[str]) -> None:
+        self._beat.release(channels - self._channels())
+        self._beat.changed()
+
+    def _hear(self, status: object) -> None:
+        if self._late_gates.awaited and (channels := self._late_gates.channels(self._gates.unstopped())):
+            self._release_on(channels)
 
     def _publish(self, channel: str, message: Hold) -> None:
         self._bus.publish(channel, encode(message))

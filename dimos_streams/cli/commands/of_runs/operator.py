@@ -57,7 +57,7 @@ def approvals(
     else:
         note("nothing waits for approval" if found.is_complete else "nothing else is known to wait for approval")
     if not found.is_complete:
-        raise typer.Exit(1)
+        raise typer.Exit(FAILED)
 
 
 def approve(

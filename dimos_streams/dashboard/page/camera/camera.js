@@ -3,7 +3,7 @@
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { followedBy } from "../canvas/followed.js";
-import { name as nameElement, useNewest, useSurface, useTick, useTopics, useVisible, write } from "../canvas/hooks.js";
+import { name as nameElement, useSurface, useTick, useTopics, useVisible, write } from "../canvas/hooks.js";
 import { Empty, Panel } from "../parts.js";
 import { Sightings, seenIn } from "./boxes.js";
 import { camerasOf, defaultCameras, detectionsFor } from "./cameras.js";
@@ -13,11 +13,11 @@ import { drawBoxes, labelOf, placeFor } from "./picture.js";
 const MAX_HZ = 15;
 const RATE_S = 3;
 
-/** @param {import("../session.js").Context} context */
-export function CameraPanel(context) {
-  const topics = useTopics(context.live);
+/** @param {{session: import("../session.js").Session}} given */
+export function CameraPanel({ session }) {
+  const topics = useTopics(session.live);
   const [choice, choose] = useState("");
-  const cameras = camerasOf(topics, context.robot);
+  const cameras = camerasOf(topics, session.robot);
   const chosen = cameras.find(({ topic }) => topic === choice);
   const shown = chosen ? [chosen] : defaultCameras(cameras);
   const tools = cameras.length > 1 && html`<select aria-label="Camera" value=${chosen ? choice : ""}
@@ -26,9 +26,9 @@ export function CameraPanel(context) {
     ${cameras.map(({ topic }) => html`<option key=${topic} value=${topic}>${topic}</option>`)}
   </select>`;
   return html`<${Panel} title="Camera" area="camera" tools=${tools}>
-    ${shown.length === 0 && html`<${Empty}>${whyNone(topics, context)}<//>`}
+    ${shown.length === 0 && html`<${Empty}>${whyNone(topics, session)}<//>`}
     ${shown.length > 0 && html`<div class=${`lenses of-${shown.length}`}>${shown.map((camera) => html`<${Picture}
-      key=${camera.topic} ...${context} camera=${camera} detections=${detectionsFor(camera, topics)?.topic ?? null}
+      key=${camera.topic} session=${session} camera=${camera} detections=${detectionsFor(camera, topics)?.topic ?? null}
       name=${shown.length > 1 || chosen ? camera.robot || camera.topic : ""} />`)}</div>`}
   <//>`;
 }
@@ -40,9 +40,8 @@ function whyNone(topics, { robot, readOnly }) {
 }
 
 /** One camera. Pictures are drawn as they come, without rendering a view. */
-function Picture(props) {
-  const { live, camera, detections, name, now, state } = props;
-  const newest = useNewest(props);
+function Picture({ session, camera, detections, name }) {
+  const { live, now, state } = session;
   const [place, isVisible] = useVisible();
   const words = useRef(null);
   const facts = useRef(null);
@@ -50,7 +49,7 @@ function Picture(props) {
   const blind = useRef(null);
   const kept = useRef(null);
   kept.current ??= { picture: null, header: null, fresh: 0, times: [], sightings: new Sightings(), failure: "" };
-  const [canvas, surface] = useSurface((context, width, height) => paint(context, width, height, kept.current, newest.current));
+  const [canvas, surface] = useSurface((context, width, height) => paint(context, width, height, kept.current, session.state, camera));
 
   useEffect(() => {
     if (!isVisible) return undefined;
@@ -78,7 +77,7 @@ function Picture(props) {
     stale.current?.parentElement?.classList.toggle("stale", is.isStale);
     write(blind.current, is.blind);
     write(facts.current, is.rate && `${is.rate} · ${picture.width} × ${picture.height}`);
-    const said = wordsFor(kept.current, newest.current, is.problem || is.blind);
+    const said = wordsFor(kept.current, session.state, camera, is.problem || is.blind);
     write(words.current, said);
     nameElement(canvas.current, `Camera ${camera.topic}. ${said}`);
   });
@@ -114,7 +113,7 @@ async function take(kept, header, payload, surface) {
   return surface.current.request();
 }
 
-function paint(context, width, height, kept, { state, camera }) {
+function paint(context, width, height, kept, state, camera) {
   if (!kept?.picture) return;
   const { picture, header } = kept;
   const place = placeFor(picture, width, height);
@@ -125,7 +124,7 @@ function paint(context, width, height, kept, { state, camera }) {
 }
 
 /** Return the picture in words, for screen readers. */
-function wordsFor(kept, { state, camera }, since) {
+function wordsFor(kept, state, camera, since) {
   if (!kept.header) return since || "No picture yet.";
   const followed = new Set(followedBy(state, camera.robot).map(({ track }) => track));
   const boxes = kept.sightings.at(kept.header.stamp, kept.header.utime);

@@ -1,20 +1,22 @@
 /** The state of one agent: what it does now, and for which missions. */
 
 import { html } from "../html.js";
-import { Ago, Badge, useSecond } from "../parts.js";
+import { CancelCall } from "../calls/buttons.js";
+import { Badge } from "../parts.js";
+import { Ago, useSecond } from "../times.js";
 import { heldBy, heldLines } from "../held.js";
 import { badgesOf, detailOf } from "./doing.js";
 
 /** The present state of an agent, in three lines that are always there. */
-export function AgentState({ agent, ...context }) {
-  const detail = detailOf(agent, context.state.calls);
+export function AgentState({ agent, session }) {
+  const detail = detailOf(agent, session.state.calls);
   return html`<div class="agent-state">
     <div class="now">
-      <${Badges} agent=${agent} now=${context.now} />
+      <${Badges} agent=${agent} now=${session.now} />
       ${agent.hold && html`<${Hold} hold=${agent.hold} />`}
     </div>
     <p class="detail" title=${agent.retry?.error ?? detail}>${detail}</p>
-    <${Missions} agent=${agent} ...${context} />
+    <${Missions} agent=${agent} session=${session} />
     ${agent.warnings.map((text) => html`<p key=${text} class="warning" role="status">${text}</p>`)}
   </div>`;
 }
@@ -37,12 +39,11 @@ function whyNone({ state, calls }) {
 }
 
 /** An agent's missions. One is ended by cancelling the call that it began with, as long as that is open. */
-function Missions({ agent, state, connected, readOnly, ask, now }) {
-  const open = new Set(state.calls.map((call) => call.call_id));
+function Missions({ agent, session }) {
+  const open = new Set(session.state.calls.map((call) => call.call_id));
   if (agent.missions.length === 0) return html`<p class="missions quiet">No mission: ${whyNone(agent)}.</p>`;
   return html`<ul class="missions" aria-label="Missions">${agent.missions.map((mission) => html`<li key=${mission.id}>
-    <span class="text" title=${mission.text}>${mission.text}</span> <${Ago} utime=${mission.utime} now=${now} />
-    ${open.has(mission.id) && !readOnly && html`<button type="button" class="small" disabled=${!connected}
-      aria-label=${`Cancel the mission “${mission.text}”`} onClick=${() => ask({ command: "cancel", call_id: mission.id })}>Cancel</button>`}
+    <span class="text" title=${mission.text}>${mission.text}</span> <${Ago} utime=${mission.utime} now=${session.now} />
+    ${open.has(mission.id) && html`<${CancelCall} id=${mission.id} what=${`the mission “${mission.text}”`} session=${session} />`}
   </li>`)}</ul>`;
 }

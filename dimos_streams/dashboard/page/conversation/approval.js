@@ -3,14 +3,15 @@
 import { useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { measureOf, namespaceOf, skillTitle, spanText, unitText } from "../format.js";
-import { Ago, useSecond } from "../parts.js";
+import { Ago, useSecond } from "../times.js";
 import { shownJson } from "../texts.js";
 import { useBegun } from "./begun.js";
 
 /** The arguments that somebody has begun to change, by the approval's id, each with the revision that was seen. */
 const changes = new Map();
 
-export function Approval({ name, approval, connected, readOnly, ask, now, session }) {
+export function Approval({ name, approval, session }) {
+  const { connected, readOnly, ask, now } = session;
   const form = useRef(null);
   const reason = useRef(null);
   useBegun(reason, `reason ${approval.id}`);

@@ -3,16 +3,19 @@
 import { useEffect, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { reasonText } from "../reasons.js";
+import { CallName, CancelCall } from "../calls/buttons.js";
 import { lookOf } from "../calls/outcomes.js";
 import { Picture } from "./picture.js";
 import { pictureOf } from "./report.js";
 import { givenText, measureOf, namespaceOf, numberText, skillTitle, spanText, titled, unitText } from "../format.js";
-import { Ago, Badge, memo, useSecond } from "../parts.js";
+import { memo } from "../memo.js";
+import { Badge } from "../parts.js";
+import { Ago, useSecond } from "../times.js";
 
 const MAX_FIGURES = 4;
 const MAX_REPORTS = 3;
 
-export const CallCard = memo(({ item, agent, known, report, reports, bad, isSelected, connected, readOnly, session }) => {
+export const CallCard = memo(({ item, agent, known, report, reports, bad, isSelected, session }) => {
   const state = known?.state ?? (report?.state || (bad ? "failed" : "completed"));
   const isOpen = ["requested", "open"].includes(state);
   const space = namespaceOf(agent);
@@ -22,12 +25,10 @@ export const CallCard = memo(({ item, agent, known, report, reports, bad, isSele
   return html`<article class=${`card ${state} ${isSelected ? "selected" : ""}`} aria-label=${`Call of ${item.text}`}>
     <div class="card-head">
       <span class="dot" aria-hidden="true"></span>
-      <button type="button" class="name" aria-pressed=${String(isSelected)} title="Highlight this call everywhere"
-        onClick=${() => session.select(isSelected ? null : item.id)}>${skillTitle(item.text, space)}</button>
+      <${CallName} id=${item.id} session=${session}>${skillTitle(item.text, space)}<//>
       <${Badge} kind=${state}>${lookOf(state).word}<//>
       ${known ? html`<${Span} known=${known} now=${session.now} />` : html`<${Ago} utime=${item.utime} now=${session.now} />`}
-      ${isOpen && !readOnly && html`<button type="button" class="small" disabled=${!connected} aria-label=${`Cancel ${item.text}`}
-        onClick=${() => session.ask({ command: "cancel", call_id: item.id })}>Cancel</button>`}
+      ${isOpen && html`<${CancelCall} id=${item.id} what=${item.text} session=${session} />`}
     </div>
     ${known && html`<p class="given" title=${givenText(known.arguments)}>${givenText(known.arguments)}</p>`}
     <p class="words">${text}</p>

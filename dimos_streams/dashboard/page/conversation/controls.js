@@ -4,7 +4,7 @@ import { html } from "../html.js";
 import { Menu } from "../menu.js";
 
 /** Buttons to control an agent; those that would do nothing are disabled. */
-export function Controls({ name, agent, connected, ask }) {
+export function Controls({ name, agent, session: { connected, ask } }) {
   const on = connected && agent.state !== "closed";
   const busy = agent.state !== "idle" || agent.missions.length + agent.calls.length + agent.queue.waiting > 0;
   const control = (label, command, enabled, title, kind = "") => html`<button type="button" class=${kind} title=${title}

@@ -8,15 +8,16 @@ import { Echoes } from "./echoes.js";
 import { itemsOf } from "./items.js";
 import { Suggestions } from "./suggestions.js";
 import { Waiting } from "./waiting.js";
-import { Ago, memo } from "../parts.js";
+import { memo } from "../memo.js";
+import { Ago } from "../times.js";
 import { counted, namespaceOf, skillTitle } from "../format.js";
 import { reasonText } from "../reasons.js";
 
-export function Log({ name, agent, ...context }) {
-  const { run, now } = context;
+export function Log({ name, agent, session }) {
+  const { run } = session;
   const list = useRef(null);
   const isBack = useStayAtEnd(list);
-  useShowSelected(list, context.selected);
+  useShowSelected(list, session.selected);
   const entries = run.talks.get(name);
   const draft = run.drafts.get(name);
   const echoes = Echoes.of(entries);
@@ -25,25 +26,24 @@ export function Log({ name, agent, ...context }) {
   const isThinking = agent.state === "streaming" && !agent.retry && !isWriting;
   return html`<div class="talk-frame">
     <ol class="talk" ref=${list} tabindex="0" aria-label="What was said and done, newest last" aria-live="polite" aria-relevant="additions">
-      ${items.map((item) => html`<${Shown} key=${item.key} item=${item} name=${name} agent=${agent.agent} ...${context} />`)}
+      ${items.map((item) => html`<${Shown} key=${item.key} item=${item} name=${name} agent=${agent.agent} session=${session} />`)}
       ${isWriting && html`<li key="draft" class="said assistant draft"><p class="who"><b>${agent.agent}</b> writes</p><p class="bubble">${draft.text}</p></li>`}
-      ${agent.waiting_calls.length > 0 && html`<li key="waiting"><${Waiting} name=${name} agent=${agent} ...${context} /></li>`}
+      ${agent.waiting_calls.length > 0 && html`<li key="waiting"><${Waiting} name=${name} agent=${agent} session=${session} /></li>`}
       ${isThinking && html`<li key="thinking" class="said assistant thinking" aria-label=${`${agent.agent} thinks`}><p class="bubble"><i></i><i></i><i></i></p></li>`}
-      ${items.length === 0 && !isWriting && html`<li key="empty"><${Suggestions} ...${context} /></li>`}
+      ${items.length === 0 && !isWriting && html`<li key="empty"><${Suggestions} session=${session} /></li>`}
     </ol>
     ${isBack && html`<button type="button" class="to-end" onClick=${() => (list.current.scrollTop = list.current.scrollHeight)}>
       ${agent.approvals.length > 0 ? `May it do this: ${skillTitle(agent.approvals.at(-1).skill, namespaceOf(name))}? ↓` : "Newest ↓"}</button>`}
   </div>`;
 }
 
-function Shown({ item, ...context }) {
+function Shown({ item, name, agent, session }) {
   if (item.kind === "call") {
-    return html`<li class="call" data-call=${item.id}><${CallCard} item=${item} agent=${context.agent} known=${item.call} report=${item.report} reports=${item.reports} bad=${item.bad}
-      isSelected=${context.selected === item.id} connected=${context.connected} readOnly=${context.readOnly}
-      session=${context.session} /></li>`;
+    return html`<li class="call" data-call=${item.id}><${CallCard} item=${item} agent=${agent} known=${item.call} report=${item.report} reports=${item.reports} bad=${item.bad}
+      isSelected=${session.selected === item.id} connected=${session.connected} session=${session} /></li>`;
   }
-  if (item.kind === "approval") return html`<li class="asks"><${Approval} approval=${item.approval} ...${context} /></li>`;
-  return html`<${Said} item=${item} text=${item.text} bad=${item.bad} agent=${context.agent} now=${context.now} />`;
+  if (item.kind === "approval") return html`<li class="asks"><${Approval} name=${name} approval=${item.approval} session=${session} /></li>`;
+  return html`<${Said} item=${item} text=${item.text} bad=${item.bad} agent=${agent} now=${session.now} />`;
 }
 
 const Said = memo(({ item, agent, now }) => {
@@ -97,6 +97,8 @@ function useStayAtEnd(list) {
     return () => {
       resized.disconnect();
       element.removeEventListener("scroll", look);
+      element.removeEventListener("toggle", stay, true);
+      element.removeEventListener("load", stay, true);
     };
   }, []);
   useLayoutEffect(() => {

@@ -4,18 +4,18 @@ import { useRef } from "preact/hooks";
 import { html } from "../html.js";
 import { sent, useBegun } from "./begun.js";
 
-export function Say({ name, agent, isOneOfSeveral, connected, ask }) {
+export function Say({ name, agent, isOneOfSeveral, session }) {
   const field = useRef(null);
   const own = `say ${name}`;
   useBegun(field, own);
   const say = async (event) => {
     event.preventDefault();
     const text = field.current.value;
-    const answer = await ask({ command: "say", agent: name, text });
+    const answer = await session.ask({ command: "say", agent: name, text });
     if (answer.type === "reply") sent(field, own, text);
   };
   return html`<form class="say" onSubmit=${say}>
     <input id="say" ref=${field} name="text" aria-label=${`Say to ${name}`} placeholder=${isOneOfSeveral ? `Say to ${name} …` : "Say something …"} maxlength="4000" autocomplete="off" required />
-    <button class="primary" disabled=${!connected || agent.state === "closed"}>Say</button>
+    <button class="primary" disabled=${!session.connected || agent.state === "closed"}>Say</button>
   </form>`;
 }

@@ -12,7 +12,7 @@ const EXAMPLES = [
   ["patrol", "patrol"],
 ];
 
-export function Suggestions({ state, readOnly }) {
+export function Suggestions({ session: { state, readOnly } }) {
   const available = state.skills.filter((skill) => skill.available);
   const offered = new Set(available.map((skill) => bareSkill(skill.name, namespaceOf(skill.module))));
   const examples = EXAMPLES.filter(([name]) => offered.has(name)).slice(0, 4);

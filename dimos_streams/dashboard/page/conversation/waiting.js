@@ -3,7 +3,7 @@
 import { html } from "../html.js";
 import { Written } from "../parts.js";
 
-export function Waiting({ name, agent, connected, readOnly, ask }) {
+export function Waiting({ name, agent, session: { connected, readOnly, ask } }) {
   const [first, ...others] = agent.waiting_calls;
   return html`<section class="card waiting" aria-label="Waiting for a step">
     <div class="card-head"><span class="dot" aria-hidden="true"></span><span class="name">Waits for your step</span>

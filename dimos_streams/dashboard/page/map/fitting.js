@@ -1,4 +1,4 @@
-/** How the view fits itself to the robots and the area that they know. Free of the DOM. */
+/** Views that fit themselves to the robots and the area that they know. Free of the DOM. */
 
 import { inMap } from "./floor.js";
 import { placed } from "./geometry.js";
@@ -16,17 +16,43 @@ export function middleOfRobots({ robots }, chosenRobot) {
   return { x: middle(at.map(({ x }) => x)), y: middle(at.map(({ y }) => y)) };
 }
 
-/** Fit the view to the known area, and to a few metres at least. It is checked once a second, and small changes are
- * ignored. */
-export function fitView(kept, map, width, height) {
-  const isOther = kept.fitted !== `${map.key} ${width} ${height}`;
-  if (kept.bounds && !kept.isDue && !isOther) return;
-  kept.isDue = map.robots.every(({ occupancy }) => occupancy.tiles.size === 0); // the first scan is shown at once
-  const bounds = knownOf(map);
-  const isMoved = !kept.bounds || Object.keys(bounds).some((side) => Math.abs(bounds[side] - kept.bounds[side]) > WORTH_M);
-  if (!isMoved && !isOther) return;
-  Object.assign(kept, { bounds, fitted: `${map.key} ${width} ${height}` });
-  kept.view.fit(bounds);
+/** Keeps a view fitted to the known area, and to a few metres at least, until somebody changes it by hand. */
+export class Fitting {
+  /** Whether the next `fit` looks for a change; otherwise it does so only if the map or its size is another. */
+  isDue = true;
+  #isOn = true;
+  #view;
+  #bounds = null;
+  #fitted = "";
+
+  /** @param {import("./view.js").View} view */
+  constructor(view) {
+    this.#view = view;
+  }
+
+  /** Fit the view again from now on. */
+  begin() {
+    this.#isOn = true;
+    this.#bounds = null;
+  }
+
+  /** Leave the view as it is. */
+  end() {
+    this.#isOn = false;
+  }
+
+  /** Fit the view to a map, unless the known area has changed by little. @param {import("./floor.js").SharedMap} map */
+  fit(map) {
+    const { width, height } = this.#view;
+    const isOther = this.#fitted !== `${map.key} ${width} ${height}`;
+    if (!this.#isOn || (this.#bounds && !this.isDue && !isOther)) return;
+    this.isDue = map.robots.every(({ occupancy }) => occupancy.tiles.size === 0); // the first scan is shown at once
+    const bounds = knownOf(map);
+    const isMoved = !this.#bounds || Object.keys(bounds).some((side) => Math.abs(bounds[side] - this.#bounds[side]) > WORTH_M);
+    if (!isMoved && !isOther) return;
+    [this.#bounds, this.#fitted] = [bounds, `${map.key} ${width} ${height}`];
+    this.#view.fit(bounds);
+  }
 }
 
 /** Return the bounds of what the robots know, with some room around each of them. */

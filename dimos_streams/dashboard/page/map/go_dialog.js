@@ -6,28 +6,28 @@ import { Dialog } from "../dialog.js";
 import { skillTitle } from "../format.js";
 import { inMap } from "./floor.js";
 import { metresText, placed, seenFrom } from "./geometry.js";
-import { cautions, holderOf, wayTo, words } from "./orders.js";
+import { cautions, holderOf, wayTo, words } from "./go_to.js";
 import { sceneOf } from "./scene.js";
 import { send } from "./send.js";
 
 /**
  * @param {{
- *   context: import("../session.js").Context, map: import("./floor.js").SharedMap, point: import("./geometry.js").Point,
+ *   session: import("../session.js").Session, map: import("./floor.js").SharedMap, point: import("./geometry.js").Point,
  *   close: () => void,
  * }} given `point` is in the frame of the map
  */
-export function GoDialog({ context, map, point, close }) {
-  const [chosen, choose] = useState(map.robots.some(({ name }) => name === context.robot) ? context.robot : map.robots[0]?.name);
+export function GoDialog({ session, map, point, close }) {
+  const [chosen, choose] = useState(map.robots.some(({ name }) => name === session.robot) ? session.robot : map.robots[0]?.name);
   const robot = map.robots.find(({ name }) => name === chosen);
-  const { state } = context;
   return html`<${Dialog} title="Go here?" kind="go" close=${close}>
     ${map.robots.length > 1 && html`<div class="choices" role="group" aria-label="Which robot">${map.robots.map(({ name }) =>
       html`<button key=${name} type="button" aria-pressed=${name === chosen} onClick=${() => choose(name)}>${name || "the robot"}</button>`)}</div>`}
-    ${robot && html`<${Question} context=${context} robot=${robot} state=${state} point=${point} close=${close} />`}
+    ${robot && html`<${Question} session=${session} robot=${robot} point=${point} close=${close} />`}
   <//>`;
 }
 
-function Question({ context, robot, state, point, close }) {
+function Question({ session, robot, point, close }) {
+  const { state } = session;
   const stands = inMap(robot);
   const goal = seenFrom(stands, point);
   const zones = inMap(robot, sceneOf(state, robot.name).frame_id);
@@ -39,7 +39,7 @@ function Question({ context, robot, state, point, close }) {
   const busy = holderOf(state, robot.name);
   const go = () => {
     close();
-    send(context, robot.name, way, goal);
+    send(session, robot.name, way, goal);
   };
   const whose = `${robot.frame}${robot.name ? ` of ${robot.name}` : ""}`;
   return html`
@@ -49,7 +49,7 @@ function Question({ context, robot, state, point, close }) {
       ? html`The agent is told “${words(goal)}”, and may refuse it or ask for your approval.` : html`<code>${way.skill}</code> is called for you.`}</p>`}
     ${!way.why && cautions(state, robot, places, way).map(({ text, isBad }) => html`<p key=${text} class=${isBad ? "caution" : "hint"}>${text}</p>`)}
     <div class="choices">
-      ${!way.why && html`<button type="button" class="primary" disabled=${!context.connected} onClick=${go}>${busy ? `End “${skillTitle(busy.skill, robot.name)}” and go here` : "Go here"}</button>`}
+      ${!way.why && html`<button type="button" class="primary" disabled=${!session.connected} onClick=${go}>${busy ? `End “${skillTitle(busy.skill, robot.name)}” and go here` : "Go here"}</button>`}
       <button type="button" onClick=${close}>${way.why ? "Close" : "Cancel"}</button>
     </div>`;
 }

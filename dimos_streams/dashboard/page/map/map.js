@@ -7,29 +7,26 @@ import { name, useNewest, useSurface, useTick, useTopics, useVisible, write } fr
 import { namespaceOf } from "../format.js";
 import { Panel } from "../parts.js";
 import { shown } from "../texts.js";
-import { fitView, middleOfRobots } from "./fitting.js";
+import { Fitting, middleOfRobots } from "./fitting.js";
 import { Floor } from "./floor.js";
 import { metresText } from "./geometry.js";
 import { watchGestures } from "./gestures.js";
 import { GoDialog } from "./go_dialog.js";
-import { isStopped } from "./orders.js";
+import { isStopped } from "./go_to.js";
 import { drawMap } from "./paint.js";
 import { palette, ROBOTS } from "./palette.js";
 import { sceneOf } from "./scene.js";
 import { Tiles } from "./tiles.js";
+import { watchedTopics } from "./topics.js";
 import { View } from "./view.js";
 import { mapInWords } from "./words.js";
 
-/** Maximum rates of the kinds of topics that the map uses, in Hz. */
-const RATES = { odometry: 15, scan: 10, detections: 10, frames: 1, grid: 1, path: 2 };
-
-/** @param {import("../session.js").Context} context */
-export function MapPanel(context) {
-  const { live, state, robot: chosenRobot, now, readOnly } = context;
-  const newest = useNewest(context);
+/** @param {{session: import("../session.js").Session}} given */
+export function MapPanel({ session }) {
+  const { live, state, robot: chosenRobot, now, readOnly } = session;
   const kept = useRef(null);
   const nothing = useRef(null);
-  kept.current ??= { floor: new Floor(), view: new View(), tiles: new Tiles(), fits: true, isDue: true, bounds: null, fitted: "", isFocused: false, maps: [] };
+  kept.current ??= begun();
   const [follows, follow] = useState(false);
   const [choice, choose] = useState("");
   const [point, pick] = useState(null);
@@ -38,9 +35,9 @@ export function MapPanel(context) {
   const [list, where] = [useRef(null), useRef(null)];
   const chosen = useNewest({ choice, follows, point });
   const [canvas, surface] = useSurface((context2d, width, height) => {
-    const map = paint(context2d, width, height, kept.current, { ...newest.current, ...chosen.current });
+    const map = paint(context2d, width, height, kept.current, session, chosen.current);
     // In the same frame, so that no robot is seen below words that there is none.
-    write(nothing.current, map ? "" : `${newest.current.robot || "No robot"} has ${newest.current.robot ? "not " : ""}said yet where it is.`);
+    write(nothing.current, map ? "" : `${session.robot || "No robot"} has ${session.robot ? "not " : ""}said yet where it is.`);
     know(kept.current.maps.map(({ key, robots }) => [key, ...robots.map(({ name }) => name)].join(",")).join(";"));
   });
   const wanted = watchedTopics(useTopics(live), chosenRobot);
@@ -55,12 +52,12 @@ export function MapPanel(context) {
     return () => ends.forEach((end) => end());
   }, [live, wantedKey, isVisible]);
   useEffect(() => {
-    if (state) kept.current.floor.show(state, newest.current.run.trails, now());
+    if (state) kept.current.floor.show(state, session.run.trails, now());
     surface.current?.refresh();
   }, [state]);
   useEffect(() => {
     surface.current?.request();
-  }, [point, follows, choice, context.selected]);
+  }, [point, follows, choice, session.selected]);
   useEffect(() => watchGestures(place.current, {
     pan: (right, down) => {
       follow(false);
@@ -74,10 +71,10 @@ export function MapPanel(context) {
   }), []);
   const describe = () => {
     if (document.hidden || !list.current) return; // references are cleared before effects end
-    kept.current.isDue = true;
+    kept.current.fitting.isDue = true;
     surface.current?.refresh(); // ages grow even if no message comes
-    const map = mapOf(kept.current, { ...newest.current, ...chosen.current });
-    const said = mapInWords(map, newest.current.state, now()).map(shown);
+    const map = mapOf(kept.current, session.robot, chosen.current.choice);
+    const said = mapInWords(map, session.state, now()).map(shown);
     name(canvas.current, `Map. ${said[0] ?? "Nothing is known of the floor yet."}`);
     const lines = said.map((text, index) => list.current.children[index]?.textContent === text ? null : text);
     if (said.length !== list.current.children.length || lines.some(Boolean)) {
@@ -89,17 +86,17 @@ export function MapPanel(context) {
 
   /** Change the view by hand, after which it no longer fits itself to the known area. */
   function change(how) {
-    kept.current.fits = false;
+    kept.current.fitting.end();
     how(kept.current.view);
     surface.current?.request();
   }
   function fit() {
     follow(false);
-    Object.assign(kept.current, { fits: true, bounds: null });
+    kept.current.fitting.begin();
     surface.current?.request();
   }
   function ask(there) {
-    if (!newest.current.readOnly && mapOf(kept.current, { ...newest.current, ...chosen.current })) pick(there);
+    if (!session.readOnly && mapOf(kept.current, session.robot, chosen.current.choice)) pick(there);
   }
   function onKey(key) {
     const { view } = kept.current;
@@ -117,7 +114,7 @@ export function MapPanel(context) {
   }
 
   const { maps } = kept.current;
-  const map = mapOf(kept.current, { ...context, choice });
+  const map = mapOf(kept.current, chosenRobot, choice);
   const tools = html`
     ${maps.length > 1 && html`<select aria-label="Map" value=${map?.key} onChange=${(event) => choose(event.currentTarget.value)}>
       ${maps.map((each) => html`<option key=${each.key} value=${each.key}>${titleOf(each)}</option>`)}</select>`}
@@ -135,8 +132,14 @@ export function MapPanel(context) {
     <span class="over where" ref=${where} aria-hidden="true"></span>
     <p class="nothing" ref=${nothing}></p>
     <ul class="hidden" aria-label="What the map shows" ref=${list}></ul>
-    ${point && map && html`<${GoDialog} context=${context} map=${map} point=${point} close=${() => pick(null)} />`}
+    ${point && map && html`<${GoDialog} session=${session} map=${map} point=${point} close=${() => pick(null)} />`}
   <//>`;
+}
+
+/** Return what a map keeps from one drawing to the next. */
+function begun() {
+  const view = new View();
+  return { floor: new Floor(), view, fitting: new Fitting(view), tiles: new Tiles(), isFocused: false, maps: [] };
 }
 
 function Legend({ map, state }) {
@@ -155,47 +158,38 @@ function namesOf(state) {
   return Object.keys(state?.robots ?? {}).sort();
 }
 
-function watchedTopics(topics, robot) {
-  const hasOdometry = new Set(topics.filter(({ kind }) => kind === "odometry").map((topic) => topic.robot));
-  const isPose = ({ type, topic, robot: whose }) =>
-    type === "geometry_msgs.PoseStamped" && /(^|\/)odom(#|$)/.test(topic) && !hasOdometry.has(whose);
-  // Other topics of frames are ground truth of simulators, which a robot does not know.
-  const isUsed = ({ kind, topic }) => kind in RATES && (kind !== "frames" || /\/tf(_static)?$/.test(topic));
-  return topics.filter((topic) => (isUsed(topic) || isPose(topic)) && (robot === "" || topic.robot === robot))
-    .map((topic) => ({ topic: topic.topic, rate: RATES[topic.kind] ?? RATES.odometry }));
-}
-
 /** Return the map that is shown: the one that was chosen, or that of the chosen robot. */
-function mapOf(kept, { choice, robot }) {
+function mapOf(kept, robot, choice) {
   kept.maps = kept.floor.maps;
   const withRobot = kept.maps.filter(({ robots }) => robot === "" || robots.some(({ name }) => name === robot));
   return withRobot.find(({ key }) => key === choice) ?? withRobot[0] ?? null;
 }
 
 /** @returns {import("./floor.js").SharedMap|null} the map that was drawn */
-function paint(context2d, width, height, kept, { state, run, now, robot: chosenRobot, selected, choice, follows, point }) {
+function paint(context2d, width, height, kept, session, { choice, follows, point }) {
+  const { state, robot: chosenRobot } = session;
   const { view } = kept;
   [view.width, view.height] = [width, height];
-  const map = mapOf(kept, { choice, robot: chosenRobot });
+  const map = mapOf(kept, chosenRobot, choice);
   const colours = palette();
   const names = namesOf(state);
   const drawn = (map?.robots ?? []).map((robot) => ({
     robot, place: Math.max(0, names.indexOf(robot.name)), name: map.robots.length > 1 ? robot.name : "",
     followed: new Set(followedBy(state, robot.name).map(({ track }) => track)),
-    isStopped: isStopped(state, robot.name), scene: sceneOf(state, robot.name), goals: goalsOf(state, run, robot.name, selected),
+    isStopped: isStopped(state, robot.name), scene: sceneOf(state, robot.name), goals: goalsOf(session, robot.name),
   }));
   if (map && follows) {
     const middle = middleOfRobots(map, chosenRobot);
     [view.x, view.y] = [middle.x, middle.y];
-  } else if (map && kept.fits) {
-    fitView(kept, map, width, height);
+  } else if (map) {
+    kept.fitting.fit(map);
   }
-  drawMap(context2d, { view, colours, tiles: kept.tiles, robots: drawn, now: now(), pin: point, hasCross: kept.isFocused && point === null });
+  drawMap(context2d, { view, colours, tiles: kept.tiles, robots: drawn, now: session.now(), pin: point, hasCross: kept.isFocused && point === null });
   return map;
 }
 
 /** Return the goals of a robot's calls that are open or selected. */
-function goalsOf(state, run, robot, selected) {
+function goalsOf({ state, run, selected }, robot) {
   const calls = (state?.calls ?? []).filter((call) => namespaceOf(call.module) === robot);
   const looked = selected === null ? null : run.calls?.get(selected);
   const isOpen = calls.some(({ call_id: id }) => id === selected);

@@ -3,7 +3,7 @@
 import { followedBy } from "../canvas/followed.js";
 import { inMap } from "./floor.js";
 import { composed, placed } from "./geometry.js";
-import { isStopped } from "./orders.js";
+import { isStopped } from "./go_to.js";
 import { sceneOf } from "./scene.js";
 
 const OLD_US = 60e6;

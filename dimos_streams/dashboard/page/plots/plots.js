@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
-import { useNewest, useTick, useTopics, useVisible } from "../canvas/hooks.js";
+import { useTick, useTopics, useVisible } from "../canvas/hooks.js";
 import { valueText } from "../format.js";
 import { useFolding } from "../menu.js";
 import { Empty, Panel } from "../parts.js";
@@ -16,10 +16,9 @@ const SPANS = [[60, "1 min"], [LONGEST_S, "10 min"]];
 const NUMBERS_HZ = 5;
 const STALE_US = 2e6;
 
-/** @param {import("../session.js").Context} context */
-export function PlotsPanel(context) {
-  const { live, robot } = context;
-  const newest = useNewest(context);
+/** @param {{session: import("../session.js").Session}} given */
+export function PlotsPanel({ session }) {
+  const { live, robot } = session;
   const kept = useRef(null);
   kept.current ??= { samples: new Samples((LONGEST_S * 1000) / TICK_MS), known: new Map(), numbers: new Map(), ticker: ticking() };
   const [seconds, span] = useState(SPANS[0][0]);
@@ -37,10 +36,9 @@ export function PlotsPanel(context) {
     return () => ends.forEach((end) => end());
   }, [live, topics.map(({ topic }) => topic).join(" "), isVisible]);
   useTick(TICK_MS, () => {
-    const { state, live: { rates, topics: listed }, robot: whose, now } = newest.current;
-    const time = now();
+    const time = session.now();
     const fresh = new Map([...numbers].filter(([, { utime }]) => time - utime < STALE_US));
-    const values = valuesNow(state, rates, fresh, whose, listed);
+    const values = valuesNow(session.state, live.rates, fresh, robot, live.topics);
     samples.add(time / 1e6, values.map(({ series, value }) => [series.name, value]));
     for (const { series } of values) known.set(series.name, series);
     for (const name of known.keys()) if (!samples.names.includes(name)) known.delete(name);

@@ -1,11 +1,13 @@
 /** The open calls, and the resources that they hold. */
 
 import { html } from "../html.js";
-import { Ago, Badge, Empty, Panel, Written } from "../parts.js";
+import { CallName, CancelCall } from "../calls/buttons.js";
+import { Badge, Empty, Panel, Written } from "../parts.js";
+import { Ago } from "../times.js";
 
-/** @param {import("../session.js").Context} context */
-export function CallsPanel(context) {
-  const { state, session, connected, order, now, readOnly } = context;
+/** @param {{session: import("../session.js").Session}} given */
+export function CallsPanel({ session }) {
+  const { state, connected, order, now, readOnly } = session;
   const missions = new Set(Object.values(state.agents).flatMap((agent) => agent.missions.map(({ id }) => id)));
   const calls = state.calls.filter((call) => session.shows(call.module) && !missions.has(call.call_id));
   const skills = new Map(calls.map((call) => [call.call_id, call.skill]));
@@ -18,7 +20,7 @@ export function CallsPanel(context) {
     ${state.not_ending.length > 0 && html`<ul class="rows bad">${state.not_ending.map((late) => html`<li key=${late.call_id}>
       <code>${late.skill}</code> was asked to end <${Ago} utime=${late.since_utime} now=${now} /> and goes on
       <span class="quiet"> ${late.call_id}</span></li>`)}</ul>`}
-    <ul class="rows calls">${inFamilies(calls).map((call) => html`<${CallRow} key=${call.call_id} call=${call} ...${context} />`)}</ul>
+    <ul class="rows calls">${inFamilies(calls).map((call) => html`<${CallRow} key=${call.call_id} call=${call} session=${session} />`)}</ul>
     ${leases.length > 0 && html`<h3>In use</h3><ul class="rows">${leases.map(([resource, holder]) => html`<li key=${resource}>
       <code>${resource}</code> by ${skills.get(holder) ?? "call"} <span class="quiet">${holder}</span></li>`)}</ul>`}
   <//>`;
@@ -31,17 +33,14 @@ function inFamilies(calls) {
   return calls.toSorted((one, other) => (lineOf(one.call_id) < lineOf(other.call_id) ? -1 : 1));
 }
 
-function CallRow({ call, connected, readOnly, ask, now, selected, select }) {
+function CallRow({ call, session }) {
   const depth = Math.min(call.call_id.split("~").length - 1, 4);
-  const isSelected = selected === call.call_id;
-  return html`<li class=${`deep${depth} ${isSelected ? "selected" : ""}`}>
+  return html`<li class=${`deep${depth} ${session.selected === call.call_id ? "selected" : ""}`}>
     <div class="line">
-      <button type="button" class="name" aria-pressed=${String(isSelected)} title="Highlight this call everywhere"
-        onClick=${() => select(isSelected ? null : call.call_id)}>${call.skill}</button>
+      <${CallName} id=${call.call_id} session=${session}>${call.skill}<//>
       ${call.state !== "open" && html`<${Badge}>${call.state}<//>`}
-      <${Ago} utime=${call.requested_utime} now=${now} />
-      ${!readOnly && html`<button type="button" class="small" disabled=${!connected} aria-label=${`Cancel ${call.skill}`}
-        onClick=${() => ask({ command: "cancel", call_id: call.call_id })}>Cancel</button>`}
+      <${Ago} utime=${call.requested_utime} now=${session.now} />
+      <${CancelCall} id=${call.call_id} what=${call.skill} session=${session} />
     </div>
     <p class="words">${call.text}</p>
     <p class="quiet"><${Written} call=${call} length=${160} /> for ${call.caller} · ${call.module} · ${call.call_id}</p>

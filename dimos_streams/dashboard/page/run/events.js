@@ -2,10 +2,12 @@
 
 import { useState } from "preact/hooks";
 import { html } from "../html.js";
-import { Empty, memo, Panel, Time } from "../parts.js";
+import { memo } from "../memo.js";
+import { Empty, Panel } from "../parts.js";
+import { Time } from "../times.js";
 
-/** @param {import("../session.js").Context} context */
-export function EventsPanel({ run }) {
+/** @param {{session: import("../session.js").Session}} given */
+export function EventsPanel({ session: { run } }) {
   const [everyStep, become] = useState(false);
   const tools = html`<button type="button" aria-pressed=${String(everyStep)} onClick=${() => become(!everyStep)}>Every step</button>`;
   return html`<${Panel} title="Events" area="events" tools=${tools}><${Events} events=${everyStep ? run.steps : run.events} /><//>`;

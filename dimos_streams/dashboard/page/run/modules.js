@@ -1,12 +1,13 @@
 /** The modules of the run with their health. */
 
 import { html } from "../html.js";
-import { Badge, Empty, memo, Panel } from "../parts.js";
+import { memo } from "../memo.js";
+import { Badge, Empty, Panel } from "../parts.js";
 import { hasEnded, isWell } from "./unwell.js";
 
-/** @param {import("../session.js").Context} context */
-export function ModulesPanel({ state, session }) {
-  return html`<${Modules} modules=${state.modules} robot=${session.robot} session=${session} />`;
+/** @param {{session: import("../session.js").Session}} given */
+export function ModulesPanel({ session }) {
+  return html`<${Modules} modules=${session.state.modules} robot=${session.robot} session=${session} />`;
 }
 
 const Modules = memo(({ modules, session }) => {

@@ -2,10 +2,10 @@
 
 import { heldBy, heldLines } from "../held.js";
 import { html } from "../html.js";
-import { Ago } from "../parts.js";
+import { Ago } from "../times.js";
 
-/** @param {import("../session.js").Context} context */
-export function Stopped({ state, order, now, readOnly }) {
+/** @param {{session: import("../session.js").Session}} given */
+export function Stopped({ session: { state, order, now, readOnly } }) {
   const { stops } = state.stopped;
   if (stops.length === 0) return null;
   const seen = stops.map(({ utime }) => utime);

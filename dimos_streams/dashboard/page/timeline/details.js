@@ -2,7 +2,8 @@
 
 import { html } from "../html.js";
 import { counted, listed } from "../format.js";
-import { Empty, Folded, Time, useSecond } from "../parts.js";
+import { Empty, Folded } from "../parts.js";
+import { Time, useSecond } from "../times.js";
 import { clipped } from "../texts.js";
 import { APPROVAL } from "./board.js";
 import { isMission } from "../calls/families.js";
@@ -18,13 +19,14 @@ export function State({ state }) {
   return html`<span class=${`state ${colour}`}><svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path d=${sign} /></svg>${word}</span>`;
 }
 
-/** @param {import("../session.js").Context & {call: import("./calls.js").Call, layout: import("./layout.js").Layout}} given */
-export function Details({ call, layout, now, select, connected, readOnly, ask }) {
+/** @param {{call: import("./calls.js").Call, layout: import("./layout.js").Layout, session: import("../session.js").Session}} given */
+export function Details({ call, layout, session }) {
+  const { now, select, connected, ask } = session;
   useSecond();
   const above = layout.byId.get(layout.parents.get(call.id))?.call;
   const below = layout.bars.filter((bar) => layout.parents.get(bar.call.id) === call.id).map((bar) => bar.call);
   const isOpen = call.end === null;
-  const canEnd = isOpen && connected && !readOnly && !call.id.startsWith(APPROVAL);
+  const canEnd = isOpen && connected && !call.id.startsWith(APPROVAL);
   return html`<div class="details" role="region" aria-label="Details of the call">
     <div class="line"><h3>${isMission(call) ? labelOf(call) : nameOf(call)}</h3><${State} state=${call.state} />
       ${canEnd && html`<button type="button" aria-label=${`Cancel ${call.skill}`} onClick=${() => ask({ command: "cancel", call_id: call.id })}>Cancel</button>`}
@@ -52,8 +54,9 @@ function Link({ call, select }) {
   return html`<button type="button" class="link-like" onClick=${() => select(call.id)}>${isMission(call) ? clipped(labelOf(call), 40) : nameOf(call)}</button>`;
 }
 
-/** @param {{bars: import("./layout.js").Bar[], select: (id: string) => void, selected: string|null, now: () => number}} given */
-export function Table({ bars, select, selected, now }) {
+/** @param {{bars: import("./layout.js").Bar[], session: import("../session.js").Session}} given */
+export function Table({ bars, session }) {
+  const { selected, now } = session;
   useSecond();
   if (bars.length === 0) return html`<${Empty}>No call in this time.<//>`;
   const newest = bars.map(({ call }) => call).sort((one, other) => other.begin - one.begin).slice(0, MAX_ROWS);
@@ -63,7 +66,7 @@ export function Table({ bars, select, selected, now }) {
       <th scope="col">Asked by</th><th scope="col">Says</th></tr></thead>
     <tbody>${newest.map((call) => html`<tr key=${call.id} class=${selected === call.id ? "selected" : ""}>
       <th scope="row"><button type="button" class="link-like" aria-pressed=${String(selected === call.id)}
-        onClick=${() => select(selected === call.id ? null : call.id)}>${labelOf(call)}</button></th>
+        onClick=${() => session.toggle(call.id)}>${labelOf(call)}</button></th>
       <td><${State} state=${call.state} /></td><td><${Time} utime=${call.begin} /></td><td>${tookText((call.end ?? now()) - call.begin)}</td>
       <td>${call.caller}</td><td>${clipped(plain(call, call.text), 160)}</td></tr>`)}</tbody>
   </table></div>`;

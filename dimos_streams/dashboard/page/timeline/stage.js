@@ -200,7 +200,7 @@ export class Stage {
     if (!drag || drag.far) return;
     const call = this.#callAt(event);
     this.#board.cursor = call?.id ?? null;
-    this.#session.select(call && call.id !== this.#session.selected ? call.id : null);
+    this.#session.toggle(call?.id ?? null);
     this.changed();
   }
 

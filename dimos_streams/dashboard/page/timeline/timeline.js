@@ -3,7 +3,8 @@
 import { useEffect, useLayoutEffect, useMemo, useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { counted } from "../format.js";
-import { Empty, Panel, useSecond } from "../parts.js";
+import { Empty, Panel } from "../parts.js";
+import { useSecond } from "../times.js";
 import { Board } from "./board.js";
 import { Details, State, Table } from "./details.js";
 import { neighbour } from "./layout.js";
@@ -16,9 +17,9 @@ const ZOOM = 1.6;
 const WAYS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" };
 const SHOWN_STATES = ["open", "completed", "failed", "cancelled", "timed_out", "lost", "rejected"];
 
-/** @param {import("../session.js").Context} context */
-export function TimelinePanel(context) {
-  const { session, selected } = context;
+/** @param {{session: import("../session.js").Session}} given */
+export function TimelinePanel({ session }) {
+  const { selected } = session;
   const board = useMemo(() => new Board(session), [session]);
   const [, show] = useState(0);
   const [asTable, becomeTable] = useState(false);
@@ -35,8 +36,8 @@ export function TimelinePanel(context) {
   const tools = html`<${Tools} board=${board} asTable=${asTable} becomeTable=${becomeTable} />`;
   return html`<${Panel} title="Timeline of calls" area="timeline" tools=${tools} note=${html`<${Legend} />`}>
     <div class=${`board ${call ? "with-details" : ""}`}>
-      ${asTable ? html`<${Table} bars=${seen(board)} ...${context} />` : html`<${Bars} board=${board} ...${context} />`}
-      ${call && html`<${Details} key=${call.id} call=${call} layout=${layout} ...${context} />`}
+      ${asTable ? html`<${Table} bars=${seen(board)} session=${session} />` : html`<${Bars} board=${board} session=${session} />`}
+      ${call && html`<${Details} key=${call.id} call=${call} layout=${layout} session=${session} />`}
     </div>
   <//>`;
 }
@@ -62,8 +63,8 @@ function seen(board) {
 }
 
 /** The canvas, and over it a list box of the same calls for screen readers. */
-function Bars(context) {
-  const { board, session, selected, select, now } = context;
+function Bars({ board, session }) {
+  const { selected, now } = session;
   const [stage, canvas, tip, drawer] = [useRef(null), useRef(null), useRef(null), useRef(null)];
   useLayoutEffect(() => {
     drawer.current = new Stage(board, session, stage.current, canvas.current, tip.current);
@@ -76,7 +77,7 @@ function Bars(context) {
     <canvas ref=${canvas} role="img" aria-label=${`Timeline, ${counted(options.count, "call")} in view`}></canvas>
     <div ref=${stage} class="stage" tabindex="0" role=${options.shown.length > 0 ? "listbox" : "group"} aria-label="Calls; arrow keys go through them, Enter shows one"
       aria-activedescendant=${options.shown.some(({ id }) => id === board.cursor) ? `call-${board.cursor}` : undefined}
-      onKeyDown=${(event) => pressed(event, board, selected, select)}>
+      onKeyDown=${(event) => pressed(event, board, session)}>
       ${options.shown.map(({ id, text }) => html`<div key=${id} id=${`call-${id}`} class="hidden" role="option" aria-selected=${String(id === selected)}>${text}</div>`)}
     </div>
     <div ref=${tip} class="tip" hidden></div>
@@ -100,10 +101,10 @@ function useOptions(board, now) {
   return kept.current;
 }
 
-function pressed(event, board, selected, select) {
+function pressed(event, board, session) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
   const acts = {
-    Enter: () => board.cursor !== null && select(board.cursor === selected ? null : board.cursor),
+    Enter: () => board.cursor !== null && session.toggle(board.cursor),
     Home: () => board.show(board.bounds.first, board.bounds.last),
     End: () => board.follow(true),
     PageUp: () => board.pan(-0.9),

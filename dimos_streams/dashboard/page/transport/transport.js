@@ -27,7 +27,7 @@ export function TransportBar({ transport }) {
       <${Key} name="back" label="To the event before" press=${() => transport.step(true)} />
       <${Key} name=${playing ? "pause" : "play"} label=${playing ? "Pause" : "Play"} press=${() => transport.toggle()} />
       <${Key} name="forward" label="To the next event" press=${() => transport.step()} />
-      <label class="speed"><span class="unseen">Speed</span>
+      <label class="speed"><span class="hidden">Speed</span>
         <select value=${String(transport.speed)} onChange=${(event) => transport.setSpeed(Number(event.target.value))}>
           ${SPEEDS.map((speed) => html`<option key=${speed} value=${String(speed)}>${speed}×</option>`)}
         </select></label>

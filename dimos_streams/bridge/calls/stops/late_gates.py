@@ -1,0 +1,56 @@
+"""Velocity gates that were down when their robot was released: they hold on, as they have it written down."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final
+
+from dimos_streams import clock
+from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel
+from dimos_streams.bridge.calls.stops.stop_state import is_of
+from dimos_streams.operator.holding import MAX_VALID_S, STOP_ROBOT, VelocityGateState
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
+
+_LATE_S: Final = 2 * MAX_VALID_S
+"""Time, in seconds, in which a gate may turn up that was down at a release."""
+
+
+class LateGates:
+    """Says which gates are still to be told of a release.
+
+    Each instance is told once, and none of a gate that has said since the release that it does not hold: what it
+    holds for after that is a stop of another run, which is not undone.
+    """
+
+    def __init__(self) -> None:
+        self._released: dict[str, float] = {}
+        """The time of the last release, by robot."""
+        self._told: dict[str, str] = {}
+        """The instance that was told last, by gate; empty for a gate that needs nothing more."""
+
+    def release(self, robot: str) -> None:
+        """A robot, or every one (``""``), is released now."""
+        now = clock.monotonic()
+        self._released = {name: at for name, at in self._released.items() if now - at <= _LATE_S} | {robot: now}
+        self._told = {gate: told for gate, told in self._told.items() if not is_of(gate, robot)}
+
+    @property
+    def awaited(self) -> bool:
+        """True if any may still turn up."""
+        now = clock.monotonic()
+        return any(now - at <= _LATE_S for at in self._released.values())
+
+    def channels(self, gates: Iterable[tuple[ModuleView, VelocityGateState]]) -> set[str]:
+        """Return the channels of those to tell now, among gates whose robots are not stopped."""
+        return {state.channel for module, state in gates if self._is_due(module, state)}
+
+    def _is_due(self, module: ModuleView, state: VelocityGateState) -> bool:
+        gate, said_at = module.name, clock.monotonic() - module.age_s
+        released = max((at for robot, at in self._released.items() if is_of(gate, robot)), default=None)
+        if released is None or not released < said_at <= released + _LATE_S:
+            return False
+        if self._told.get(gate) in ("", module.instance):
+            return False
+        holds = STOP_ROBOT in state.holds
+        self._told[gate] = module.instance if holds else ""
+        return holds and is_hold_channel(state.channel)
