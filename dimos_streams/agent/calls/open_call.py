@@ -72,8 +72,10 @@ class OpenCall:
     def ended_by_agent(self) -> bool:
         """True if its end is what all its missions want: that one of them was ended does not mean
         that the others want it."""
+        if not self.asked_to_end:
+            return False
         ended = [mission.ended for mission in self.missions]
-        return bool(self.asked_to_end) and (all(ended) or not any(ended))
+        return all(ended) or not any(ended)
 
     def note_begun(self, call_id: str) -> None:
         """Note that the bridge has begun the call, and that its answer is waited for."""
