@@ -11,7 +11,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.event_reader import EventReader
-from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.images import Pictures
 from dimos_streams.agent.context.results import ResultPipeline, ResultStore
@@ -23,24 +23,24 @@ from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.control.stop_words import StopWords
 from dimos_streams.agent.hold_reasons import HoldReasons, hold_for_given_up, pause_for_unended
 from dimos_streams.agent.loop.loop import AgentLoop
-from dimos_streams.agent.loop.parts import LoopParts, ModelView, StopRules
+from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.reviews import Reviews
-from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.memory import AgentMemory
 from dimos_streams.agent.missions.message_queue import MessageQueue
-from dimos_streams.agent.missions.mission import ids
+from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.model_factory import ModelFactory
 from dimos_streams.agent.model_switch import ModelSwitch
 from dimos_streams.agent.model_watch import ModelWatch
 from dimos_streams.agent.models.offline_grammar import robots_of
 from dimos_streams.agent.open_missions import OpenMissions
-from dimos_streams.agent.operators.onlookers import Onlookers
-from dimos_streams.agent.operators.saying import InputDesk
+from dimos_streams.agent.operators.saying import InputHandler
 from dimos_streams.agent.operators.snapshots import Snapshots
 from dimos_streams.agent.operators.stop_order import StopOrder
-from dimos_streams.agent.permissions import check_step, permissions
-from dimos_streams.agent.policies.gates.books import GateBooks
+from dimos_streams.agent.permissions import agent_reviewer, make_gate_state
+from dimos_streams.agent.policies.repetition import RepetitionGuard
+from dimos_streams.agent.policies.runaway import RunawayGuard, RunawayGuards
 from dimos_streams.agent.recovery import Recovery
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.agent.skill_watch import SkillWatch
@@ -48,6 +48,7 @@ from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.agent.tools.local_tools import LocalTools
 from dimos_streams.agent.tools.own_tools import OwnTools
+from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
@@ -79,153 +80,129 @@ class AgentCore:
 
         Raises ``UserError`` for a bad config.
         """
-        # The order of construction counts: each step takes parts that the steps before it made, and what listens to
-        # events after ``_listen`` hears only events that are recorded. Callbacks name parts that are made later: none
-        # is called before the agent runs.
-        self.config = config
-        self.name = name
-        self.gateway = gateway
-        self.robot = robot
-        self.resumption = resumption
-        self.onlookers = Onlookers()
-        self.memory = AgentMemory(config, name, record_dir, self._settled_offset, resumption)
+        self.config, self.name, self.gateway, self.robot, self.resumption = config, name, gateway, robot, resumption
+        # Each part is made of parts above it; where it has to hear of parts below it, ``_connect`` sees to that.
+        self.memory = AgentMemory(config, name, record_dir, resumption)
         self.events, self.record, self.conversation = self.memory.events, self.memory.record, self.memory.conversation
-        self._make_control(directory)
-        self._make_calls()
-        self._make_models(rng, run_dir)
-        self._listen()
-        self._make_loop_and_missions(on_warnings)
-        self._make_doors()
+        emit, undo_log = self.events.emit, self.memory.undo_log
+        self.changed = Listeners[Callable[[], None]]()
+        """Called whenever something that operators see may have changed."""
 
-    def _make_control(self, directory: ModuleDirectory | None) -> None:
-        """Make the parts that decide: the operator's hand, permissions, the hold on the robot."""
-        config, emit = self.config, self.events.emit
-        self.control = Control(emit, self._on_control)
-        self.offers = Offers(self.gateway, module=self.name)
-        self.books = GateBooks(
-            config,
-            emit,
-            lambda skill, arguments: check_step(self.offers, self.books.allowed, skill, arguments),
-            agent=self.name,
-            offerings=self.offers.offerings,
-            input=lambda missions: self.missions.input_of(missions),
-        )
-        self.console = ConsoleWatch(self.books.approvals, self.control, emit, self._abort_unwatched)
-        self.queue = MessageQueue(config.queue_capacity, self._wake)
-        self.foreground = Foreground(emit, self.queue.put_nowait, self._on_control)
-        self.hold_reasons = HoldReasons(
-            self.control, state=lambda: self.loop.state, on_change=lambda: self.robot_hold.changed()
-        )
+        # What holds the agent and its robot back.
+        self.queue = MessageQueue(config.queue_capacity)
+        self.control = Control(emit)
+        self.foreground = Foreground(emit, self.queue.put_nowait)
+        machine = StateMachine()
+        self.hold_reasons = HoldReasons(self.control, machine)
         self.robot_hold = RobotHold(
-            self.name,
+            name,
             why=self.hold_reasons.why,
             emit=emit,
-            on_change=self.onlookers.notify,
+            on_change=self.notify,
             directory=directory,
             bound_s=config.limits.hold_bound_s,
         )
 
-    def _make_calls(self) -> None:
-        """Make what begins calls and reads their events."""
-        # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
-        key_prefix = f"{self.name}/{clock.utime():x}"
+        # Skills, and calls of them.
+        self.catalog = catalog = SkillCatalog(gateway, module=name)
+        missions: dict[str, Mission] = {}
+        self.gate_state = make_gate_state(config, name, emit, catalog, missions)
         self.calls = CallManager(
-            self.gateway,
-            self.name,
+            gateway,
+            name,
             self.queue.put,
-            key_prefix=key_prefix,
-            on_given_up=partial(hold_for_given_up, self.control, self.offers, self.robot_hold, self.events.emit),
+            # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
+            key_prefix=f"{name}/{clock.utime():x}",
+            on_given_up=partial(hold_for_given_up, self.control, catalog, self.robot_hold, emit),
         )
-        self.calls.incoming.closed.add(self.books.approvals.call_ended)
-        read_up_to = self.resumption.offset if self.resumption else 0
-        self.reader = EventReader(self.gateway, self.name, self.calls.incoming, offset=read_up_to)
+        self.reader = EventReader(gateway, name, self.calls.incoming, offset=resumption.offset if resumption else 0)
 
-    def _make_models(self, rng: random.Random, run_dir: Path | None) -> None:
-        """Make the model, what it may use besides skills, and those to whom it may delegate."""
-        config, results = self.config, ResultStore(self.config.results.store_bytes)
-        lessons = self.resumption.lessons if self.resumption else {}
-        self.models = ModelFactory(config, self.events.emit, rng=rng, lessons=lessons, missions=self._in_turn)
-        self.model = self.models.in_use(config.model)
+        # The model, and what it may use besides skills.
+        self.models = ModelFactory(config, emit, rng=rng, lessons=resumption.lessons if resumption else {})
+        self.model = model = self.models.in_use(config.model)
         self.model_watch = ModelWatch()
-        self.results = ResultPipeline(results, config.results, Pictures(run_dir))
-        plans, always = self.books.plans, config.call_tools_always
-        self.own_tools = OwnTools(results, plans, self.foreground, self._needs_plans, always)
+        store = ResultStore(config.results.store_bytes)
+        tools = OwnTools(store, self.gate_state.plans, self.foreground, self._needs_plans, config.call_tools_always)
+        self.others = OthersCalls(name, gateway, catalog, self.control, lambda: model.limits.abort_bound_s)
         self.delegation = Delegation(
             config.agents,
-            name=self.name,
-            make_loop=lambda parts, sub: AgentLoop(parts, self.memory.undo_log, name=f"{self.name}/{sub}"),
+            name=name,
+            make_loop=lambda parts, sub: AgentLoop(parts, undo_log, StateMachine(), {}, name=f"{name}/{sub}"),
             make_model=self.models.in_use,
-            tools_for=self.own_tools.make,
+            tools_for=tools.make,
         )
 
-    def _make_loop_and_missions(self, on_warnings: Callable[[], None]) -> None:
-        config, name, memory = self.config, self.name, self.memory
-        self.others = OthersCalls(
-            name, self.gateway, self.offers, self.control, lambda: self.model.limits.abort_bound_s
-        )
-        self.loop = AgentLoop(self._loop_parts(), memory.undo_log, name=name, on_state=self._on_state)
-        self.missions = OpenMissions(self.loop, self.delegation)
-        self.model_switch = ModelSwitch(self.models, self.loop)
-        self.skill_watch = SkillWatch(config, name, self.loop.parts, on_change=on_warnings)
-        self.offers.refreshed.add(self.skill_watch.look)
+        # The loop, and the missions that it works on.
+        parts = self._loop_parts(tools, ResultPipeline(store, config.results, Pictures(run_dir)))
+        self.loop = AgentLoop(parts, undo_log, machine, missions, name=name)
+        self.missions = OpenMissions(self.loop, self.delegation, model, emit)
+        self.model_switch = ModelSwitch(self.models, model, self.loop, emit)
+        self.skill_watch = SkillWatch(config, name, parts, on_change=on_warnings)
         self.reviews = Reviews(
-            self.calls,
-            lambda missions: self.delegation.parts_of(missions) or self.loop.parts,
-            self.books.approvals.call_begun,
+            self.calls, lambda whose: self.delegation.parts_of(whose) or parts, self.gate_state.approvals.call_begun
         )
-        self.calls.incoming.adopted.add(self.reviews.note_begun)
-        self.events.listen(self.reviews.apply)
 
-    def _loop_parts(self) -> LoopParts:
-        """The parts of the agent's own loop; sub-agents share some of them."""
-        config, scope = self.config, self.delegation.scope(self.calls)
-        tools = [*self.own_tools.make(scope), *self.delegation.tools(lambda: self.loop.parts)]
-        return LoopParts(
-            model=self.model,
+        # What begins the agent's work, and what operators reach it by.
+        loop, approvals = self.loop, self.gate_state.approvals
+        enabled, switch, others = self.gate_state.enabled, self.model_switch, self.others
+        self.recovery = Recovery(resumption, gateway, loop, self.missions, self.delegation, enabled, switch, others)
+        words = StopWords(config.stop_words)
+        self.stop_order = StopOrder(words, self._names, loop, self.missions, others, self.hold_reasons, emit)
+        self.input_handler = InputHandler(
+            loop=loop,
             queue=self.queue,
+            conversation=self.conversation,
+            control=self.control,
+            missions=self.missions,
+            delegation=self.delegation,
+            foreground=self.foreground,
+            approvals=approvals,
+            stop=self.stop_order,
+        )
+        self.console = ConsoleWatch(approvals, self.control, emit, self._abort_unwatched)
+        self.snapshots = Snapshots(
+            name, self.events, loop, self.gate_state, catalog, self.robot_hold, self.model_watch, self.skill_watch
+        )
+        self._restore()
+        self._connect()
+
+    def _loop_parts(self, own_tools: OwnTools, results: ResultPipeline) -> LoopParts:
+        """Return the parts of the agent's own loop; sub-agents share some of them."""
+        config, model, control, catalog = self.config, self.model, self.control, self.catalog
+        scope = self.delegation.scope(self.calls)
+        tools = LocalTools(own_tools.make(scope))
+        limits = config.repetition
+        parts = LoopParts(
+            control=control,
             calls=self.calls,
+            catalog=catalog,
+            results=results,
+            robot=self.robot,
+            may_begin=lambda: control.may_begin_turn() and not self.foreground.busy,
+            confirm_hold=self.robot_hold.confirmed,
+            open_motions=self.others.moving,
+            new_repetition=partial(RepetitionGuard, limits),
+            model=model,
+            queue=self.queue,
             scope=scope,
             events=self.events,
-            view=ModelView(
-                conversation=self.conversation, offers=self.offers, tools=LocalTools(tools), results=self.results
+            conversation=self.conversation,
+            tools=tools,
+            reviewer=agent_reviewer(
+                config, self.gate_state, model=model, control=control, robot=self.robot, refresh=catalog.refresh
             ),
-            permissions=permissions(
-                config,
-                self.books,
-                model=self.model,
-                control=self.control,
-                foreground=self.foreground,
-                robot_hold=self.robot_hold,
-                robot=self.robot,
-                open_motions=self.others.moving,
-                refresh=self.offers.refresh,
-            ),
-            stop_rules=StopRules(conditions=config.stop_when.all(), robot=self.robot),
+            guards=RunawayGuards(lambda: RunawayGuard(limits, model.limits.actions, model.limits.actions_per_hour)),
+            conditions=config.stop_when.all(),
         )
-
-    def _make_doors(self) -> None:
-        """Make what begins the agent's work, and what operators reach it by."""
-        books, loop, missions, delegation = self.books, self.loop, self.missions, self.delegation
-        self.recovery = Recovery(
-            self.resumption, self.gateway, loop, missions, delegation, books.enabled, self.model_switch, self.others
-        )
-        self.stop_order = StopOrder(
-            StopWords(self.config.stop_words), self._names, loop, missions, self.others, self.hold_reasons
-        )
-        self.input_desk = InputDesk(loop, missions, delegation, self.foreground, books.approvals, self.stop_order)
-        self.snapshots = Snapshots(
-            self.name, self.events, loop, books, self.offers, self.robot_hold, self.model_watch, self.skill_watch
-        )
-
-    def _in_turn(self) -> tuple[str, ...]:
-        return ids(self.loop.turn.missions) if self.loop.turn else ()
+        tools.add(self.delegation.tools(parts))
+        return parts
 
     def _needs_plans(self) -> bool:
         return self.model.limits.motions is not None or bool(self.config.zones)
 
     def _names(self) -> Iterable[str]:
         """The names by which operators may call the agent and its robots."""
-        return "robot", *self.name.split("/"), *robots_of(self.offers.offered)
+        return "robot", *self.name.split("/"), *robots_of(self.catalog.offered)
 
     @property
     def holding(self) -> bool:
@@ -249,7 +226,7 @@ class AgentCore:
     async def close(self) -> None:
         """Let go of everything. Twice is fine."""
         self.pause_what_may_move()
-        self.books.approvals.close()
+        self.gate_state.approvals.close()
         try:
             await self.calls.stop()
             self.missions.close()
@@ -259,32 +236,43 @@ class AgentCore:
 
     def pause_what_may_move(self) -> None:
         """Pause if calls that move the robot were asked to end, and nobody waits for that any more."""
-        pause_for_unended(self.control, self.offers, self.calls.open)
+        pause_for_unended(self.control, self.catalog, self.calls.known.open)
 
-    def _listen(self) -> None:
-        """Listen to the agent's events, so that whatever is to outlive the process is written before anybody hears of
-        it."""
+    def notify(self) -> None:
+        """Tell all who watch that something may have changed."""
+        for listener in self.changed:
+            listener()
+
+    def _restore(self) -> None:
+        """Take in the events of the process before this one."""
         if self.resumption is not None:
             self.memory.restore(self.resumption.events)
-            self.books.restore(self.resumption.events)
+            self.gate_state.restore(self.resumption.events)
             self.resumption.events.clear()  # they may be many, and are of no more use
+
+    def _connect(self) -> None:
+        """Let parts hear of what happens in those that are made of them. Whatever is to outlive the process is
+        written before anybody hears of it."""
+        self.record.offset = self._settled_offset
         self.memory.listen()
         self.events.listen(self._on_event)
+        self.events.listen(self.reviews.apply)
+        self.calls.incoming.closed.add(self.gate_state.approvals.call_ended)
+        self.calls.incoming.adopted.add(self.reviews.note_begun)
+        self.catalog.refreshed.add(self.skill_watch.look)
+        self.models.retried.add(self.model_switch.note_retry)
+        self.hold_reasons.changed.add(self.robot_hold.changed)
+        for changed in (self.control.changed, self.foreground.changed):
+            changed.add(self._wake)
+        for changed in (self.control.changed, self.foreground.changed, self.loop.machine.changed):
+            changed.add(self.robot_hold.changed)
+            changed.add(self.notify)
 
     def _on_event(self, event: AgentEvent) -> None:
         self.memory.apply(event)
-        self.books.apply(event, of_sub_agent=of_sub_agent(event))
+        self.gate_state.apply(event, of_sub_agent=of_sub_agent(event))
         self.model_watch.apply(event)
-        self.onlookers.notify()
-
-    def _on_control(self) -> None:
-        self._wake()
-        self.robot_hold.changed()
-        self.onlookers.notify()
-
-    def _on_state(self, old: LoopState, new: LoopState) -> None:
-        self.robot_hold.changed()
-        self.onlookers.notify()
+        self.notify()
 
     def _wake(self) -> None:
         self.loop.wake()

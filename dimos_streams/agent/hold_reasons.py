@@ -6,27 +6,29 @@ import contextlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from dimos_streams.agent.calls.open_call import OpenCall, listed
-from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.robot_hold import RobotHold
-from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.common.listeners import Listeners
 
 
 class HoldReasons:
     """Knows why the robot has to be still: an abort, a stop or a pause."""
 
-    def __init__(self, control: Control, *, state: Callable[[], LoopState], on_change: Callable[[], None]) -> None:
-        """``state`` returns that of the agent's loop; ``on_change`` is called when a stop begins or ends."""
+    def __init__(self, control: Control, machine: StateMachine) -> None:
+        """``machine`` has the state of the agent's loop."""
         self._control = control
-        self._state = state
-        self._on_change = on_change
+        self._machine = machine
+        self.changed = Listeners[Callable[[], None]]()
+        """Called when a stop begins or ends."""
         self._stops = 0
         """The number of stops that are being carried out."""
 
     def why(self) -> str:
         """The reason the robot has to be still; empty if it does not have to."""
-        if self._state() is LoopState.SETTLING:
+        if self._machine.state is LoopState.SETTLING:
             return "an abort is under way"
         if self._stops:
             return "the operator has said stop"
@@ -35,28 +37,31 @@ class HoldReasons:
     @contextlib.contextmanager
     def stopping(self) -> Iterator[None]:
         """Count a stop as being carried out during the block."""
-        self._stops += 1
-        self._on_change()
+        self._count(1)
         try:
             yield
         finally:
-            self._stops -= 1
-            self._on_change()
+            self._count(-1)
+
+    def _count(self, stops: int) -> None:
+        self._stops += stops
+        for listener in self.changed:
+            listener()
 
 
-def pause_for_unended(control: Control, offers: Offers, open_calls: Iterable[OpenCall]) -> None:
+def pause_for_unended(control: Control, catalog: SkillCatalog, open_calls: Iterable[OpenCall]) -> None:
     """Pause if open calls that move the robot were asked to end, and nobody waits for that any more."""
-    unended = [call for call in open_calls if call.asked_to_end and offers.may_move(call.skill)]
+    unended = [call for call in open_calls if call.asked_to_end and catalog.may_move(call.skill)]
     if unended:
         why = f"{listed(unended)} may still run, and the agent stopped while waiting for the end"
         control.pause(why, ordered=False)
 
 
 async def hold_for_given_up(
-    control: Control, offers: Offers, robot_hold: RobotHold, emit: Emit, calls: Sequence[OpenCall]
+    control: Control, catalog: SkillCatalog, robot_hold: RobotHold, emit: Emit, calls: Sequence[OpenCall]
 ) -> str:
     """Hold the robot if calls that were to end and have not may still move it; return what to say of that."""
-    moving = [call for call in calls if offers.may_move(call.skill)]
+    moving = [call for call in calls if catalog.may_move(call.skill)]
     if not moving:
         return ""
     control.pause(f"{listed(moving)} may still run", ordered=False)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from pathlib import Path
 
 from dimos_streams.agent.config import AgentConfig
@@ -24,16 +24,13 @@ class AgentMemory:
         config: AgentConfig,
         name: str,
         record_dir: Path | None,
-        offset: Callable[[], int],
         resumption: Resumption | None,
     ) -> None:
-        """``offset`` returns the journal's offset up to which the record is complete."""
         self._standing = StandingEvents()
         self.events = EventLog(name, last_number=resumption.last_number if resumption else 0)
         self.record = MissionRecord(
             record_dir,
             name,
-            offset=offset,
             kept=config.missions_kept,
             unfinished=(mission.id for mission in resumption.missions) if resumption else (),
             standing=lambda: self._standing.events,

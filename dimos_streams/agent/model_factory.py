@@ -10,9 +10,10 @@ from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.models import create_model, guarded
 from dimos_streams.agent.models.protocol import Model
-from dimos_streams.agent.models.refusals import Manners
+from dimos_streams.agent.models.refusals import ServerQuirks
 from dimos_streams.agent.models.retrying import Retry
 from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.common.listeners import Listeners
 
 
 class ModelFactory:
@@ -25,16 +26,15 @@ class ModelFactory:
         *,
         rng: random.Random,
         lessons: Mapping[str, Sequence[str]],
-        missions: Callable[[], tuple[str, ...]],
     ) -> None:
-        """``lessons`` were learnt by the process before this one, by model; ``missions`` returns those of the
-        turn."""
+        """``lessons`` are the quirks that the process before this one found, by model."""
         self._config = config
         self._emit = emit
         self._random = rng
         self._lessons = lessons
-        self._missions = missions
-        self._manners: dict[str, Manners] = {}
+        self.retried = Listeners[Callable[[Retry], None]]()
+        """Called with each failed attempt of a model that is asked again."""
+        self._quirks: dict[str, ServerQuirks] = {}
 
     def in_use(self, spec: str) -> ModelInUse:
         """Return the model of a name as in the config, with the limits that suit it. Raises ``UserError``."""
@@ -44,30 +44,23 @@ class ModelFactory:
     def make(self, spec: str) -> Model:
         """Return the adapter of a model of a name as in the config. Raises ``UserError``."""
         options = self._config.model_options
-        model = create_model(spec, base_url=self._config.base_url, options=options, manners=self._manners_for(spec))
+        model = create_model(spec, base_url=self._config.base_url, options=options, quirks=self._quirks_of(spec))
         return guarded(model, name=spec, options=options, rng=self._random, on_retry=self._on_retry)
 
-    def _manners_for(self, spec: str) -> Manners:
-        """The manners of a model's server: how it wants to be asked."""
-        if spec not in self._manners:
-            self._manners[spec] = Manners(
+    def _quirks_of(self, spec: str) -> ServerQuirks:
+        """The quirks of a model's server, as far as they are known."""
+        if spec not in self._quirks:
+            self._quirks[spec] = ServerQuirks(
                 vision=self._config.model_options.vision,
                 learnt=self._lessons.get(spec, ()),
                 on_learnt=partial(self._on_lesson, spec),
             )
-        return self._manners[spec]
+        return self._quirks[spec]
 
     def _on_lesson(self, spec: str, lesson: str) -> None:
         text = f"model {spec!r}: {lesson} from now on, because its server refused that"
         self._emit(EventKind.NOTE, (), text=text, model=spec, lesson=lesson)
 
     def _on_retry(self, retry: Retry) -> None:
-        self._emit(
-            EventKind.RETRY,
-            self._missions(),
-            text=f"The model is asked again in {retry.delay_s:.1f} s: {retry.error}",
-            error=str(retry.error),
-            attempt=retry.attempt,
-            attempts=retry.attempts,
-            delay_s=round(retry.delay_s, 3),
-        )
+        for listener in self.retried:
+            listener(retry)

@@ -177,7 +177,7 @@ class Agent(OperatorSkills):
             text: What to tell the agent, for instance "follow the person in red". A stop acts at once.
             now: Cut the present answer of the model, and let the text be the next that it hears; calls go on.
         """
-        return await self._core().input_desk.say(call, text, now=now)
+        return await self._core().input_handler.say(call, text, now=now)
 
     @skill(audience="bridge")
     async def review_call(self, call: Call, call_id: str, parent: str, skill: str, arguments: dict[str, Any]) -> None:
@@ -195,12 +195,12 @@ class Agent(OperatorSkills):
 
     def _on_warnings(self) -> None:
         self._show_state()
-        self.core.onlookers.notify()
+        self.core.notify()
 
     async def _keep_showing(self) -> None:
         """Show what waits for an operator, whenever that is something else. Most events change nothing of it."""
         changed, shown = asyncio.Event(), None
-        self.core.onlookers.add(changed)
+        self.core.changed.add(changed.set)
         while True:
             if (waiting := self._waiting()) != shown:
                 shown = waiting
@@ -209,7 +209,7 @@ class Agent(OperatorSkills):
             changed.clear()
 
     def _waiting(self) -> Waiting:
-        return Waiting(mode=self.core.control.mode.value, approvals=self.core.books.approvals.waiting)
+        return Waiting(mode=self.core.control.mode.value, approvals=self.core.gate_state.approvals.waiting)
 
     def _show_state(self) -> None:
         """Show what may be wrong, what waits for an operator, and where the zones are, as far as there is room."""

@@ -3,24 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 
 from dimos_streams import clock
 from dimos_streams.agent.loop.loop import AgentLoop
+from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.missions.boot_time import since_boot
-from dimos_streams.agent.missions.mission import Mission, roots
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.subagents.delegation import Delegation
-
-_SHOWN_INPUT = 100
 
 
 class OpenMissions:
     """Opens missions and sees them to their end."""
 
-    def __init__(self, loop: AgentLoop, delegation: Delegation) -> None:
+    def __init__(self, loop: AgentLoop, delegation: Delegation, model: ModelInUse, emit: Emit) -> None:
+        """``model`` is the loop's; its limits bound how long a mission may last."""
         self._loop = loop
         self._delegation = delegation
+        self._model = model
+        self._emit = emit
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
 
     def begin(
@@ -31,7 +33,7 @@ class OpenMissions:
         mission = self.open(id, input, on_over)
         self.limit(mission)
         done = {"is_done": True} if is_done else {}
-        self._loop.parts.events.emit(EventKind.MISSION_START, (id,), id=id, text=input, **since_boot(), **done)
+        self._emit(EventKind.MISSION_START, (id,), id=id, text=input, **since_boot(), **done)
         return mission
 
     def open(self, id: str, input: str, on_over: Callable[[], None] = lambda: None) -> Mission:
@@ -49,7 +51,7 @@ class OpenMissions:
     def limit(self, mission: Mission) -> None:
         """End a mission when it has lasted for as long as it may; that counts from its beginning, in whatever process
         that was. If the machine was booted since, and its clock set back, it gets no more than the whole time."""
-        deadline_s = self._loop.parts.limits.deadline_s
+        deadline_s = self._model.limits.deadline_s
         if deadline_s is None:
             return
         left_s = min(deadline_s, deadline_s - (clock.utime() - mission.began_utime) / 1e6)
@@ -58,11 +60,6 @@ class OpenMissions:
             self._deadlines[mission.id] = timer
         else:
             mission.end("deadline")
-
-    def input_of(self, missions: Iterable[str]) -> str:
-        """The input with which missions, or those that they are part of, began; shortened."""
-        known = [self._loop.missions[root] for root in roots(missions) if root in self._loop.missions]
-        return "; ".join(mission.input for mission in known)[:_SHOWN_INPUT]
 
     def close(self) -> None:
         """Cancel all deadlines. Twice is fine."""
@@ -82,7 +79,7 @@ class OpenMissions:
         if timer is not None:
             timer.cancel()
         spent = mission.spent
-        self._loop.parts.events.emit(
+        self._emit(
             EventKind.DONE,
             (mission.id,),
             reason=mission.reason,

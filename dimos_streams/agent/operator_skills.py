@@ -52,7 +52,7 @@ class OperatorSkills(Module):
 
         with core.console.watching(), contextlib.ExitStack() as stack:
             stack.callback(core.events.listen(hear))
-            stack.callback(core.onlookers.add(changed))
+            stack.callback(core.changed.add(changed.set))
             await call.update("reporting")
             call.progress("", **snapshot_data(core.snapshots.take(watched=True)))
             due = clock.monotonic() + SNAPSHOT_PERIOD_S
@@ -165,8 +165,8 @@ class OperatorSkills(Module):
             approval: The id of one, of which more arguments fit into the answer than of many; one that was decided
                 is there, too, with what has become of it.
         """
-        book = self._core().books.approvals
-        return approvals_within(book.find(approval) if approval else book.pending())
+        approvals = self._core().gate_state.approvals
+        return approvals_within(approvals.find(approval) if approval else approvals.pending())
 
     @skill(audience="operator")
     async def decide(
@@ -188,8 +188,8 @@ class OperatorSkills(Module):
             revision: The one that was seen; a decision on another one than the present one is refused.
         """
         core = self._core()
-        book = core.books.approvals
-        decided = book.decide(approval, decision, arguments, reason, revision=revision, by=call.caller)
+        approvals = core.gate_state.approvals
+        decided = approvals.decide(approval, decision, arguments, reason, revision=revision, by=call.caller)
         (view,) = approvals_within([decided])
         return view.model_copy(update={"unkept": core.memory.unkept_for(view.missions) if view.binds else ""})
 
@@ -202,13 +202,13 @@ class OperatorSkills(Module):
             arguments: All of them.
             revision: The one that was seen, as for ``decide``.
         """
-        (view,) = approvals_within([self._core().books.approvals.amend(approval, arguments, revision=revision)])
+        (view,) = approvals_within([self._core().gate_state.approvals.amend(approval, arguments, revision=revision)])
         return view
 
     @skill(audience="operator")
     async def plans(self) -> list[dict[str, Any]]:
         """List the plans that the agent has written; one that was submitted waits among the approvals."""
-        plans = [plan.to_dict() for plan in self._core().books.plans.plans]
+        plans = [plan.to_dict() for plan in self._core().gate_state.plans.plans]
         return [within(plan, MAX_REPORT // len(plans)) for plan in plans]
 
     @skill(audience="operator")
@@ -220,16 +220,16 @@ class OperatorSkills(Module):
             enabled: False to forbid it.
         """
         core = self._core()
-        await core.offers.refresh()
-        withheld = core.books.allowed.withheld(core.offers.offered)
-        known = {*core.offers.offered, *core.books.enabled.disabled} - set(withheld)
+        await core.catalog.refresh()
+        withheld = core.gate_state.allowed.withheld(core.catalog.offered)
+        known = {*core.catalog.offered, *core.gate_state.enabled.disabled} - set(withheld)
         if skill in withheld:
             raise SkillError(
                 f"{skill!r} is not among the agent's skills: the setting `skills` of {core.name!r} lists them"
             )
         if skill not in known:
             raise SkillError(f"no skill is called {skill!r}{suggest(skill, known)}")
-        changed = core.books.enabled.set(skill, enabled)
+        changed = core.gate_state.enabled.set(skill, enabled)
         state = "enabled" if enabled else "disabled"
         return self._set(
             (EventKind.SKILL_SET, skill), f"{skill} is {state}" if changed else f"{skill} was {state} already"

@@ -53,7 +53,7 @@ class Recovery:
         known = calls.open_calls(before.calls if before else ())
         calls.remember_closed(before.closed if before else {})
         offset, adopted = await self._adopt(known, Backoff(rng), waiting)
-        await parts.view.offers.refresh()  # so that robots' names are known before anybody says that one is to stop
+        await parts.catalog.refresh()  # so that robots' names are known before anybody says that one is to stop
         for call in calls.claim(adopted, before.unanswered if before else ()):
             text = f"{call.skill} (call {call.call_id}) runs from before this agent was started"
             parts.events.emit(EventKind.NOTE, (), text=text, skill=call.skill, call_id=call.call_id)
@@ -61,7 +61,7 @@ class Recovery:
             return offset
         missions.keep_counts()
         calls.give_results(before.unanswered)
-        if not missions.go_on() and parts.view.conversation.awaits_answer:
+        if not missions.go_on() and parts.conversation.awaits_answer:
             close_unanswered(parts, (), "the agent was restarted")
         if before.abort is not None:
             self._go_on_aborting(before.abort)
@@ -82,7 +82,7 @@ class Recovery:
     def _keep_settings(self, before: Resumption) -> None:
         keep_settings(
             before.settings,
-            self.loop.parts.permissions.control,
+            self.loop.parts.control,
             self.enabled,
             model=self.model_switch.name,
             use_model=self.model_switch.use,
@@ -96,7 +96,7 @@ class Recovery:
         while True:
             try:
                 offset = await self.gateway.offset()
-                return offset, await self.loop.parts.calls.adopt_open(known)
+                return offset, await self.loop.parts.calls.reconciliation.adopt_open(known)
             except SkillUnavailableError as error:
                 waiting(str(error))
                 await asyncio.sleep(backoff.next())

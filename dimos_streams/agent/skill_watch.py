@@ -97,7 +97,7 @@ class SkillWatch:
         """Look when the modules have had time to come, also while nobody says anything to the agent."""
         self.look()
         await asyncio.sleep(GRACE_S)
-        await self._parts.view.offers.refresh(at_once=True)
+        await self._parts.catalog.refresh(at_once=True)
 
     def look(self) -> None:
         """Look at the newest list of skills."""
@@ -117,12 +117,12 @@ class SkillWatch:
             self._on_change()
 
     def _found(self) -> Iterator[str]:
-        view, now = self._parts.view, clock.monotonic()
+        parts, now = self._parts, clock.monotonic()
         self._since = now if self._since is None else self._since
-        own = len(view.tools.schemas())
-        offered = len(view.offered_tools(self._parts.permissions.reviewer)) - own
-        if text := too_many(self._parts.limits.tools, offered, own):
+        own = len(parts.tools.schemas())
+        offered = len(parts.offered_tools()) - own
+        if text := too_many(parts.limits.tools, offered, own):
             yield text
         if now - self._since >= GRACE_S:
-            for fault in unmatched(self._config, self._name, view.offers.offered.values()):
+            for fault in unmatched(self._config, self._name, parts.catalog.offered.values()):
                 yield fault.text

@@ -63,7 +63,7 @@ async def test_a_call_that_turns_up_late_in_an_abort_is_asked_to_end_and_has_a_m
     bridge = _bridge()
     async with Rig(bridge, FunctionModel(lambda request: says("")), {"limits": {"abort_bound_s": 1.0}}) as rig:
         stubborn = await bridge.call("drive", {"ends": False}, caller="agent")
-        await until(lambda: len(rig.core.calls.open) == 1)
+        await until(lambda: len(rig.core.calls.known.open) == 1)
         aborting = asyncio.create_task(rig.core.loop.abort())
         await asyncio.sleep(0.9)
         late = await bridge.call("drive", {}, caller="agent")

@@ -10,10 +10,10 @@ def test_everything_is_bounded() -> None:
     memory = CallMemory()
     memory.remember_recorded({str(number): None for number in range(1500)})
     assert [memory.closed(str(number)) is not None for number in (0, 499, 500, 1499)] == [False, False, True, True]
-    doubts = [OpenCall("", "turn", (), arguments={"number": number}) for number in range(150)]
+    doubts = [OpenCall("", "turn", arguments={"number": number}) for number in range(150)]
     for call in doubts:
         memory.doubt(call)
-        memory.remember_given_up(OpenCall(str(call.arguments["number"]), "turn", ()))
+        memory.remember_given_up(OpenCall(str(call.arguments["number"]), "turn"))
     assert memory.claim_doubtful(doubts[49]) is None
     assert memory.claim_doubtful(doubts[50]) is doubts[50]
     assert memory.claim_doubtful(doubts[50]) is None, "it was claimed"

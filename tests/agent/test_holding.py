@@ -439,7 +439,7 @@ def battery_empty(progress: Progress) -> str | None:
 
 
 async def undone(made: HoldStage) -> str:
-    (call,) = made.agent.core.calls.open
+    (call,) = made.agent.core.calls.known.open
     (mission,) = made.agent.core.loop.missions.values()
     entry = UndoEntry(call_id=call.call_id, skill="drive", arguments={})
     core = made.agent.core
@@ -475,10 +475,10 @@ async def test_whatever_gives_a_call_up_holds_the_robot_and_the_mission_says_so(
         await until(lambda: made.speed == 0.0)
         assert clock.monotonic() - began < 3.0
         assert made.agent.core.control.paused
-        await until(lambda: made.agent.core.calls.given_up)
+        await until(lambda: made.agent.core.calls.memory.given_up)
         # Where the mission itself goes on, it waits for the operator.
         closed = await said.closed() if end not in (over_time, replaced) else None
-        (left,) = made.agent.core.calls.given_up
+        (left,) = made.agent.core.calls.memory.given_up
         expected = f"drive (call {left.call_id}) may still run; the robot is held by gate"
         if closed is not None:
             assert closed.data["result"]["unfinished"] == [expected]
@@ -493,7 +493,7 @@ async def test_whatever_gives_a_call_up_holds_the_robot_and_the_mission_says_so(
         await asyncio.sleep(20)
         assert made.speed == 0.0
         made.robot.released.set()
-        await until(lambda: not made.agent.core.calls.given_up)
+        await until(lambda: not made.agent.core.calls.memory.given_up)
         assert made.agent.core.control.paused
         await (await made.harness.call("resume")).result()
         assert not made.agent.core.holding

@@ -119,12 +119,12 @@ def test_requests_are_sound_through_all_that_happens_to_missions(tmp_path: Path)
                     following = await s.say(f"follow him {life}")
                     await s.until("tool", "goes on")
                     pending = await _pending(s)
-                    core.books.approvals.decide(pending, "reject", None, "not there")
+                    core.gate_state.approvals.decide(pending, "reject", None, "not there")
                     await s.until("assistant", "Done")
                     await core.loop.abort("enough")
                     await following.closed()
                     moving = await s.say("move")
-                    core.books.approvals.decide(await _pending(s), "approve", None, "")
+                    core.gate_state.approvals.decide(await _pending(s), "approve", None, "")
                     await moving.closed()
                     await core.loop.undo()
                     for number in range(4):
@@ -139,6 +139,6 @@ def test_requests_are_sound_through_all_that_happens_to_missions(tmp_path: Path)
 
 async def _pending(s: Stage) -> str:
     async with asyncio.timeout(20):
-        while not (pending := s.agent.core.books.approvals.pending()):
+        while not (pending := s.agent.core.gate_state.approvals.pending()):
             await s.agent.conversation.changed.wait()
     return pending[0].id

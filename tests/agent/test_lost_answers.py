@@ -26,7 +26,7 @@ def test_a_call_whose_answer_was_lost_has_begun_once_and_is_known() -> None:
     async def main() -> None:
         async with stage(http=True) as s, losing(int(s.bridge.url.rpartition(":")[2]), answers=1) as url:
             starts = CallStarts(HttpGateway(url, rng=random.Random(1)), "me", CallMemory(), "start")
-            call = OpenCall("", "think", (), arguments={"seconds": 9})
+            call = OpenCall("", "think", arguments={"seconds": 9})
             await starts.start(call, None)
             assert [view.call_id for view in await s.bridge.broker.calls()] == [call.call_id]
             assert not starts.under_way
@@ -39,11 +39,11 @@ def test_one_of_which_nobody_says_whether_it_has_begun_is_in_doubt_and_unwanted(
         async with stage(http=True) as s, losing(int(s.bridge.url.rpartition(":")[2]), answers=99) as url:
             memory = CallMemory()
             starts = CallStarts(HttpGateway(url, rng=random.Random(1)), "me", memory, "start")
-            call = OpenCall("", "think", (), arguments={"seconds": 9})
+            call = OpenCall("", "think", arguments={"seconds": 9})
             with pytest.raises(CallInDoubtError, match="not known whether the call has begun; if so, it is ended"):
                 await starts.start(call, None)
             [begun] = await s.bridge.broker.calls()
-            adopted = OpenCall(begun.call_id, "think", (), arguments={"seconds": 9})
+            adopted = OpenCall(begun.call_id, "think", arguments={"seconds": 9})
             assert memory.claim_doubtful(adopted) is call
             assert call.asked_to_end
 
@@ -56,7 +56,7 @@ def test_where_nobody_listens_nothing_has_begun(free_port: int) -> None:
             HttpGateway(f"http://127.0.0.1:{free_port}", rng=random.Random(1)), "me", CallMemory(), "start"
         )
         with pytest.raises(NoAnswerError) as refused:
-            await starts.start(OpenCall("", "think", (), arguments={}), None)
+            await starts.start(OpenCall("", "think", arguments={}), None)
         assert not refused.value.may_have_arrived
 
     asyncio.run(main())

@@ -132,14 +132,14 @@ async def test_nobody_is_asked_about_arguments_that_no_request_can_carry() -> No
     brain = Brain([("drop", {"what": "x" * (room + 1)})], [("drop", {"what": "x" * room})], "ok")
     async with robot_stage(brain) as (made, robot):
         said = await made.say("go")
-        await until(made.agent.core.books.approvals.pending)
-        (view,) = made.agent.core.books.approvals.pending()
+        await until(made.agent.core.gate_state.approvals.pending)
+        (view,) = made.agent.core.gate_state.approvals.pending()
         assert len(view.arguments["what"]) == room, "the first was refused, and nobody was asked"
         refusal = made.entries("tool")[0].text
         assert f"'drop' cannot take these arguments: arguments: they have {MAX_ARGUMENTS + 1} bytes" in refusal
         with pytest.raises(SkillArgumentError, match=f"{MAX_ARGUMENTS} are possible"):
-            made.agent.core.books.approvals.amend(view.id, {"what": "y" * (room + 1)})
-        made.agent.core.books.approvals.decide(view.id, "approve")
+            made.agent.core.gate_state.approvals.amend(view.id, {"what": "y" * (room + 1)})
+        made.agent.core.gate_state.approvals.decide(view.id, "approve")
         assert (await said.result())["text"] == "ok"
         assert robot.log_ == [f"drop {'x' * room}"], "what is asked about can be run"
 
@@ -175,8 +175,8 @@ async def test_many_approvals_and_plans_fit_into_an_answer() -> None:
     limits = {"parallel_calls": 40, "calls_per_answer": None}
     async with robot_stage(Brain(plans, [asked[0]]), approval=rules, limits=limits) as (made, _):
         said = await made.say("go")
-        await until(made.agent.core.books.approvals.pending)
-        book = made.agent.core.books.approvals
+        await until(made.agent.core.gate_state.approvals.pending)
+        book = made.agent.core.gate_state.approvals
         asking = [asyncio.create_task(book.ask(name, arguments)) for name, arguments in asked[1:]]
         await until(lambda: len(book.pending()) == 40)
         listed = await (await made.harness.call("approvals", caller="operator")).result()

@@ -187,7 +187,7 @@ async def test_calls_whose_close_fell_into_a_gap_are_closed() -> None:
         living = await calls.start("follow_person", {"description": "x"})
         unknown = dataclasses.replace(gap(), call_id="gone", seq=1, type="open", skill="think")
         await calls.incoming.observe(unknown)
-        waiting = asyncio.create_task(calls.answer(over, 60))
+        waiting = asyncio.create_task(over.answer(60))
         await asyncio.sleep(1)
         await calls.incoming.observe(gap())
         answer = await waiting
@@ -197,7 +197,7 @@ async def test_calls_whose_close_fell_into_a_gap_are_closed() -> None:
             ("gap", "", None),
             ("close", "gone", Outcome.LOST),
         ]
-        assert calls.open == (living,)
+        assert calls.known.open == (living,)
         # What comes late of a call that was reported to be over is not delivered.
         late = dataclasses.replace(unknown, seq=5, type="close", data={"outcome": "completed"})
         await calls.incoming.observe(late)
@@ -230,7 +230,7 @@ async def test_events_that_overtake_the_answer_to_the_call_itself() -> None:
         calls = CallManager(gateway, "agent", queue.put, key_prefix="test")
         reading = asyncio.create_task(EventReader(gateway, "agent", calls.incoming, offset=0).run())
         call = await calls.start("chatter", {"count": 3})
-        answer = await calls.answer(call, 5)
+        answer = await call.answer(5)
         assert answer is not None
         assert (answer.seq, answer.type) == (2, "update")
         await until(lambda: len(queue) == 3)
@@ -250,7 +250,7 @@ async def test_an_answer_that_is_in_no_journal_holds_no_offset_back() -> None:
         while (await w.gateway.calls(open_only=True)) != []:  # noqa: ASYNC110
             await asyncio.sleep(0.1)
         await calls.reconciliation.close_lost(unknown_too=False)
-        answer = await calls.answer(call, 5)
+        answer = await call.answer(5)
         assert answer is not None
         assert (answer.type, answer.outcome) == ("close", Outcome.COMPLETED)
         assert calls.incoming.unrecorded_offset() is None

@@ -63,8 +63,8 @@ async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(ca
             assert json.loads(made.agent.state_json) == {"warnings": [text]}
             states = [{"name": "agent", "alive": True, "state": json.loads(made.agent.state_json)}]
             assert list(said_by([*states, {"name": "x", "alive": True, "state": {}}])) == [f"WARNING agent: {text}"]
-            for name in list(made.agent.core.offers.offered):
-                made.agent.core.books.enabled.set(name, False)
+            for name in list(made.agent.core.catalog.offered):
+                made.agent.core.gate_state.enabled.set(name, False)
             await asyncio.sleep(1)
             await (await made.say("go")).closed()
             assert made.agent.core.snapshots.take(watched=False).warnings == ()
@@ -81,7 +81,7 @@ async def test_how_many_are_too_many_depends_on_the_model(model: str, limit: Any
     async with robot_stage(Brain("hm"), limits={"tools": limit}) as (made, _):
         made.agent.core.model.limits = made.agent.core.config.loop_limits(model)
         await made.harness.add(Crowd(name="crowd"))
-        await until(lambda: made.agent.core.offers.offered.keys() >= {"skill_129"})
+        await until(lambda: made.agent.core.catalog.offered.keys() >= {"skill_129"})
         assert bool(notes(made, "take 128: set `skills`")) is warned
 
 

@@ -101,7 +101,7 @@ async def stops_soon(made: Stage, words: str = "stop!") -> str:
     closed = await (await made.say(words)).closed()
     assert clock.monotonic() - began < SOON_S
     core = made.agent.core
-    assert not core.calls.open
+    assert not core.calls.known.open
     assert not core.loop.missions
     assert core.loop.state == "idle"
     assert "the robot was NOT held: no velocity gate was heard" in closed.text  # there is none on this stage
@@ -133,7 +133,7 @@ async def test_a_stop_acts_past_the_queue(answers: list[Answer], calls: int) -> 
     brain = Brain(*answers)
     async with robot_stage(brain) as (made, _):
         mission = await made.say("go")
-        await until(lambda: len(brain.requests) == len(answers) and len(made.agent.core.calls.open) == calls)
+        await until(lambda: len(brain.requests) == len(answers) and len(made.agent.core.calls.known.open) == calls)
         asked = len(brain.requests)
         waiting = await made.say("and then?")
         text = await stops_soon(made)
@@ -152,7 +152,7 @@ async def test_a_stop_says_how_many_calls_it_has_ended() -> None:
     brain = Brain([("follow", {"who": "Ann"}), ("follow", {"who": "Bob"})], "both")
     async with robot_stage(brain) as (made, _):
         await made.say("go")
-        await until(lambda: len(made.agent.core.calls.open) == 2)
+        await until(lambda: len(made.agent.core.calls.known.open) == 2)
         assert "2 calls ended, 1 mission ended" in await stops_soon(made, "robot, stop")
 
 
@@ -188,7 +188,7 @@ async def test_a_call_that_does_not_end_makes_the_stop_fail_and_the_robot_is_hel
     brain = Brain([("deaf", {})])
     async with robot_stage(brain) as (made, robot):
         await made.say("go")
-        await until(lambda: made.agent.core.calls.open)
+        await until(lambda: made.agent.core.calls.known.open)
         stop = await made.say("stop")
         await until(lambda: made.agent.core.holding)
         closed = await stop.closed()
@@ -239,7 +239,7 @@ async def test_input_that_cant_wait_is_the_next_turn_and_calls_go_on() -> None:
         assert heard[-1] == "turn left"
         assert "turn right" not in heard
         assert any("[I have stopped: the operator had input that could not wait." in text for text in heard)
-        assert [call.skill for call in made.agent.core.calls.open] == ["follow"]
+        assert [call.skill for call in made.agent.core.calls.known.open] == ["follow"]
         assert (await waiting.result())["text"] == "the rest"
         robot.done.set()
         await first.closed()
@@ -261,7 +261,7 @@ async def test_input_that_cant_wait_answers_no_dialogue() -> None:
 async def test_a_stop_of_any_length_acts() -> None:
     async with robot_stage(Brain([("follow", {})], "I follow")) as (made, _):
         said = await made.say("follow")
-        await until(lambda: made.agent.core.calls.open)
+        await until(lambda: made.agent.core.calls.known.open)
         stopped = await (await made.say("st\u00adop! " * 4000)).closed()
         assert "1 call ended" in stopped.text
         assert "aborted" in (await said.closed()).text

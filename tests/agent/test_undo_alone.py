@@ -123,7 +123,7 @@ async def scene(folder: Path, *turns: dict[str, Any]) -> AsyncIterator[Scene]:
             await asyncio.sleep(0.01)
         said = await made.begin("say", text="go")
         if turns:
-            await until(lambda: [call.skill for call in agent.core.calls.open] == ["sing"])
+            await until(lambda: [call.skill for call in agent.core.calls.known.open] == ["sing"])
             await until(lambda: agent.core.loop.state is LoopState.IDLE)
         else:
             await made.ended(said)

@@ -83,7 +83,7 @@ async def test_decisions_and_what_is_taken_back_on_a_full_disk(small_disk: Path)
         walking = await made.say("walk")
         await walking.closed()
         mission = await made.say("drop it")
-        asked = made.agent.core.books.approvals.pending
+        asked = made.agent.core.gate_state.approvals.pending
         await until(asked)
         ballast = fill_all(made, small_disk, walking.id, mission.id)
         vase = {"approval": asked()[0].id, "decision": "reject"}

@@ -14,7 +14,7 @@ from dimos_streams.agent.control.undo import Undone, UndoReport
 from dimos_streams.agent.missions.end_reasons import explained
 from dimos_streams.agent.policies.approval import Approval, Decision
 from dimos_streams.agent.policies.approval_texts import denial, request_text
-from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -102,7 +102,7 @@ def test_what_the_bridge_writes_is_understood(script_modules: ScriptModules, bri
 
 def test_why_a_decision_was_refused_is_understood(script_modules: ScriptModules) -> None:
     async def refusals() -> list[str]:
-        book = ApprovalBook(ApprovalSettings(), Events().emit)
+        book = ApprovalRegistry(ApprovalSettings(), Events().emit)
         asking = asyncio.create_task(book.ask("go_to", {"x": 1}, module="nav"))
         await asyncio.sleep(0)
         id = book.pending()[0].id

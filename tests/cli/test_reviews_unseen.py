@@ -28,8 +28,8 @@ async def test_a_run_shows_the_call_and_not_its_review(
 ) -> None:
     async with lookout_world(Brain(round_with("drop", what="bag"))) as w:
         await w.say()
-        await until(w.agent.core.books.approvals.pending)
-        (waits,) = w.agent.core.books.approvals.pending()
+        await until(w.agent.core.gate_state.approvals.pending)
+        (waits,) = w.agent.core.gate_state.approvals.pending()
         await w.operator("decide", approval=waits.id, decision=decision)
         await w.lookout_closed("round")
         await asyncio.sleep(3)

@@ -103,7 +103,7 @@ class SimulatedAgent:
         while True:
             with contextlib.suppress(SkillUnavailableError):
                 life.offset = await self._gateway.offset()
-                life.adopted = {call.call_id: call.last_seq for call in await manager.adopt_open()}
+                life.adopted = {call.call_id: call.last_seq for call in await manager.reconciliation.adopt_open()}
                 break
             await asyncio.sleep(0.05)
         self._spawn(EventReader(self._gateway, self.name, manager.incoming, offset=life.offset).run())
@@ -117,7 +117,7 @@ class SimulatedAgent:
         with contextlib.suppress(SkillError):
             call = await manager.start(planned.skill, arguments)
             life.begun.add(call.call_id)
-            answer = await manager.answer(call, 1.0)
+            answer = await call.answer(1.0)
             if answer is not None:
                 life.delivered.append(answer)
             if planned.cancel_after is not None:

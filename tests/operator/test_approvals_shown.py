@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
-from dimos_streams.agent.policies.plans import PlanBook
+from dimos_streams.agent.policies.plans import PlanRegistry
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.consoles.chat_commands import chat_command
 from dimos_streams.cli.consoles.monitor_console import Lines
@@ -105,8 +105,8 @@ def test_what_has_no_room_in_an_answer_is_said_and_can_be_asked_for(console: Con
 @pytest.mark.virtual_time
 async def test_the_note_that_a_plan_waits_has_all_its_steps_and_plans_are_bounded() -> None:
     events = Events()
-    book = ApprovalBook(ApprovalSettings(), events.emit)
-    plans = PlanBook(book, events.emit, lambda skill, arguments: arguments)
+    book = ApprovalRegistry(ApprovalSettings(), events.emit)
+    plans = PlanRegistry(book, events.emit, lambda skill, arguments: arguments)
     plan = plans.create("g" * 5000, STEPS)
     submitting = asyncio.create_task(plans.submit(plan.id, ("m1",)))
     await asyncio.sleep(0)

@@ -44,13 +44,13 @@ def test_nobody_approves_what_another_operator_has_amended_unseen(tmp_path: Path
         config = {**turns, "approval": {"rules": [{"skill": "follow_person"}]}}
         async with stage(config, http=True) as made:
             said = await made.say("follow ann")
-            await until(made.agent.core.books.approvals.pending)
-            (seen,) = made.agent.core.books.approvals.pending()
+            await until(made.agent.core.gate_state.approvals.pending)
+            (seen,) = made.agent.core.gate_state.approvals.pending()
             await until(lambda: any(f"approve {seen.id}@1`" in text for text in said.texts("update")))
             amended = await post(made, "amend", approval=seen.id, arguments={"description": "bob"}, revision=1)
             assert amended.json()["result"]["revision"] == 2
             await refused_everywhere(made, seen.id)
-            assert made.agent.core.books.approvals.pending(), "nothing has begun"
+            assert made.agent.core.gate_state.approvals.pending(), "nothing has begun"
             assert f"{seen.id}@2" in await chat(made, "approvals")
             assert f"{seen.id}@2" in await chat(made, f"approve {seen.id}")
             await until(lambda: any(call.skill == "follow_person" for call in made.bridge.broker.ledger.calls.open))
@@ -89,8 +89,8 @@ async def asked(tmp_path: Path, *turns: dict[str, Any]) -> AsyncIterator[tuple[S
 
 
 async def waiting(made: Stage) -> str:
-    await until(made.agent.core.books.approvals.pending)
-    return made.agent.core.books.approvals.pending()[0].id
+    await until(made.agent.core.gate_state.approvals.pending)
+    return made.agent.core.gate_state.approvals.pending()[0].id
 
 
 @pytest.mark.slow
@@ -101,8 +101,8 @@ def test_of_what_is_decided_everybody_is_told_by_whom_and_what_became_of_the_cal
         async with asked(tmp_path, *turns) as (made, id):
             await post(made, "decide", approval=id, decision="approve", reason="go on")
             holds = "approved already, by 'http' (go on)"
-            await until(lambda: made.agent.core.books.approvals.find(id)[0].call_id)
-            call_id = made.agent.core.books.approvals.find(id)[0].call_id
+            await until(lambda: made.agent.core.gate_state.approvals.find(id)[0].call_id)
+            call_id = made.agent.core.gate_state.approvals.find(id)[0].call_id
             assert (await chat(made, f"approve {id}")).endswith(f": {holds}; call {call_id} of it has begun")
             with pytest.raises(ConflictError) as refused:
                 await chat(made, f"reject {id} no")
@@ -111,7 +111,7 @@ def test_of_what_is_decided_everybody_is_told_by_whom_and_what_became_of_the_cal
             )
             moving = await waiting(made)
             made.skills.left.set()
-            await until(lambda: made.agent.core.books.approvals.find(id)[0].call_end)
+            await until(lambda: made.agent.core.gate_state.approvals.find(id)[0].call_end)
             assert f"{holds}; call {call_id} of it has ended: completed: ann has left" in await chat(
                 made, f"approvals {id}"
             )
@@ -131,7 +131,7 @@ def test_of_what_is_decided_everybody_is_told_by_whom_and_what_became_of_the_cal
 def test_a_whole_id_is_not_the_beginning_of_another_one(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with asked(tmp_path, calling("move", distance_m=1)) as (made, first):
-            book = made.agent.core.books.approvals
+            book = made.agent.core.gate_state.approvals
             asking = [asyncio.create_task(book.ask("move", {"distance_m": number})) for number in range(2, 11)]
             await until(lambda: len(book.pending()) == 10)
             tenth = book.pending()[-1].id

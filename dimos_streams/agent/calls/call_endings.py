@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from functools import partial
 from typing import TypeAlias
 
-from dimos_streams.agent.calls.call_memory import CallMemory
+from dimos_streams.agent.calls.known_calls import KnownCalls
 from dimos_streams.agent.calls.open_call import OpenCall, listed, made_close
 from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.errors import SkillError
@@ -37,14 +38,14 @@ class CallEndings:
         self,
         gateway: SkillGateway,
         caller: str,
-        memory: CallMemory,
+        known: KnownCalls,
         observe: Callable[[ToolEvent], Awaitable[None]],
         on_given_up: OnGivenUp,
     ) -> None:
         """``observe`` gets the closes of calls that are given up; see ``CallManager`` for ``on_given_up``."""
         self._gateway = gateway
         self._caller = caller
-        self._memory = memory
+        self._known = known
         self._observe = observe
         self._on_given_up = on_given_up
         self._tasks = OwnedTasks()
@@ -53,7 +54,7 @@ class CallEndings:
     def limit(self, call: OpenCall, time_limit_s: float | None) -> None:
         """End a call after that time, or never if it is None."""
         if time_limit_s is not None:
-            call.timer = asyncio.get_running_loop().call_later(time_limit_s, self._time_out, call, time_limit_s)
+            call.set_timer(time_limit_s, partial(self._time_out, call, time_limit_s))
 
     async def cancel(self, calls: Iterable[OpenCall], reason: str) -> None:
         """Ask calls to end. One that can't be asked is logged; its end will be reported anyhow."""
@@ -64,6 +65,12 @@ class CallEndings:
                     await self._gateway.cancel(call.call_id, reason)
             except SkillError as error:
                 _logger.warning("call %s of %s can't be cancelled: %s", call.call_id, call.skill, error)
+
+    async def cancel_by_id(self, call_id: str, reason: str) -> None:
+        """Ask a call to end, also one of which no event has come yet. Raises ``SkillError`` if it can't be asked."""
+        if (call := self._known.get(call_id)) is not None:
+            call.ask_to_end(reason)
+        await self._gateway.cancel(call_id, reason)
 
     async def end(
         self, calls: Iterable[OpenCall], reason: str, *, bound_s: float, outcome: Outcome = Outcome.CANCELLED
@@ -108,7 +115,7 @@ class CallEndings:
             may_run = "; ".join(part for part in ("may still run", done) if part)
             for mission in call.missions:
                 mission.leave(f"{listed([call])} {may_run}")
-            self._memory.remember_given_up(call)
+            self._known.memory.remember_given_up(call)
             text = f"{reason}; it did not end when it was cancelled and {may_run}"
             await self._observe(made_close(call, self._caller, outcome, text))
         return calls

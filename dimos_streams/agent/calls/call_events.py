@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dimos_streams.agent.calls.call_endings import CallEndings
 from dimos_streams.agent.calls.call_starts import CallStarts
 from dimos_streams.agent.calls.known_calls import KnownCalls
-from dimos_streams.agent.calls.open_call import Deliver, OpenCall
+from dimos_streams.agent.calls.open_call import CallContext, Deliver, OpenCall
 from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S, Reconciliation
 from dimos_streams.agent.missions.message_queue import CallUpdate
 from dimos_streams.agent.missions.mission import all_ended
@@ -76,10 +76,8 @@ class CallEvents:
         call = self._call_of(event)
         if call is None or event.seq <= call.last_seq:
             return
-        call.last_seq, call.text = event.seq, event.text
-        if event.type == "open":
-            call.refused = event.data.get("refused") is True
-        else:
+        call.note_event(event)
+        if event.type != "open":
             await self._report(call, event, offset)
         if event.type == "close" and self._known.get(call.call_id) is not None:
             for on_close in self.closed:
@@ -89,15 +87,13 @@ class CallEvents:
     async def _report(self, call: OpenCall, event: ToolEvent, offset: int) -> None:
         """Let an event answer a call that is waited for, or deliver it as an update."""
         if call.silent:
-            pass
-        elif call.answer is not None and not call.answer.done() and event.type != "progress":
+            return
+        if call.answer_with(event):
             if offset:  # a close that was made has none
                 self._answers[call.call_id] = offset
-            call.answered = event
-            call.answer.set_result(event)
-        else:
-            update = CallUpdate(event, call.missions, offset, ended_by_agent=call.ended_by_agent)
-            await (call.deliver or self._deliver)(update)
+            return
+        update = CallUpdate(event, call.missions, offset, ended_by_agent=call.ended_by_agent)
+        await (call.context.deliver or self._deliver)(update)
 
     async def _after_gap(self, gap: ToolEvent, offset: int) -> None:
         """Deliver the gap, and close the calls whose close fell into it, by what the broker knows of them."""
@@ -123,12 +119,17 @@ class CallEvents:
         said = event.data if event.type == "open" else {}
         opening = opening_of(said)
         parent, asking = opening.parent, self._known.asking(opening.parent)
-        call = OpenCall(event.call_id, event.skill, asking.missions if asking else (), parent)
-        call.arguments = opening.arguments
-        call.arguments_known = isinstance(said.get("arguments"), Mapping)
-        if asking is not None:
-            call.deliver, call.reviewer = asking.deliver, asking.reviewer
-        doubtful = None if asking or parent else self._doubt(call)
+        call = OpenCall(
+            event.call_id,
+            event.skill,
+            asking.context if asking else CallContext(),
+            parent,
+            opening.arguments,
+            arguments_known=isinstance(said.get("arguments"), Mapping),
+        )
+        doubtful = None if asking or parent else self._known.memory.claim_doubtful(call)
+        if doubtful is not None:
+            call.continue_start(doubtful)
         reason = asking.asked_to_end if asking else doubtful.asked_to_end if doubtful else ""
         self._known.add(call)
         if doubtful is not None:
@@ -140,12 +141,3 @@ class CallEvents:
         if reason or all_ended(call.missions):
             self._endings.end_soon([call], reason or "what led to this call was ended", bound_s=_UNWANTED_S)
         return call
-
-    def _doubt(self, call: OpenCall) -> OpenCall | None:
-        """Return the call whose starting was cancelled that this one is, which gives it what it had; None if it is
-        not one of those."""
-        doubtful = self._known.memory.claim_doubtful(call)
-        if doubtful is not None:
-            call.missions, call.silent, call.reviewer = doubtful.missions, doubtful.silent, doubtful.reviewer
-            call.on_late = doubtful.on_late
-        return doubtful

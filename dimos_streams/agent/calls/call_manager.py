@@ -1,16 +1,15 @@
-"""The agent's calls: begun, answered, going on, continued by others, ended."""
+"""The agent's calls: begun, going on, continued by others, ended."""
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dimos_streams.agent.calls.call_endings import CallEndings, OnGivenUp, nothing_to_do
 from dimos_streams.agent.calls.call_events import CallEvents
 from dimos_streams.agent.calls.call_starts import CallStarts
 from dimos_streams.agent.calls.known_calls import KnownCalls
-from dimos_streams.agent.calls.open_call import Deliver, OpenCall
+from dimos_streams.agent.calls.open_call import CallContext, Deliver, OpenCall
 from dimos_streams.agent.calls.reconciliation import Reconciliation
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.policies.gates.base import Reviewer
@@ -20,9 +19,10 @@ from dimos_streams.tool_stream.gateway import CallView, SkillGateway
 
 
 class CallManager:
-    """Begins the calls of one caller, waits for their answers, and takes over those that run already.
+    """The calls of one caller, and all that deals with them.
 
-    What becomes of their events is decided by ``incoming``, how they end by ``endings``; ``known`` finds them.
+    ``known`` finds those that are open, ``memory`` those that are not; ``starts`` says what is about to begin;
+    ``incoming`` deals with events, ``endings`` ends calls, and ``reconciliation`` compares them with the bridge's.
     """
 
     def __init__(
@@ -42,30 +42,11 @@ class CallManager:
         self._gateway = gateway
         self.caller = caller
         self.known = KnownCalls()
-        memory = self.known.memory
-        self._starts = CallStarts(gateway, caller, memory, key_prefix)
-        self.endings = CallEndings(gateway, caller, memory, self._observe_made, on_given_up)
+        self.memory = self.known.memory
+        self.starts = CallStarts(gateway, caller, self.memory, key_prefix)
+        self.endings = CallEndings(gateway, caller, self.known, self._observe_made, on_given_up)
         self.reconciliation = Reconciliation(gateway, caller, self.known, self._observe_made)
-        self.incoming = CallEvents(self.known, self._starts, self.endings, self.reconciliation, deliver)
-
-    @property
-    def open(self) -> tuple[OpenCall, ...]:
-        """The calls that have not closed, in the order in which they became known."""
-        return self.known.open
-
-    @property
-    def starting(self) -> bool:
-        """True if a call is about to begin."""
-        return self._starts.under_way
-
-    def next_start_over(self) -> Coroutine[Any, Any, object]:
-        """Return what waits until one of the calls that are about to begin now is open, or is known not to begin."""
-        return self._starts.next_over()
-
-    @property
-    def given_up(self) -> tuple[OpenCall, ...]:
-        """The calls that were given up and may still run: their end has not been reported."""
-        return self.known.memory.given_up
+        self.incoming = CallEvents(self.known, self.starts, self.endings, self.reconciliation, deliver)
 
     async def start(
         self,
@@ -80,70 +61,28 @@ class CallManager:
         silent: bool = False,
         on_late: Callable[[str], None] = lambda call_id: None,
     ) -> OpenCall:
-        """Begin a call that ``answer`` will be asked about. Raises ``SkillError`` if it is refused.
+        """Begin a call, whose ``answer`` is waited for. Raises ``SkillError`` if it is refused.
 
         ``deliver`` gets its updates; None stands for the agent's queue. ``reviewer`` is the one that has let it
         begin. After ``time_limit_s`` it is cancelled, and given up if that does not help. If starting is cancelled, a
         call that begins nevertheless is ended, and ``on_late`` called with its id.
         """
-        call = OpenCall("", skill, missions, arguments=dict(arguments), deliver=deliver, silent=silent)
-        call.reviewer, call.on_late = reviewer, on_late
-        await self._starts.start(call, on_duplicate)
-        call.answer = asyncio.get_running_loop().create_future()
+        context = CallContext(missions, deliver, reviewer)
+        call = OpenCall("", skill, context, arguments=dict(arguments), silent=silent, on_late=on_late)
+        await self.starts.start(call, on_duplicate)
         self.known.add(call)
         self.endings.limit(call, time_limit_s)
         return call
-
-    async def answer(self, call: OpenCall, timeout_s: float) -> ToolEvent | None:
-        """Return the first update or the close of a call, or None if neither came in time: then both are delivered
-        later."""
-        if call.answer is None:
-            return None
-        try:
-            await asyncio.wait([call.answer], timeout=timeout_s)
-            return call.answer.result() if call.answer.done() else None
-        finally:
-            call.answer = None
-
-    async def cancel_by_id(self, call_id: str, reason: str) -> None:
-        """Ask a call to end, also one of which no event has come yet. Raises ``SkillError`` if it can't be asked."""
-        if (call := self.known.get(call_id)) is not None:
-            call.ask_to_end(reason)
-        await self._gateway.cancel(call_id, reason)
 
     async def open_view(self, call_id: str) -> CallView | None:
         """Return the open call of that id, of any caller, or None if there is none. Raises ``SkillError``."""
         views = await self._gateway.calls(open_only=True)
         return next((view for view in views if view.call_id == call_id), None)
 
-    async def adopt_open(self, known: Iterable[OpenCall] = ()) -> tuple[OpenCall, ...]:
-        """Take over the calls of this caller that are open already, and those that a record knows of.
-
-        Return those that no record knew. Raises ``SkillError``.
-        """
-        recorded = {call.call_id: call for call in known}
-        new = await self.reconciliation.unknown(recorded)
-        for call in recorded.values():
-            self.known.add(call)
-        return tuple(self._take_over(view) for view in new)
-
     async def stop(self) -> None:
         """End the tasks of its own; the calls themselves go on. Twice is fine."""
-        self.known.memory.stop()
+        self.memory.stop()
         await self.endings.stop()
-
-    def _take_over(self, view: CallView) -> OpenCall:
-        asking = self.known.asking(view.parent)
-        call = OpenCall(
-            view.call_id,
-            view.skill,
-            asking.missions if asking else (),
-            parent=view.parent,
-            last_seq=view.last_seq,
-            arguments=view.arguments,
-            reviewer=asking.reviewer if asking else None,
-        )
-        return self.known.add(call)
 
     async def _observe_made(self, close: ToolEvent) -> None:
         """Deal with a close that was made for a call whose own one can't be had."""

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import deque
 from collections.abc import Mapping
+from functools import partial
 from typing import NamedTuple
 
-from dimos_streams.agent.calls.open_call import Deliver, OpenCall
+from dimos_streams.agent.calls.open_call import CallContext, OpenCall
 from dimos_streams.agent.missions.mission import Mission, going_on, release_all, retain_all
 from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.common.newest_entries import NewestEntries
@@ -21,10 +21,9 @@ _DOUBT_S = 3.0
 class ClosedCall(NamedTuple):
     """A call that is over, remembered for the calls that it has begun."""
 
-    missions: tuple[Mission, ...]
-    asked_to_end: str
-    deliver: Deliver | None
-    reviewer: Reviewer | None = None
+    context: CallContext
+    asked_to_end: str = ""
+    """See ``OpenCall``."""
 
 
 class CallMemory:
@@ -48,12 +47,12 @@ class CallMemory:
 
     def remember_closed(self, call: OpenCall) -> None:
         """Remember a call that has closed."""
-        self._closed[call.call_id] = ClosedCall(call.missions, call.asked_to_end, call.deliver, call.reviewer)
+        self._closed[call.call_id] = ClosedCall(call.context, call.asked_to_end)
 
     def remember_recorded(self, reviewers: Mapping[str, Reviewer | None]) -> None:
         """Remember calls whose close is in a record, each with who has let it begin."""
         for call_id, reviewer in reviewers.items():
-            self._closed[call_id] = ClosedCall((), "", None, reviewer)
+            self._closed[call_id] = ClosedCall(CallContext(reviewer=reviewer))
 
     def remember_given_up(self, call: OpenCall) -> None:
         """Remember a call that closes here, whatever it goes on to do."""
@@ -70,12 +69,11 @@ class CallMemory:
         if missions := going_on(call.missions):
             retain_all(missions)
             self._held[call] = missions
-            call.timer = asyncio.get_running_loop().call_later(_DOUBT_S, self.settled, call)
+            call.set_timer(_DOUBT_S, partial(self.settled, call))
 
     def settled(self, call: OpenCall) -> None:
         """Note that a call in doubt keeps its missions going no longer; twice is fine."""
-        if call.timer is not None:
-            call.timer.cancel()
+        call.stop_timer()
         release_all(self._held.pop(call, ()))
 
     def claim_doubtful(self, call: OpenCall) -> OpenCall | None:
@@ -90,6 +88,5 @@ class CallMemory:
     def stop(self) -> None:
         """Wait for no call in doubt any more; its missions are left as they are. Twice is fine."""
         for call in self._held:
-            if call.timer is not None:
-                call.timer.cancel()
+            call.stop_timer()
         self._held.clear()

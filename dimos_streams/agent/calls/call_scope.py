@@ -26,7 +26,7 @@ class CallScope:
 
     def open(self) -> tuple[OpenCall, ...]:
         """The calls in reach, in the order in which they became known."""
-        return tuple(call for call in self.calls.open if self._reaches(call))
+        return tuple(call for call in self.calls.known.open if self._reaches(call))
 
     def find(self, call_id: str) -> OpenCall | None:
         """The call of that id, or None if it is not open or not in reach."""
@@ -38,7 +38,7 @@ class CallScope:
 
     async def refusal(self, call_id: str) -> SkillError:
         """Return the error for a call that ``find`` does not find; it says whose it is, if it runs."""
-        other = next((call for call in self.calls.open if call.call_id == call_id), None)
+        other = next((call for call in self.calls.known.open if call.call_id == call_id), None)
         if other is not None:
             return SkillError(
                 f"call {call_id!r} of {other.skill!r} belongs to {self.owner(other)}: yours are those that you"

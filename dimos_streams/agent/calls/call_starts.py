@@ -43,8 +43,8 @@ class CallStarts:
         return self._next_over.wait()
 
     async def start(self, call: OpenCall, on_duplicate: OnDuplicate | None) -> None:
-        """Begin a call and set its id. Raises ``SkillError`` if it is refused, and ``CallInDoubtError`` if the bridge
-        may have begun it and does not say so.
+        """Begin a call, which then has its id. Raises ``SkillError`` if it is refused, and ``CallInDoubtError`` if
+        the bridge may have begun it and does not say so.
 
         If this is cancelled, it is in doubt, too, whether the call begins nevertheless.
         """
@@ -53,7 +53,7 @@ class CallStarts:
         self._count += 1
         key = f"{self._key_prefix}/{self._count}"
         try:
-            call.call_id = await self._begun(call, {"on_duplicate": on_duplicate, "idempotency_key": key})
+            call.note_begun(await self._begun(call, {"on_duplicate": on_duplicate, "idempotency_key": key}))
         except (asyncio.CancelledError, CallInDoubtError):
             call.ask_to_end("it was begun too late")
             self._memory.doubt(call)

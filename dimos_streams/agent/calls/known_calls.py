@@ -29,6 +29,11 @@ class KnownCalls:
         """The calls that have not closed, in the order in which they became known."""
         return tuple(self._open.values())
 
+    @property
+    def may_run(self) -> tuple[OpenCall, ...]:
+        """The open calls, and those that were given up and whose end has not been reported."""
+        return (*self.open, *self.memory.given_up)
+
     def get(self, call_id: str) -> OpenCall | None:
         """The open call of that id, or None if it is not known or has closed."""
         return self._open.get(call_id)
@@ -47,10 +52,7 @@ class KnownCalls:
     def close(self, call: OpenCall, close: ToolEvent) -> None:
         """Note that an open call has closed."""
         del self._open[call.call_id]
-        call.close = close
-        call.closed.set()
-        if call.timer is not None:
-            call.timer.cancel()
+        call.note_closed(close)
         self.memory.remember_closed(call)
         release_all(call.missions)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Collection
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from dimos_streams.agent.calls.known_calls import KnownCalls
-from dimos_streams.agent.calls.open_call import OpenCall, made_close
+from dimos_streams.agent.calls.open_call import CallContext, OpenCall, made_close
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
@@ -15,7 +15,7 @@ INTRODUCTION_S = 3.0
 
 
 class Reconciliation:
-    """Finds the calls that have closed unheard."""
+    """Finds the calls that have closed unheard, and those that are open and not known yet."""
 
     def __init__(
         self, gateway: SkillGateway, caller: str, known: KnownCalls, observe: Callable[[ToolEvent], Awaitable[None]]
@@ -26,9 +26,32 @@ class Reconciliation:
         self._known = known
         self._observe = observe
 
-    async def unknown(self, recorded: Collection[str]) -> list[CallView]:
-        """Open calls of the caller that are neither known nor ``recorded`` by their ids, and belong to no other call.
-        Raises ``SkillError``."""
+    async def adopt_open(self, known: Iterable[OpenCall] = ()) -> tuple[OpenCall, ...]:
+        """Take over the calls of this caller that are open already, and those that a record knows of.
+
+        Return those that no record knew. Raises ``SkillError``.
+        """
+        recorded = {call.call_id: call for call in known}
+        new = await self._unknown(recorded)
+        for call in recorded.values():
+            self._known.add(call)
+        return tuple(self._take_over(view) for view in new)
+
+    def _take_over(self, view: CallView) -> OpenCall:
+        asking = self._known.asking(view.parent)
+        call = OpenCall(
+            view.call_id,
+            view.skill,
+            asking.context if asking else CallContext(),
+            view.parent,
+            view.arguments,
+            last_seq=view.last_seq,
+        )
+        return self._known.add(call)
+
+    async def _unknown(self, recorded: Collection[str]) -> list[CallView]:
+        """Open calls of the caller that are neither known nor ``recorded`` by their ids, and belong to no other
+        call. Raises ``SkillError``."""
         views = await self._gateway.calls(open_only=True)
         own = [view for view in views if view.caller == self._caller and not parent_of(view.call_id)]
         return [view for view in own if view.call_id not in recorded and self._known.get(view.call_id) is None]
@@ -51,7 +74,7 @@ class Reconciliation:
         for call in self._known.memory.given_up:
             if is_over(call):
                 self._known.memory.has_ended(call.call_id)
-        return any(call.call_id not in views for call in (*self._known.open, *self._known.memory.given_up))
+        return any(call.call_id not in views for call in self._known.may_run)
 
     def _lost(self, call: OpenCall, view: CallView | None) -> ToolEvent:
         if view is None:

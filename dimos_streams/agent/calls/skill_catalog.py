@@ -14,8 +14,8 @@ from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 _logger = logging.getLogger(__name__)
 
 
-class Offers:
-    """The newest list of skills; the bridge is asked again when it is older than ``fresh_s``.
+class SkillCatalog:
+    """The newest list of the skills that there are; the bridge is asked again when it is older than ``fresh_s``.
 
     While the bridge can't answer, the last list counts.
     """
@@ -42,7 +42,7 @@ class Offers:
         """The skills of that list that models may call, available or not, by name."""
         return self._offered
 
-    def offerings(self, name: str) -> Sequence[OfferedSkill]:
+    def all_named(self, name: str) -> Sequence[OfferedSkill]:
         """The skills of that name in the last list: several modules may offer it, and the bridge calls one of
         them, the first as of that list."""
         known = self._all.get(name)

@@ -7,7 +7,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 from dimos_streams.agent.control.control import Control
-from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.tasks import ends_within
 
@@ -20,7 +20,9 @@ class ConsoleWatch:
     """Counts consoles. If the loss of the last one has a consequence, the record says whether one is there: a console
     that goes while the agent's process is dead is lost, too."""
 
-    def __init__(self, approvals: ApprovalBook, control: Control, emit: Emit, abort: Callable[[str], object]) -> None:
+    def __init__(
+        self, approvals: ApprovalRegistry, control: Control, emit: Emit, abort: Callable[[str], object]
+    ) -> None:
         """``abort`` is called with the reason."""
         self._approvals = approvals
         self._control = control

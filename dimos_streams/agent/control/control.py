@@ -12,6 +12,7 @@ from dimos_streams import clock
 from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.policies.gates.base import CallRequest
 from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.common.listeners import Listeners
 from dimos_streams.operator.messages.agent import WaitingCall
 
 
@@ -27,14 +28,12 @@ class Mode(enum.StrEnum):
 
 
 class Control:
-    """Lets calls begin, or wait: in the order in which they came, none for ever once the mode allows it.
+    """Lets calls begin, or wait: in the order in which they came, none for ever once the mode allows it."""
 
-    ``on_change`` is called at each change that may let something go on.
-    """
-
-    def __init__(self, emit: Emit, on_change: Callable[[], None] = lambda: None) -> None:
+    def __init__(self, emit: Emit) -> None:
         self._emit = emit
-        self._on_change = on_change
+        self.changed = Listeners[Callable[[], None]]()
+        """Called at each change that may let something go on."""
         self._mode = Mode.RUNNING
         self._interrupted = False
         self._changes = 0
@@ -85,7 +84,7 @@ class Control:
         """
         self._interrupted = True
         self._emit(EventKind.NOTE, (), text=f"The robot is not held in spite of the pause: {why}")
-        self._on_change()
+        self._notify()
         try:
             yield
         finally:
@@ -167,12 +166,12 @@ class Control:
         """Note that the operator is in the middle of a sentence: no turn begins for ``for_s`` seconds, or until it
         was said."""
         self._typing_until = clock.monotonic() + for_s
-        asyncio.get_running_loop().call_later(for_s, self._on_change)
+        asyncio.get_running_loop().call_later(for_s, self._notify)
 
     def typed(self) -> None:
         """Note that the sentence was said."""
         self._typing_until = 0.0
-        self._on_change()
+        self._notify()
 
     def may_begin_turn(self) -> bool:
         """Return whether the loop, if it is idle, may take what waits."""
@@ -191,8 +190,12 @@ class Control:
             _let_go(self._waiting)
         if mode is not Mode.PAUSED:
             _let_go(self._resumed)
-        self._on_change()
+        self._notify()
         return True
+
+    def _notify(self) -> None:
+        for listener in self.changed:
+            listener()
 
     def _show(self, call: WaitingCall, missions: tuple[str, ...]) -> None:
         self._emit(

@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator, Callable
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import retain_all
 from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.common.listeners import Listeners
 
 _MAX_INPUTS = 100
 
@@ -78,16 +79,12 @@ class Foreground:
     turn: updates and results of calls wait, and come together when it is over. Calls that run go on.
     """
 
-    def __init__(
-        self,
-        emit: Emit,
-        put_back: Callable[[OperatorInput], None],
-        on_change: Callable[[], None],
-    ) -> None:
-        """``put_back`` gets input that a dialogue left; ``on_change`` is called when one begins or ends."""
+    def __init__(self, emit: Emit, put_back: Callable[[OperatorInput], None]) -> None:
+        """``put_back`` gets input that a dialogue left."""
         self._emit = emit
         self._put_back = put_back
-        self._on_change = on_change
+        self.changed = Listeners[Callable[[], None]]()
+        """Called when a dialogue begins or ends."""
         self._turn = asyncio.Lock()
         self._current: Dialogue | None = None
 
@@ -112,14 +109,18 @@ class Foreground:
         async with self._turn:
             dialogue = self._current = Dialogue(self._emit, missions)
             self._emit(EventKind.FOREGROUND, missions, held=True)
-            self._on_change()
+            self._notify()
             try:
                 yield dialogue
             finally:
                 self._current = None
                 self._emit(EventKind.FOREGROUND, missions, held=False)
                 self._close(dialogue)
-                self._on_change()
+                self._notify()
+
+    def _notify(self) -> None:
+        for listener in self.changed:
+            listener()
 
     def _close(self, dialogue: Dialogue) -> None:
         for input in dialogue.unheard():

@@ -9,7 +9,7 @@ from collections.abc import Callable, Set
 from dataclasses import dataclass
 
 from dimos_streams import clock
-from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.control.control import Control
 from dimos_streams.common.names import is_near
 from dimos_streams.errors import SkillError
@@ -36,12 +36,12 @@ class OthersCalls:
     offered."""
 
     def __init__(
-        self, agent: str, gateway: SkillGateway, offers: Offers, control: Control, bound_s: Callable[[], float]
+        self, agent: str, gateway: SkillGateway, catalog: SkillCatalog, control: Control, bound_s: Callable[[], float]
     ) -> None:
         """``bound_s`` returns the time in s that the calls have to end."""
         self._agent = agent
         self._gateway = gateway
-        self._offers = offers
+        self._catalog = catalog
         self._control = control
         self._bound_s = bound_s
 
@@ -51,13 +51,13 @@ class OthersCalls:
         return [
             view
             for view in views
-            if self._offers.may_move(view.skill) and is_near(self._agent, view.module) and not is_bridge(view.caller)
+            if self._catalog.may_move(view.skill) and is_near(self._agent, view.module) and not is_bridge(view.caller)
         ]
 
     async def end(self, reason: str) -> EndedOthers:
         """End what other callers have begun, and wait for that within the bound. The agent is paused if any of it may
         still run then, also because the bridge can't be asked."""
-        ending = _Ending(self._agent, self._gateway, self._offers, reason)
+        ending = _Ending(self._agent, self._gateway, self._catalog, reason)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(self._bound_s()):
                 await ending.run()
@@ -72,10 +72,10 @@ class _Ending:
     """Ends what other callers have begun, by one request for all of them however many they are: a request for each
     would take a thread each, which would keep the agent's loop from running. A request that fails is made again."""
 
-    def __init__(self, agent: str, gateway: SkillGateway, offers: Offers, reason: str) -> None:
+    def __init__(self, agent: str, gateway: SkillGateway, catalog: SkillCatalog, reason: str) -> None:
         self._agent = agent
         self._gateway = gateway
-        self._offers = offers
+        self._catalog = catalog
         self._reason = reason
         self._seen: dict[str, CallView] = {}
         self._left: dict[str, CallView] = {}
@@ -97,7 +97,7 @@ class _Ending:
 
     async def run(self) -> None:
         """Ask and look until all have ended."""
-        await self._offers.refresh(at_once=True)
+        await self._catalog.refresh(at_once=True)
         while True:
             began = clock.monotonic()
             await self._look()
@@ -117,7 +117,7 @@ class _Ending:
             return
         self._unheard = ""
         others = (view for view in views if view.caller != self._agent)
-        self._left = {view.call_id: view for view in others if self._offers.concerns(view.skill)}
+        self._left = {view.call_id: view for view in others if self._catalog.concerns(view.skill)}
         self._seen.update(self._left)
 
     async def _ask(self, call_ids: Set[str]) -> None:

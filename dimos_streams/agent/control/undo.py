@@ -107,7 +107,7 @@ class Undoing:
     async def end(self, entries: Iterable[UndoEntry]) -> None:
         """End those calls that still run, all at once, before the first of them is taken back."""
         wanted = {entry.call_id for entry in entries}
-        ending = [call for call in self._calls.open if call.call_id in wanted]
+        ending = [call for call in self._calls.known.open if call.call_id in wanted]
         left = await self._calls.endings.end(ending, "it is undone", bound_s=self._settle_s)
         self._running = frozenset(call.call_id for call in left)
         self._cut_off = frozenset(call.call_id for call in ending) - self._running

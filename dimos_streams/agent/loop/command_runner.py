@@ -49,7 +49,7 @@ class CommandRunner:
     async def check_undo(self, entries: Sequence[UndoEntry]) -> None:
         """Raise ``SkillError`` if a pause holds other calls that may still run, whoever has begun them, and would go
         on when these are taken back; also if the bridge can't be asked for them."""
-        if not (self._parts.permissions.control.paused and self._needs_motion(entries)):
+        if not (self._parts.control.paused and self._needs_motion(entries)):
             return
         own, foreign = self._others(entries), await self._other_motions(entries)
         if own or foreign:
@@ -65,7 +65,7 @@ class CommandRunner:
         bridge from beginning motions of others."""
         command.unattended = True
         if command is self._command:
-            self._parts.permissions.control.end_interruption("the call that ordered the undo has ended")
+            self._parts.control.end_interruption("the call that ordered the undo has ended")
 
     def stop_undoing(self) -> None:
         """Stop undoing, if an undo is under way."""
@@ -88,10 +88,10 @@ class CommandRunner:
 
     async def _carry_out_abort(self, abort: AbortCommand) -> AbortReport:
         self._machine.go(LoopState.SETTLING)
-        control, calls, pause = self._parts.permissions.control, self._parts.calls, self._new_pause()
-        cancelled = dict.fromkeys((*abort.calls, *calls.open))
+        control, calls, pause = self._parts.control, self._parts.calls, self._new_pause()
+        cancelled = dict.fromkeys((*abort.calls, *calls.known.open))
         hold = await self._settle_and_hold(abort)
-        unfinished, was_paused = calls.given_up, control.paused
+        unfinished, was_paused = calls.memory.given_up, control.paused
         if unfinished:
             control.pause("calls that were aborted may still run", ordered=False)
         for task in abort.others:  # more may come meanwhile
@@ -118,7 +118,7 @@ class CommandRunner:
 
     async def _settle_and_hold(self, abort: AbortCommand) -> HoldView:
         """End the calls of an abort; return the answer of the velocity gates, which are asked meanwhile."""
-        confirming = asyncio.ensure_future(self._parts.permissions.confirm_hold())
+        confirming = asyncio.ensure_future(self._parts.confirm_hold())
         try:
             await self._settle(abort)
             return await confirming
@@ -126,7 +126,7 @@ class CommandRunner:
             confirming.cancel()
 
     def _new_pause(self) -> UndoPause:
-        control, emit = self._parts.permissions.control, self._parts.events.emit
+        control, emit = self._parts.control, self._parts.events.emit
         return UndoPause(control, emit, lambda entry: self._needs_motion([entry]))
 
     async def _pause_interrupted(
@@ -134,7 +134,7 @@ class CommandRunner:
     ) -> contextlib.AbstractContextManager[None]:
         """Let a robot that was paused before move while these calls are taken back, unless other calls would go on
         with it. None of others begins then: the bridge sees to that as long as the call that ordered this is open."""
-        control = self._parts.permissions.control
+        control = self._parts.control
         if not control.paused or not self._needs_motion(entries) or await self._may_be_moved(entries):
             return contextlib.nullcontext()
         attended = self._command is not None and not self._command.unattended
@@ -154,31 +154,32 @@ class CommandRunner:
         """The open calls besides these, and besides those that the agent knows as its own, that may move the robot.
         Raises ``SkillError``."""
         calls = self._parts.calls
-        known = {entry.call_id for entry in entries} | {call.call_id for call in (*calls.open, *calls.given_up)}
-        views = await self._parts.permissions.open_motions()
+        known = {entry.call_id for entry in entries} | {call.call_id for call in calls.known.may_run}
+        views = await self._parts.open_motions()
         return [view for view in views if head_of_family(view.call_id) not in known]
 
     def _needs_motion(self, entries: Iterable[UndoEntry]) -> bool:
         """Return whether one of the calls moved the robot, or the skill that takes it back does."""
-        offers = self._parts.view.offers
-        undoable = [entry for entry in entries if entry.reversible and entry.undo in offers.all]
-        return any(offers.may_move(name) for entry in undoable for name in (entry.skill, entry.undo))
+        catalog = self._parts.catalog
+        undoable = [entry for entry in entries if entry.reversible and entry.undo in catalog.all]
+        return any(catalog.may_move(name) for entry in undoable for name in (entry.skill, entry.undo))
 
     def _others(self, entries: Iterable[UndoEntry]) -> list[OpenCall]:
         """The calls besides these that may run."""
         calls, own = self._parts.calls, {entry.call_id for entry in entries}
-        return [call for call in (*calls.open, *calls.given_up) if call.call_id not in own or call in calls.given_up]
+        given_up = calls.memory.given_up
+        return [call for call in calls.known.may_run if call.call_id not in own or call in given_up]
 
     async def _settle(self, abort: AbortCommand) -> None:
         """End all open calls within the bound, also those that turn up meanwhile: late ones have ``GRACE_S``."""
         calls, deadline = self._parts.calls, clock.monotonic() + self._parts.limits.abort_bound_s
         reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
-        while calls.open or calls.starting:
-            if calls.open:
+        while calls.known.open or calls.starts.under_way:
+            if calls.known.open:
                 bound_s = max(GRACE_S, deadline - clock.monotonic())
-                await self._drain_until(abort, calls.endings.end(calls.open, reason, bound_s=bound_s))
+                await self._drain_until(abort, calls.endings.end(calls.known.open, reason, bound_s=bound_s))
             else:
-                await self._drain_until(abort, calls.next_start_over())
+                await self._drain_until(abort, calls.starts.next_over())
         self._drain(abort)
 
     async def _drain_until(self, abort: AbortCommand, step: Coroutine[Any, Any, object]) -> None:
@@ -207,7 +208,7 @@ class CommandRunner:
     def _close_notices(self, missions: Sequence[Mission]) -> None:
         """Close the notices of what was done: the model reads them when it is asked next; until then nothing waits
         for an answer."""
-        if self._parts.view.conversation.awaits_answer:
+        if self._parts.conversation.awaits_answer:
             self._parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
 
     async def _undo(self, entries: Sequence[UndoEntry], pause: UndoPause) -> list[Undone]:
@@ -233,10 +234,10 @@ class CommandRunner:
         return work.done
 
     async def _take_back(self, work: Undoing, entries: Sequence[UndoEntry], pause: UndoPause) -> None:
-        await self._parts.view.offers.refresh(at_once=True)
+        await self._parts.catalog.refresh(at_once=True)
         await work.end(entries)
         with await self._pause_interrupted(entries, pause):
-            await work.undo(entries, self._parts.view.offers.all)
+            await work.undo(entries, self._parts.catalog.all)
 
 
 def _named(view: CallView) -> str:

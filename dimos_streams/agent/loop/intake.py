@@ -71,9 +71,9 @@ class Intake:
 
     def _record_progress(self, item: CallUpdate) -> None:
         event = item.event
-        if self._parts.calls.known.memory.closed(event.call_id) is not None:
+        if self._parts.calls.memory.closed(event.call_id) is not None:
             return  # its end may have been told already, and nothing would take the place of this
-        self._parts.view.conversation.add_entry(
+        self._parts.conversation.add_entry(
             "progress",
             event.text,
             skill=event.skill,
@@ -86,7 +86,7 @@ class Intake:
         event, body = item.event, update_body(item.event)
         cancelled = cancelled_by_another(event, by_agent=item.ended_by_agent)
         note_call(item.missions, fact_of_update(event, cancelled))
-        body = self._parts.view.results.shorten(body, skill=event.skill, is_error=failed(event))
+        body = self._parts.results.shorten(body, skill=event.skill, is_error=failed(event))
         self._parts.events.emit(
             EventKind.UPDATE,
             ids(item.missions),

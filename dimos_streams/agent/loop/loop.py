@@ -6,7 +6,7 @@ import asyncio
 import itertools
 import logging
 from collections import deque
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.control.commands import AbortCommand, AbortReport, EndOthers, LoopCommand, R, UndoCommand
@@ -38,14 +38,16 @@ class AgentLoop:
         self,
         parts: LoopParts,
         undo_log: UndoLog,
+        machine: StateMachine,
+        missions: dict[str, Mission],
         *,
         name: str,
-        on_state: Callable[[LoopState, LoopState], None] = lambda old, new: None,
     ) -> None:
-        """``on_state`` is called at each change, with the old and the new state."""
+        """``machine`` and ``missions``, which is empty yet, are the loop's own; others may look at them."""
         self.parts = parts
-        self.machine = StateMachine(on_state)
-        self.missions: dict[str, Mission] = {}
+        parts.queue.on_arrival = self.wake
+        self.machine = machine
+        self.missions = missions
         """The missions that are not over, by id."""
         self._undo_log = undo_log
         self._name = name
@@ -95,7 +97,7 @@ class AgentLoop:
             turn.interrupt(mission.ended)
         self.withdraw(mission)
         if self._abort is None:
-            calls = [call for call in self.parts.calls.open if mission in call.missions]
+            calls = [call for call in self.parts.calls.known.open if mission in call.missions]
             self._end_soon(calls, _why_ended(mission.ended))
 
     def withdraw(self, mission: Mission) -> None:
@@ -117,7 +119,7 @@ class AgentLoop:
             while True:
                 if self._commands:
                     await self._obey(self._commands.popleft())
-                elif len(self.parts.queue) and self.parts.permissions.may_begin():
+                elif len(self.parts.queue) and self.parts.may_begin():
                     await self._take_messages(self.parts.queue.take_nowait())
                 elif left := self.parts.queue.take_where(_is_left):
                     self._intake.record(left)
@@ -146,7 +148,9 @@ class AgentLoop:
         abort = self._abort
         is_new = abort is None or self.state is LoopState.UNDOING
         if abort is None or is_new:
-            abort = self._abort = AbortCommand(reason, rollback, tuple(self.missions.values()), self.parts.calls.open)
+            abort = self._abort = AbortCommand(
+                reason, rollback, tuple(self.missions.values()), self.parts.calls.known.open
+            )
             self._commands.appendleft(abort)
         if is_new or (others is not None and not abort.others):
             fields = {"phase": "start", "reason": reason, "rollback": rollback or abort.rollback}
@@ -181,7 +185,7 @@ class AgentLoop:
         Raises ``SkillError`` while there is work, while a pause holds other calls still that would go on, or if it is
         aborted before it has begun.
         """
-        await self.parts.view.offers.refresh(at_once=True)
+        await self.parts.catalog.refresh(at_once=True)
         self._check_idle()
         await self._runner.check_undo(self._undo_log.newest(count))
         self._check_idle()
@@ -216,7 +220,7 @@ class AgentLoop:
         heard = {item.missions[0] for item in items if _is_new(item)}
         wants_turn = any(item.wants_turn for item in items)
         if any(isinstance(item, OperatorInput) and item.speaker == "operator" for item in items):
-            self.parts.permissions.begin_anew(missions)
+            self.parts.guards.begin_anew(missions)
         try:
             self._intake.record(items)
             if wants_turn:
@@ -238,7 +242,7 @@ class AgentLoop:
             for mission in (*outer, *missions):
                 mission.end(ending.reason, ending.note or ending.why)
             if not missions:  # nobody's calls: they were there before this agent
-                self._end_soon([call for call in self.parts.calls.open if not call.missions], ending.reason)
+                self._end_soon([call for call in self.parts.calls.known.open if not call.missions], ending.reason)
         if self._abort is None:
             self.machine.go(LoopState.IDLE)
 

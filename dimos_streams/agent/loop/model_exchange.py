@@ -51,12 +51,12 @@ class ModelExchange:
 
         ``before_asking`` is called right before each request is made of the conversation.
         """
-        parts, view = self._parts, self._parts.view
+        parts = self._parts
         self._emit(EventKind.ITERATION_START, iteration=iteration)
         # A turn begins with what is true now: a module that was away a moment ago may be back.
-        await view.offers.refresh(at_once=iteration == 1)
-        self.tools = view.offered_tools(parts.permissions.reviewer)
-        if dropped := view.conversation.take_dropped():
+        await parts.catalog.refresh(at_once=iteration == 1)
+        self.tools = parts.offered_tools()
+        if dropped := parts.conversation.take_dropped():
             text = f"{dropped} of the oldest entries of the conversation were dropped; the record has them"
             self._emit(EventKind.NOTE, text=text)
         try:
@@ -84,10 +84,10 @@ class ModelExchange:
 
         Raises ``ModelError``.
         """
-        parts, conversation = self._parts, self._parts.view.conversation
+        parts, conversation = self._parts, self._parts.conversation
         for attempt in itertools.count(1):
             before_asking()
-            request = parts.view.request(self.tools)
+            request = parts.request(self.tools)
             missions = ids(self._missions)
             self._answering = Answering(parts.events.emit, missions, self._numbers, parts.limits)
             try:

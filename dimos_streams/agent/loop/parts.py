@@ -1,4 +1,4 @@
-"""The parts of a loop, grouped by what they are for."""
+"""The parts of a loop: those that all loops of an agent share, and those that each has of its own."""
 
 from __future__ import annotations
 
@@ -9,19 +9,18 @@ from typing import Any
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.open_call import Deliver
-from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.results import ResultPipeline
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.missions.message_queue import MessageQueue
-from dimos_streams.agent.missions.mission import ActionGuard, Mission, with_parents
 from dimos_streams.agent.missions.stop_conditions import RobotState, StopCondition
 from dimos_streams.agent.models.protocol import ModelRequest, ToolSchema
 from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.agent.policies.repetition import RepetitionGuard
-from dimos_streams.agent.policies.runaway import RunawayGuard
+from dimos_streams.agent.policies.runaway import RunawayGuards
 from dimos_streams.agent.record.agent_events import EventSink
 from dimos_streams.agent.tools.local_tools import LocalTools
 from dimos_streams.operator.messages.hold import HoldView
@@ -30,104 +29,46 @@ from dimos_streams.tool_stream.gateway import CallView
 
 
 @dataclass(slots=True, kw_only=True)
-class ModelView:
-    """The view of the model: the conversation, and the skills and tools that it may ask for."""
-
-    conversation: Conversation
-    offers: Offers
-    tools: LocalTools
-    results: ResultPipeline
-
-    def request(self, tools: tuple[ToolSchema, ...]) -> ModelRequest:
-        """Return the conversation as it stands now, for the model to answer."""
-        return ModelRequest(self.results.mask(self.conversation.messages()), tools)
-
-    def offered_tools(self, reviewer: Reviewer) -> tuple[ToolSchema, ...]:
-        """Return the available skills as the reviewer lets them be offered, and the agent's own tools."""
-        schemas = (reviewer.tool(skill) for skill in self.offers.offered.values() if skill.available)
-        return (*(schema for schema in schemas if schema is not None), *self.tools.schemas())
-
-    def polling(self) -> frozenset[str]:
-        """Skills and tools that may be asked for again and again."""
-        return self.tools.polling() | {name for name, skill in self.offers.offered.items() if skill.polling}
-
-    def meant(self, calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, Mapping[str, Any]]]:
-        """Return calls with the defaults of what their arguments leave out: a model that spells a default out repeats
-        itself all the same."""
-        offered = self.offers.offered
-        return [
-            (name, with_defaults(offered[name].parameters, arguments) if name in offered else arguments)
-            for name, arguments in calls
-        ]
-
-
-@dataclass(slots=True, kw_only=True)
-class Permissions:
-    """Decides what may begin, and when: the operator's control, the gates, and the guard against repetition."""
+class SharedParts:
+    """The parts that an agent's own loop shares with those of its sub-agents."""
 
     control: Control
-    reviewer: Reviewer
-    new_repetition: Callable[[], RepetitionGuard]
-    """Makes the guard of each turn: after a new message from outside, repeating is reasonable again."""
-    new_guard: Callable[[], RunawayGuard]
-    """Makes the guard of each mission."""
-    unowned: RunawayGuard | None = None
-    """The guard of turns that belong to no mission; the first of them makes it."""
+    calls: CallManager
+    catalog: SkillCatalog
+    results: ResultPipeline
+    robot: Callable[[], RobotState]
+    """Gives the state of the robot that stop conditions see."""
     may_begin: Callable[[], bool]
     """Tells whether an idle loop may take what waits."""
     confirm_hold: Callable[[], Awaitable[HoldView]]
     """Gives the velocity gates' answer on whether the robot is held."""
     open_motions: Callable[[], Awaitable[Sequence[CallView]]]
     """Gives the open calls of all callers that may move the robot."""
-
-    def guards(self, missions: Sequence[Mission]) -> list[tuple[Mission | None, ActionGuard]]:
-        """The guards of missions and of those that they are part of, each with its mission; without missions that of
-        what belongs to none."""
-        if not missions:
-            self.unowned = self.unowned or self.new_guard()
-            return [(None, self.unowned)]
-        found: list[tuple[Mission | None, ActionGuard]] = []
-        for mission in with_parents(missions):
-            mission.guard = mission.guard or self.new_guard()
-            found.append((mission, mission.guard))
-        return found
-
-    def begin_anew(self, missions: Sequence[Mission]) -> None:
-        """Forget what missions, those that they are part of, and what belongs to none have done by themselves: an
-        operator has said something."""
-        self.unowned = None
-        for mission in with_parents(missions):
-            mission.guard = None
+    new_repetition: Callable[[], RepetitionGuard]
+    """Makes the guard of each turn: after a new message from outside, repeating is reasonable again."""
 
 
 @dataclass(slots=True, kw_only=True)
-class StopRules:
-    """The conditions under which a turn ends its missions, besides the limits that come with the model."""
-
-    conditions: tuple[StopCondition, ...]
-    robot: Callable[[], RobotState]
-    """Gives the state of the robot that the conditions see."""
-
-
-@dataclass(slots=True, kw_only=True)
-class LoopParts:
+class LoopParts(SharedParts):
     """The parts of one loop: the ``model`` reacts with ``calls`` to what comes from ``queue``; ``events`` report it.
 
-    A sub-agent's loop shares with its parent's what it does not have of its own.
-    """
+    Those that stand here are the loop's own."""
 
     model: ModelInUse
-    """The model that is asked, with the limits of the loop while it is."""
+    """The model that is asked, with the limits of the loop while it is. A sub-agent may have its parent's."""
     queue: MessageQueue
-    calls: CallManager
     scope: CallScope
     """Those of the calls that its model may list, end and hand over."""
     deliver: Deliver | None = None
     """The receiver of the updates of the calls that this loop begins; None for the agent's queue."""
     events: EventSink
-    view: ModelView
-    permissions: Permissions
-    stop_rules: StopRules
+    conversation: Conversation
+    tools: LocalTools
+    reviewer: Reviewer
+    """Judges the calls that its model asks for, and says what its model is offered."""
+    guards: RunawayGuards
+    conditions: tuple[StopCondition, ...]
+    """The conditions under which a turn ends its missions, besides the limits that come with the model."""
     estimates_noted: bool = False
     """True if people know that tokens are estimated."""
 
@@ -135,3 +76,25 @@ class LoopParts:
     def limits(self) -> LoopLimits:
         """The limits of the loop; they may be others after each answer, since the model may be."""
         return self.model.limits
+
+    def request(self, tools: tuple[ToolSchema, ...]) -> ModelRequest:
+        """Return the conversation as it stands now, for the model to answer."""
+        return ModelRequest(self.results.mask(self.conversation.messages()), tools)
+
+    def offered_tools(self) -> tuple[ToolSchema, ...]:
+        """Return the available skills as the reviewer lets them be offered, and the agent's own tools."""
+        schemas = (self.reviewer.tool(skill) for skill in self.catalog.offered.values() if skill.available)
+        return (*(schema for schema in schemas if schema is not None), *self.tools.schemas())
+
+    def polling(self) -> frozenset[str]:
+        """Skills and tools that may be asked for again and again."""
+        return self.tools.polling() | {name for name, skill in self.catalog.offered.items() if skill.polling}
+
+    def meant(self, calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, Mapping[str, Any]]]:
+        """Return calls with the defaults of what their arguments leave out: a model that spells a default out repeats
+        itself all the same."""
+        offered = self.catalog.offered
+        return [
+            (name, with_defaults(offered[name].parameters, arguments) if name in offered else arguments)
+            for name, arguments in calls
+        ]

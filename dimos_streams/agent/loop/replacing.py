@@ -61,7 +61,7 @@ class Replacement:
             raise CallRejectedError(f"{rejected}{ENDS_ITS_OWN}", holder=holder.call_id)
         if not self._scope.may_replace(holder.call_id):
             raise CallRejectedError(str(await self._scope.refusal(holder.call_id)), holder=holder.call_id)
-        await self._calls.cancel_by_id(holder.call_id, f"replaced by another call of {self._skill.name!r}")
+        await self._calls.endings.cancel_by_id(holder.call_id, f"replaced by another call of {self._skill.name!r}")
         deadline = clock.monotonic() + REPLACE_S
         while await self._calls.open_view(holder.call_id) is not None:
             if clock.monotonic() >= deadline:
@@ -74,7 +74,7 @@ class Replacement:
     async def _give_up(self, call_id: str) -> None:
         """Give up the agent's own call, which did not end when it was cancelled and may drive on. Raises
         ``CallRejectedError``."""
-        stubborn = [call for call in self._calls.open if call.call_id == call_id]
+        stubborn = [call for call in self._calls.known.open if call.call_id == call_id]
         await self._calls.endings.give_up(stubborn, "another call was to take its place")
         text = f"call {call_id!r} was to be replaced but did not end within {REPLACE_S:g} s"
         raise CallRejectedError(text, holder=call_id)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable
 
+from dimos_streams.common.listeners import Listeners
+
 
 class LoopState(enum.StrEnum):
     """The state of the loop. Whether it is paused is another matter: see ``control.Mode``."""
@@ -46,11 +48,12 @@ class IllegalTransitionError(RuntimeError):
 
 
 class StateMachine:
-    """The state of the loop. ``on_change`` is called at each change, with the old and the new state."""
+    """The state of a loop."""
 
-    def __init__(self, on_change: Callable[[LoopState, LoopState], None]) -> None:
+    def __init__(self) -> None:
         self._state = LoopState.IDLE
-        self._on_change = on_change
+        self.changed = Listeners[Callable[[], None]]()
+        """Called at each change."""
 
     @property
     def state(self) -> LoopState:
@@ -65,4 +68,5 @@ class StateMachine:
         if new not in TRANSITIONS[old]:
             raise IllegalTransitionError(old, new)
         self._state = new
-        self._on_change(old, new)
+        for listener in self.changed:
+            listener()

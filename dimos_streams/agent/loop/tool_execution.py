@@ -104,16 +104,16 @@ class Execution:
 
     def _concurrent(self, assembled: AssembledCall) -> bool:
         name = assembled.call.name
-        if name in self._parts.view.tools:
-            return self._parts.view.tools.concurrent(name)
-        skill = self._parts.view.offers.offered.get(name)
+        if name in self._parts.tools:
+            return self._parts.tools.concurrent(name)
+        skill = self._parts.catalog.offered.get(name)
         return skill is not None and skill.concurrent
 
     def _record(self, assembled: AssembledCall, result: CallResult) -> None:
         name, call_id = assembled.call.name, result.call.call_id if result.call else ""
         del self._unanswered[assembled.call.id]
         self._note(assembled, result)
-        text = self._parts.view.results.shorten(result.text, skill=name, is_error=result.is_error)
+        text = self._parts.results.shorten(result.text, skill=name, is_error=result.is_error)
         self._turn.emit(
             EventKind.RESULT,
             text=text,
@@ -185,25 +185,25 @@ class Execution:
             most = self._parts.limits.calls_per_answer
             text = f"not run: an answer may ask for {most} calls at most; ask for others when these are done"
             return CallResult(text, is_error=True, charged=False)
-        if assembled.call.name in self._parts.view.tools:
+        if assembled.call.name in self._parts.tools:
             return await self._run_tool(assembled)
         return await self._run_skill(assembled)
 
     async def _run_tool(self, assembled: AssembledCall) -> CallResult:
         name, call = assembled.call.name, assembled.call
         missions = ids(going_on(self._turn.missions))
-        await self._parts.permissions.control.permit_call(name, assembled.arguments, call.id, missions).wait()
+        await self._parts.control.permit_call(name, assembled.arguments, call.id, missions).wait()
         self._turn.check_going_on()
         if self._turn.stale:
             return CallResult(STALE, is_error=True, charged=False)
         self._emit_run(assembled.call.id, name, assembled.arguments)
-        return await self._parts.view.tools.run(
+        return await self._parts.tools.run(
             name, assembled.arguments, going_on(self._turn.missions), tool_call_id=call.id
         )
 
     async def _run_skill(self, assembled: AssembledCall) -> CallResult:
         tools = (tool.name for tool in self._turn.tools)
-        skill = await self._parts.view.offers.find(assembled.call.name, known=tools)
+        skill = await self._parts.catalog.find(assembled.call.name, known=tools)
         request = CallRequest(
             skill=skill,
             arguments=assembled.arguments,
@@ -211,13 +211,13 @@ class Execution:
             tool_call_id=assembled.call.id,
             iteration=self._turn.iteration,
         )
-        verdict = await self._parts.permissions.reviewer.review(request)
+        verdict = await self._parts.reviewer.review(request)
         if isinstance(verdict, Refuse):
             return CallResult(verdict.text, is_error=True, charged=verdict.charged)
         call = await self._start(assembled.call.id, skill, verdict)
         if isinstance(call, Refuse):
             return CallResult(call.text, is_error=True, charged=call.charged)
-        event = await self._parts.calls.answer(call, self._parts.limits.answer_timeout_s)
+        event = await call.answer(self._parts.limits.answer_timeout_s)
         if event is not None:
             return self._answered(call, event, verdict.note)
         if skill.motion and call.answered is None:
@@ -248,7 +248,7 @@ class Execution:
         self._turn.emit(
             EventKind.CALL_OPEN,
             **begun_call(skill.name, skill, arguments, call_id=call_id, tool_call_id=tool_call_id),
-            **whose_list(self._parts.permissions.reviewer.agents),
+            **whose_list(self._parts.reviewer.agents),
         )
 
     async def _begin(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall | Refuse:
@@ -273,7 +273,7 @@ class Execution:
                     going_on(self._turn.missions),
                     on_duplicate=replacement.on_duplicate,
                     deliver=parts.deliver,
-                    reviewer=parts.permissions.reviewer,
+                    reviewer=parts.reviewer,
                     time_limit_s=parts.limits.call_timeout_s,
                     on_late=partial(self._note_open, tool_call_id, skill, allowed.arguments),
                 )
@@ -281,7 +281,7 @@ class Execution:
                 await replacement.make_way(error)
 
     def _emit_run(self, tool_call_id: str, skill: str, arguments: object) -> None:
-        whose = whose_list(self._parts.permissions.reviewer.agents)
+        whose = whose_list(self._parts.reviewer.agents)
         self._turn.emit(EventKind.CALL_RUN, tool_call_id=tool_call_id, skill=skill, arguments=arguments, **whose)
 
     def _answered(self, call: OpenCall, event: ToolEvent, note: str = "") -> CallResult:

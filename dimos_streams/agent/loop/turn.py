@@ -102,7 +102,7 @@ class Turn:
         if self._execution is not None:
             self._execution.break_off(ending.why_no_result)
             self._execution = None
-        if self.parts.view.conversation.awaits_answer:
+        if self.parts.conversation.awaits_answer:
             close_unanswered(self.parts, self.missions, ending.reason, ending.why)
         if ending.note:
             self.emit(EventKind.NOTE, text=ending.note)
@@ -148,7 +148,7 @@ class Turn:
         most = self.parts.limits.max_iterations
         if self.iteration >= most:
             return Ending("max_iterations", f"stopped after {most} answers of the model")
-        await self.parts.permissions.control.unpaused()
+        await self.parts.control.unpaused()
         if all_ended(self.missions):
             return Ending(self.missions[0].ended)
         if over := self._watch.over_budget():  # by a turn before this one, whose last answer asked for nothing

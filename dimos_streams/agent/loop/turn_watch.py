@@ -27,7 +27,7 @@ class TurnWatch:
         self._errors = 0
         self._batch_size = 0
         self._executed: list[ExecutedCall] = []
-        self._repetition = parts.permissions.new_repetition()
+        self._repetition = parts.new_repetition()
 
     def must_stop(self, iteration: int, text: str, spent: Usage, asked: Sequence[AssembledCall]) -> Ending | None:
         """Return the ending if budgets or conditions end the missions here, or None if they may go on.
@@ -44,9 +44,9 @@ class TurnWatch:
             spent=spent,
             executed=tuple(self._executed),
             last_results=tuple(self._executed[-self._batch_size :] if self._batch_size else ()),
-            robot=self._parts.stop_rules.robot(),
+            robot=self._parts.robot(),
         )
-        reason = verdict(self._parts.stop_rules.conditions, progress)
+        reason = verdict(self._parts.conditions, progress)
         return Ending(reason, ends_missions=True) if reason else None
 
     def over_budget(self) -> Ending | None:
@@ -60,9 +60,8 @@ class TurnWatch:
 
     def look_for_repetition(self, answer: ModelAnswer) -> Ending | str:
         """Return a hint for the model, which may be empty, or an ending."""
-        view = self._parts.view
-        batch = view.meant((call.call.name, call.arguments) for call in answer.calls if call.damage is None)
-        exempt = view.polling()
+        batch = self._parts.meant((call.call.name, call.arguments) for call in answer.calls if call.damage is None)
+        exempt = self._parts.polling()
         if batch and (ending := self._runs_away(batch, exempt)):
             return ending
         alarm = self._repetition.observe(batch, exempt) if batch else None
@@ -100,7 +99,7 @@ class TurnWatch:
         missions = going_on(self._missions)
         if self._missions and not missions:
             return None
-        guards = self._parts.permissions.guards(missions)
+        guards = self._parts.guards.of(missions)
         found = [(mission, guard.observe(batch, exempt)) for mission, guard in guards]
         for mission, alarm in found:
             if alarm is None:

@@ -10,6 +10,7 @@ from dimos_streams.agent.missions.end_state import CallFact, EndState
 from dimos_streams.operator.messages.agent import Usage
 
 _UNFINISHED = 20
+_SHOWN_INPUT = 100
 
 
 class ActionGuard(Protocol):
@@ -172,6 +173,13 @@ def roots(missions: Iterable[str]) -> tuple[str, ...]:
     """The ids of the outermost missions that these are, or are part of; a sub-mission's id begins with its
     parent's."""
     return tuple(dict.fromkeys(mission.partition("/")[0] for mission in missions))
+
+
+def input_of(open_missions: Mapping[str, Mission], missions: Iterable[str]) -> str:
+    """The input with which missions, or those that they are part of, began; shortened. Those that are over have
+    none."""
+    known = [open_missions[root] for root in roots(missions) if root in open_missions]
+    return "; ".join(mission.input for mission in known)[:_SHOWN_INPUT]
 
 
 def with_parents(missions: Iterable[Mission]) -> list[Mission]:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import Model
-from dimos_streams.agent.models.refusals import Manners
+from dimos_streams.agent.models.refusals import ServerQuirks
 from dimos_streams.agent.models.retrying import Retry, RetryingModel
 from dimos_streams.agent.models.silence import SilenceModel
 from dimos_streams.errors import UserError, suggest
@@ -25,10 +25,10 @@ def create_model(
     *,
     base_url: str | None = None,
     options: ModelOptions | None = None,
-    manners: Manners | None = None,
+    quirks: ServerQuirks | None = None,
 ) -> Model:
     """Return the model of that name: ``"offline"`` (commands, no LLM), ``"scripted:FILE"`` (a file of turns) or
-    ``"openai:MODEL"`` (any server that speaks OpenAI's chat completions, at ``base_url``, with ``manners``).
+    ``"openai:MODEL"`` (any server that speaks OpenAI's chat completions, at ``base_url``, with ``quirks``).
 
     Raises ``UserError`` for other names, a file that is not a script, and a server that needs a key or an extra.
     """
@@ -44,7 +44,7 @@ def create_model(
     if kind == "openai" and rest:
         from dimos_streams.agent.models.openai_chat import OpenAIModel
 
-        return OpenAIModel(rest, base_url=base_url, options=options, manners=manners)
+        return OpenAIModel(rest, base_url=base_url, options=options, quirks=quirks)
     meant = [form.replace("FILE", rest).replace("MODEL", rest) if rest else form for form in _FORMS]
     raise UserError(f"there is no model {spec!r}{suggest(spec, meant)} (valid: {', '.join(map(repr, _FORMS))})")
 

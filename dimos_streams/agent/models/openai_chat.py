@@ -22,7 +22,7 @@ from dimos_streams.agent.models.protocol import (
     ReasoningDelta,
     TextDelta,
 )
-from dimos_streams.agent.models.refusals import Asking, Habits, Manners
+from dimos_streams.agent.models.refusals import Dialect, RequestAttempts, ServerQuirks
 from dimos_streams.client.iterators import closing
 from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.schemas.http_url import http_host
@@ -65,16 +65,16 @@ class OpenAIModel:
         *,
         base_url: str | None = None,
         options: ModelOptions | None = None,
-        manners: Manners | None = None,
+        quirks: ServerQuirks | None = None,
     ) -> None:
-        """``base_url`` is ``OPENAI_BASE_URL`` by default, and OpenAI's own if that is not set. ``manners`` are those
+        """``base_url`` is ``OPENAI_BASE_URL`` by default, and OpenAI's own if that is not set. ``quirks`` are those
         that were learnt of this server, or None to begin without any. Raises ``UserError``."""
         self._model = model
         self._options = options or ModelOptions()
         url = base_url or os.environ.get("OPENAI_BASE_URL") or _OPENAI_URL
         self._name = f"model {model!r} at {without_user(url)}"
         self._client = _client(model, url, self._name)
-        self._manners = manners or Manners(vision=self._options.vision)
+        self._quirks = quirks or ServerQuirks(vision=self._options.vision)
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
         """See ``Model``."""
@@ -160,19 +160,19 @@ class OpenAIModel:
 
         from dimos_streams.agent.models.answer_body import COMPLETIONS, ChunkStream
 
-        asking = Asking(self._manners, self._name)
+        attempts = RequestAttempts(self._quirks, self._name)
         while True:
-            body = self._body(request, asking.habits)
+            body = self._body(request, attempts.dialect)
             try:
                 stream = await self._client.post(
                     COMPLETIONS, body=body, cast_to=object, stream=True, stream_cls=ChunkStream
                 )
             except APIStatusError as error:
-                final = asking.refused(error, _said(error), body)
+                final = attempts.refused(error, _said(error), body)
                 if final is not None:
                     raise final from None
             else:
-                asking.taken()
+                attempts.taken()
                 return stream
 
     async def _checked(self, stream: AsyncStream[object], chunk: object) -> Mapping[str, Any]:
@@ -184,21 +184,21 @@ class OpenAIModel:
             return await in_own_thread(_checked, self._name, chunk)
         return _checked(self._name, chunk)
 
-    def _body(self, request: ModelRequest, habits: Habits) -> dict[str, Any]:
+    def _body(self, request: ModelRequest, dialect: Dialect) -> dict[str, Any]:
         options = self._options
         body: dict[str, Any] = {
             "model": self._model,
-            "messages": chat_messages(request.messages, habits.style),
+            "messages": chat_messages(request.messages, dialect.style),
             "stream": True,
         }
         if request.tools:
             body["tools"] = chat_tools(request.tools)
-        if habits.usage:
+        if dialect.usage:
             body["stream_options"] = {"include_usage": True}
-        if options.temperature is not None and habits.temperature:
+        if options.temperature is not None and dialect.temperature:
             body["temperature"] = options.temperature
         if options.max_tokens is not None:
-            body[habits.tokens_field] = options.max_tokens
+            body[dialect.tokens_field] = options.max_tokens
         return {**body, **options.extra}
 
     def _whole_answer(self, answer: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.control.control import Control, Mode
 from dimos_streams.agent.control.dialogue import Foreground
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.agent.missions.message_queue import MessageQueue
 from dimos_streams.agent.policies.approval_texts import ways_to
-from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.operator.known_names import BEHIND_PAUSE, DECISION
@@ -17,7 +18,15 @@ _WITHOUT_WAITING = "`abort` stops now, `say --now` goes before all that waits"
 _WORK = {LoopState.SETTLING: "an abort", LoopState.UNDOING: "an undo"}
 
 
-def waits_behind(loop: AgentLoop, foreground: Foreground, approvals: ApprovalBook, *, now: bool) -> str:
+def waits_behind(
+    loop: AgentLoop,
+    queue: MessageQueue,
+    control: Control,
+    foreground: Foreground,
+    approvals: ApprovalRegistry,
+    *,
+    now: bool,
+) -> str:
     """Return a text about what new input has to wait for, and how not to; empty if it is heard at once.
 
     ``now`` is for input that goes before all that waits, but not before the end of a pause, of an abort or of an
@@ -25,10 +34,10 @@ def waits_behind(loop: AgentLoop, foreground: Foreground, approvals: ApprovalBoo
     """
     if foreground.listening and not now:
         return ""
-    paused = loop.parts.permissions.control.mode is Mode.PAUSED
+    paused = control.mode is Mode.PAUSED
     work = "" if now and loop.turn is not None else _work(loop, approvals)
     dialogue = "a dialogue" if foreground.busy else ""
-    behind = [work] if now else [dialogue, work, _messages(len(loop.parts.queue))]
+    behind = [work] if now else [dialogue, work, _messages(len(queue))]
     found = [part for part in behind if part]
     if paused:
         return f"{' and '.join([BEHIND_PAUSE, *found])}: `resume` lets it be heard, `abort` drops it"
@@ -38,7 +47,7 @@ def waits_behind(loop: AgentLoop, foreground: Foreground, approvals: ApprovalBoo
     return waits if now else f"{waits}; {_WITHOUT_WAITING}"
 
 
-def _work(loop: AgentLoop, approvals: ApprovalBook) -> str:
+def _work(loop: AgentLoop, approvals: ApprovalRegistry) -> str:
     turn = loop.turn
     if turn is None:
         return _WORK.get(loop.state, "")

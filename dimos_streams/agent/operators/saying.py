@@ -11,15 +11,16 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.entry import Entry
+from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.dialogue import Foreground
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.end_reasons import completed, explained
-from dimos_streams.agent.missions.message_queue import OperatorInput
+from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.operators.busy_notice import waits_behind
 from dimos_streams.agent.operators.stop_order import StopOrder
-from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.common.schemas.frozen_model import FrozenModel
@@ -61,31 +62,33 @@ class MissionIncompleteError(SkillError):
 
 
 @dataclass(frozen=True, slots=True)
-class InputDesk:
+class InputHandler:
     """Takes in what operators say to an agent, and sees it to the end of the mission that it leads to."""
 
     loop: AgentLoop
+    queue: MessageQueue
+    conversation: Conversation
+    control: Control
     missions: OpenMissions
     delegation: Delegation
     foreground: Foreground
-    approvals: ApprovalBook
+    approvals: ApprovalRegistry
     stop: StopOrder
 
     async def say(self, call: Call, text: str, *, now: bool) -> Said:
         """See ``Agent.say``."""
         if self.stop.is_said_by(text):
             return await self._stop_all(call, text)
-        conversation = self.loop.parts.view.conversation
-        waits = waits_behind(self.loop, self.foreground, self.approvals, now=now)
-        mission = self.missions.begin(call.id, text, on_over=conversation.notify)
-        seen = conversation.last_number
+        waits = waits_behind(self.loop, self.queue, self.control, self.foreground, self.approvals, now=now)
+        mission = self.missions.begin(call.id, text, on_over=self.conversation.notify)
+        seen = self.conversation.last_number
         await call.update(text[:_LINE], entry={"role": "operator", "text": text[:_LINE]})
         try:
-            self.loop.parts.permissions.control.typed()
+            self.control.typed()
             if waits:
                 await call.update(waits, entry={"role": "note", "text": waits})
             await self.hear(OperatorInput(text, (mission,), now=now))
-            await _relay(conversation, call, mission, seen)
+            await _relay(self.conversation, call, mission, seen)
         except asyncio.CancelledError:
             mission.end("cancelled")
             mission.let_go()
@@ -99,13 +102,12 @@ class InputDesk:
 
         Input that can't wait answers no dialogue: it cuts the turn that holds it.
         """
-        queue = self.loop.parts.queue
         if input.now:
             if not self.delegation.hear(input):
                 self.loop.cut()
-                queue.put_nowait(input)
+                self.queue.put_nowait(input)
         elif not self.foreground.take_input(input) and not self.delegation.hear(input):
-            await queue.put(input)
+            await self.queue.put(input)
 
     async def _stop_all(self, call: Call, input: str) -> Said:
         stopping = asyncio.create_task(self.stop.carry_out(call.id, input), name=f"the stop of {call.id}")

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dimos_streams import clock
-from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.context.entry import Entry
 from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.model_watch import ModelWatch
-from dimos_streams.agent.policies.gates.books import GateBooks
+from dimos_streams.agent.policies.gates.gate_state import GateState
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.agent.skill_watch import SkillWatch
 from dimos_streams.operator.messages.agent import AgentSnapshot, ConversationEntry, MissionView, QueueView
@@ -26,8 +26,8 @@ class Snapshots:
     agent: str
     events: EventLog
     loop: AgentLoop
-    books: GateBooks
-    offers: Offers
+    gate_state: GateState
+    catalog: SkillCatalog
     robot_hold: RobotHold
     model_watch: ModelWatch
     skill_watch: SkillWatch
@@ -35,8 +35,8 @@ class Snapshots:
     def take(self, *, watched: bool) -> AgentSnapshot:
         """Return the snapshot of the agent now. All events up to its ``number`` are in it; ``watched`` is whether an
         operator's console is there."""
-        loop, parts, books = self.loop, self.loop.parts, self.books
-        control = parts.permissions.control
+        loop, parts, gate_state = self.loop, self.loop.parts, self.gate_state
+        control = parts.control
         return AgentSnapshot(
             agent=self.agent,
             utime=clock.utime(),
@@ -51,14 +51,14 @@ class Snapshots:
             queue=QueueView(waiting=len(parts.queue), capacity=parts.queue.capacity),
             iteration=loop.iteration,
             missions=tuple(_mission(mission) for mission in list(loop.missions.values())[-_MISSIONS:]),
-            calls=tuple(call.call_id for call in parts.calls.open[-_CALLS:]),
-            approvals=tuple(books.approvals.pending()),
-            disabled_skills=books.enabled.disabled,
-            withheld_skills=books.allowed.withheld(self.offers.offered)[:_SKILLS],
+            calls=tuple(call.call_id for call in parts.calls.known.open[-_CALLS:]),
+            approvals=tuple(gate_state.approvals.pending()),
+            disabled_skills=gate_state.enabled.disabled,
+            withheld_skills=gate_state.allowed.withheld(self.catalog.offered)[:_SKILLS],
             warnings=self.skill_watch.warnings,
-            conversation=tuple(_entry(entry) for entry in parts.view.conversation.newest(_ENTRIES)),
-            plan=books.plans.view(),
-            on_console_loss=books.approvals.on_console_loss,
+            conversation=tuple(_entry(entry) for entry in parts.conversation.newest(_ENTRIES)),
+            plan=gate_state.plans.view(),
+            on_console_loss=gate_state.approvals.on_console_loss,
             watched=watched,
         )
 

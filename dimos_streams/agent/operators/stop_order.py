@@ -14,7 +14,7 @@ from dimos_streams.agent.control.stop_words import StopWords
 from dimos_streams.agent.hold_reasons import HoldReasons
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.open_missions import OpenMissions
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
@@ -35,6 +35,7 @@ class StopOrder:
     missions: OpenMissions
     others: OthersCalls
     hold_reasons: HoldReasons
+    emit: Emit
 
     def is_said_by(self, text: str) -> bool:
         """Return whether an operator's input is this order."""
@@ -66,10 +67,10 @@ class StopOrder:
 
     def _record(self, id: str, input: str, text: str) -> None:
         """Record the stop as a mission that is over, so that no successor takes it up again."""
-        mission, emit = self.missions.begin(id, input, is_done=True), self.loop.parts.events.emit
+        mission = self.missions.begin(id, input, is_done=True)
         mission.retain()
-        emit(EventKind.INPUT, (id,), text=input)
-        emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
+        self.emit(EventKind.INPUT, (id,), text=input)
+        self.emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
         mission.end_state.note_turn_end(text, "completed", "", heard=True)
         mission.release()
 

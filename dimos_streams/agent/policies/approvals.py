@@ -25,7 +25,7 @@ _ENDS, _SHOWN_END = 100, 200
 _TOO_LATE = "nobody decided in time"
 
 
-class ApprovalBook:
+class ApprovalRegistry:
     """Asks operators, and wakes whoever waits for the answer, exactly once, whatever the answer is.
 
     A call is known by module, skill and arguments. Within a mission the same call asks once: while the first is

@@ -10,7 +10,7 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.agent.missions.mission import roots
-from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.canonical import canonical, shown
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.newest_entries import NewestEntries
@@ -102,7 +102,7 @@ class Plan:
         return "\n".join(lines)
 
 
-class PlanBook:
+class PlanRegistry:
     """The plans of an agent: written as drafts, submitted to the operator, and used up step by step.
 
     A plan is asked for like a call, with the steps as arguments, so whoever decides on approvals decides on plans,
@@ -112,7 +112,7 @@ class PlanBook:
     approved anew. It does not outlive the process either. The oldest plans are forgotten.
     """
 
-    def __init__(self, approvals: ApprovalBook, emit: Emit, check: Check, *, valid_s: float = 3600.0) -> None:
+    def __init__(self, approvals: ApprovalRegistry, emit: Emit, check: Check, *, valid_s: float = 3600.0) -> None:
         """``check`` judges steps when they are written."""
         self._approvals = approvals
         self._emit = emit

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.agent.missions.mission import ActionGuard, Mission, with_parents
 from dimos_streams.agent.policies.repetition import RepetitionGuard, RepetitionSettings
 
 MAX_ACTIONS = "max_actions"
@@ -60,3 +61,32 @@ class RunawayGuard:
         self._left = min(float(self._actions or 0), self._left + grown) - 1
         self._looked_at = at
         return self._left >= 0
+
+
+class RunawayGuards:
+    """Finds the guard of each mission that a loop works on, and of what belongs to no mission."""
+
+    def __init__(self, new: Callable[[], ActionGuard]) -> None:
+        self.new = new
+        """Makes a guard."""
+        self._unowned: ActionGuard | None = None
+        """The guard of turns that belong to no mission; the first of them makes it."""
+
+    def of(self, missions: Sequence[Mission]) -> list[tuple[Mission | None, ActionGuard]]:
+        """The guards of missions and of those that they are part of, each with its mission; without missions that of
+        what belongs to none."""
+        if not missions:
+            self._unowned = self._unowned or self.new()
+            return [(None, self._unowned)]
+        found: list[tuple[Mission | None, ActionGuard]] = []
+        for mission in with_parents(missions):
+            mission.guard = mission.guard or self.new()
+            found.append((mission, mission.guard))
+        return found
+
+    def begin_anew(self, missions: Sequence[Mission]) -> None:
+        """Forget what missions, those that they are part of, and what belongs to none have done by themselves: an
+        operator has said something."""
+        self._unowned = None
+        for mission in with_parents(missions):
+            mission.guard = None

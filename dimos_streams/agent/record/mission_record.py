@@ -54,19 +54,19 @@ class MissionRecord:
         directory: Path | None,
         agent: str,
         *,
-        offset: Callable[[], int] = lambda: 0,
         kept: int = 1000,
         unfinished: Iterable[str] = (),
         standing: Callable[[], Iterable[AgentEvent]] = tuple,
     ) -> None:
-        """``offset`` returns the offset of the journal up to which all is recorded; ``kept`` is the number of
-        missions that stay on disk, besides the ``unfinished`` ones of the process before this one.
+        """``kept`` is the number of missions that stay on disk, besides the ``unfinished`` ones of the process before
+        this one.
 
         ``standing`` returns the events that hold however old they are: each general file begins with them.
         """
         self._directory = directory
         self._agent = agent
-        self._offset = offset
+        self.offset: Callable[[], int] = lambda: 0
+        """Returns the offset of the journal up to which all is recorded."""
         self._kept = kept
         self._unfinished = frozenset(unfinished)
         self._standing = standing
@@ -154,7 +154,7 @@ class MissionRecord:
             self._close(mission)
 
     def _line(self, event: AgentEvent) -> bytes:
-        return b'{"offset":%d,"event":%s}\n' % (self._offset(), event.model_dump_json().encode())
+        return b'{"offset":%d,"event":%s}\n' % (self.offset(), event.model_dump_json().encode())
 
     def _append(self, mission: str, line: bytes) -> bool:
         """Append a line to a mission's file; return whether it could be written."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.calls.open_call import CallContext, OpenCall
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.policies.gates.base import Reviewer
@@ -29,7 +29,7 @@ class CallsBefore:
         """Remember calls of which nothing is delivered any more, because their close is in the record, each with the
         sub-agents whose lists it was held to."""
         reviewers = {call_id: self._held_to(agents) for call_id, agents in closed.items()}
-        self._parts.calls.known.memory.remember_recorded(reviewers)
+        self._parts.calls.memory.remember_recorded(reviewers)
 
     def open_calls(self, recorded: Iterable[RecordedCall]) -> list[OpenCall]:
         """Return recorded calls as open ones."""
@@ -37,11 +37,10 @@ class CallsBefore:
             OpenCall(
                 call.call_id,
                 call.skill,
-                self._missions_of(call),
+                CallContext(self._missions_of(call), reviewer=self._held_to(call.agents)),
                 last_seq=call.last_seq,
                 arguments=call.arguments or {},
                 arguments_known=call.arguments is not None,
-                reviewer=self._held_to(call.agents),
             )
             for call in recorded
         ]
@@ -56,8 +55,7 @@ class CallsBefore:
                 continue
             for call in left:
                 if (call.skill, dict(call.arguments)) == (asked.skill, dict(asked.arguments)) and not call.parent:
-                    call.assign(self._missions_of(asked))
-                    call.last_seq, call.reviewer = 0, self._held_to(asked.agents)
+                    call.resume(self._missions_of(asked), self._held_to(asked.agents))
                     asked.call_id = call.call_id
                     self._note_begun(asked)
                     left.remove(call)
@@ -81,7 +79,7 @@ class CallsBefore:
 
     def _note_begun(self, call: RecordedCall) -> None:
         """Write down a call whose begin the dead agent could not record any more."""
-        traits = self._parts.view.offers.all.get(call.skill) or SkillTraits()
+        traits = self._parts.catalog.all.get(call.skill) or SkillTraits()
         self._parts.events.emit(
             EventKind.CALL_OPEN,
             call.missions,

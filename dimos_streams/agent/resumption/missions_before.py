@@ -26,12 +26,12 @@ class MissionsBefore:
 
     def keep_counts(self) -> None:
         """Show the guards of the missions what they did before: a restart begins no count anew."""
-        view, new_guard = self._parts.view, self._parts.permissions.new_guard
+        parts = self._parts
         for unfinished in self._unfinished:
-            guard = self.by_id[unfinished.id].guard = new_guard()
+            guard = self.by_id[unfinished.id].guard = parts.guards.new()
             for asked, at in zip(unfinished.asked, _times(unfinished.asked), strict=True):
                 if asked.calls:
-                    guard.observe(view.meant(asked.calls), view.polling(), at=at)
+                    guard.observe(parts.meant(asked.calls), parts.polling(), at=at)
 
     def go_on(self) -> bool:
         """Go on with all; return whether the model was in the middle of one that goes on."""

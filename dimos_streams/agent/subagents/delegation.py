@@ -23,6 +23,7 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import Progress, StopCondition
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import Reviewer
+from dimos_streams.agent.policies.runaway import RunawayGuards
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList, SkillSelection
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.subagents.sub_mission import SubLog, SubMission, Subset, hand_back_tool
@@ -90,7 +91,7 @@ class Delegation:
         """Withdraw the input of a mission that was ended: it is no order any more for the sub-agents that were given
         it."""
         for work in self._working:
-            work.parts.view.conversation.withdraw(mission.id)
+            work.parts.conversation.withdraw(mission.id)
             if work.loop is not None:
                 work.loop.withdraw(mission)
 
@@ -114,10 +115,10 @@ class Delegation:
     def held_to(self, agents: Iterable[str], parts: LoopParts) -> Reviewer:
         """The reviewer of a loop, which holds calls to the lists of sub-agents as well, the outermost first. One that
         is not in the config any more has no skills."""
-        reviewer = parts.permissions.reviewer
+        reviewer = parts.reviewer
         for agent in agents:
             entries = self._agents[agent].skills if agent in self._agents else ()
-            gate = AllowedGate(SkillSelection(entries, self._name), parts.view.offers.offerings)
+            gate = AllowedGate(SkillSelection(entries, self._name), parts.catalog.all_named)
             reviewer = Subset(reviewer, gate, (*reviewer.agents, agent))
         return reviewer
 
@@ -134,13 +135,13 @@ class Delegation:
         offsets = [work.loop.unrecorded_offset() for work in self._working if work.loop is not None]
         return min((offset for offset in offsets if offset is not None), default=None)
 
-    def tools(self, parts: Callable[[], LoopParts]) -> list[LocalTool]:
+    def tools(self, parts: LoopParts) -> list[LocalTool]:
         """The tool ``delegate`` for the loop with these parts; empty if there are no sub-agents."""
         if not self._agents:
             return []
 
         async def run(arguments: Any, missions: tuple[Mission, ...]) -> CallResult:
-            return await self.run(parts(), arguments.agent, arguments.task, tuple(arguments.calls), missions)
+            return await self.run(parts, arguments.agent, arguments.task, tuple(arguments.calls), missions)
 
         names = Literal[tuple(self._agents)]  # type: ignore[valid-type]
         task = Annotated[
@@ -210,25 +211,23 @@ class Delegation:
         )
         described = self._agents[agent]
         conversation = Conversation(described.prompt)
+        scope = self.scope(parts.calls, mission)
         child = replace(
             parts,
             model=self._make_model(described.model) if described.model else parts.model,
             queue=MessageQueue(parts.queue.capacity),
-            scope=self.scope(parts.calls, mission),
+            scope=scope,
             events=SubLog(parts.events, mission, conversation),
-            view=replace(parts.view, conversation=conversation),
-            permissions=replace(parts.permissions, reviewer=self.held_to([agent], parts)),
+            conversation=conversation,
+            tools=LocalTools(self._tools_for(scope)),
+            reviewer=self.held_to([agent], parts),
+            guards=RunawayGuards(parts.guards.new),
         )
         work = SubMission(agent, mission, child, parts, missions, over)
-        child.stop_rules = replace(
-            parts.stop_rules, conditions=(*parts.stop_rules.conditions, _when_handed_back(work))
-        )
-        child.view.tools = LocalTools(
-            [*self._tools_for(child.scope), hand_back_tool(work), *self.tools(lambda: child)]
-        )
+        child.conditions = (*parts.conditions, _when_handed_back(work))
+        child.tools.add([hand_back_tool(work), *self.tools(child)])
         child.deliver = work.deliver
         work.loop = self._make_loop(child, f"{agent}-{number}")
-        child.queue.on_arrival = work.loop.wake
         return work
 
     def _ended(self, mission: Mission) -> None:

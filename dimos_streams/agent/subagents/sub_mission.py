@@ -117,16 +117,15 @@ class SubMission:
         for call in calls:
             self.handed[call.call_id] = call.missions
             others = tuple(mission for mission in call.missions if mission not in self.parent_missions)
-            call.assign((*others, self.mission))
-            call.deliver = self.deliver
+            call.hand_over((*others, self.mission), self.deliver)
 
     def give_back(self, *, all: bool) -> None:
         """Give open calls back to the parent: those that came with the task, or ``all``."""
-        for call in self.parts.calls.open:
+        for call in self.parts.calls.known.open:
             if self.mission in call.missions and (all or call.call_id in self.handed):
                 missions = self.handed.get(call.call_id)
-                call.assign(self._without_this(call.missions) if missions is None else missions)
-                call.deliver = self.parent.deliver
+                missions = self._without_this(call.missions) if missions is None else missions
+                call.hand_over(missions, self.parent.deliver)
                 self.left.append(call)
 
     def close(self) -> None:

@@ -51,6 +51,10 @@ class LocalTools:
     def __init__(self, tools: Iterable[LocalTool]) -> None:
         self._tools: dict[str, LocalTool] = {}
         self._schemas: dict[str, ToolSchema] = {}
+        self.add(tools)
+
+    def add(self, tools: Iterable[LocalTool]) -> None:
+        """Add tools behind those that are there. Raises ``ValueError`` for a name that one of them has."""
         for tool in tools:
             if tool.name in self._tools:
                 raise ValueError(f"two tools are called {tool.name!r}")

@@ -14,7 +14,7 @@ from dimos_streams.agent.context.results import READ_RESULT, ResultStore, read_p
 from dimos_streams.agent.control.dialogue import Foreground
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.policies.canonical import shown
-from dimos_streams.agent.policies.plans import SUBMIT_PLAN, PlanBook, PlanState
+from dimos_streams.agent.policies.plans import SUBMIT_PLAN, PlanRegistry, PlanState
 from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, NoArguments
 from dimos_streams.errors import SkillError
@@ -32,7 +32,7 @@ class OwnTools:
     """Makes the tools that each loop of an agent offers its model besides skills, from what they act on."""
 
     results: ResultStore
-    plans: PlanBook
+    plans: PlanRegistry
     foreground: Foreground
     needs_plans: Callable[[], bool]
     """Returns whether anything needs a plan, so that the model is offered to write one."""
@@ -173,12 +173,12 @@ class PlanId(Arguments):
     plan: Annotated[str, Field(description='The plan\'s id, "plan-1".')]
 
 
-def plan_tools(plans: PlanBook, *, offered: Callable[[], bool]) -> list[LocalTool]:
+def plan_tools(plans: PlanRegistry, *, offered: Callable[[], bool]) -> list[LocalTool]:
     """``create_plan``, ``add_plan_steps``, ``submit_plan`` (waits for the operator) and ``check_plan``."""
     return [*_tools_to_write_plans(plans, offered), *_tools_to_carry_plans_out(plans, offered)]
 
 
-def _tools_to_write_plans(plans: PlanBook, offered: Callable[[], bool]) -> list[LocalTool]:
+def _tools_to_write_plans(plans: PlanRegistry, offered: Callable[[], bool]) -> list[LocalTool]:
     async def create(arguments: NewPlan, missions: tuple[Mission, ...]) -> str:
         plan = plans.create(arguments.goal, [step.model_dump() for step in arguments.steps])
         return f"{plan.text()}\nHand it in with {SUBMIT_PLAN}(plan={plan.id!r}) when it is complete."
@@ -204,7 +204,7 @@ def _tools_to_write_plans(plans: PlanBook, offered: Callable[[], bool]) -> list[
     ]
 
 
-def _tools_to_carry_plans_out(plans: PlanBook, offered: Callable[[], bool]) -> list[LocalTool]:
+def _tools_to_carry_plans_out(plans: PlanRegistry, offered: Callable[[], bool]) -> list[LocalTool]:
     async def submit(arguments: PlanId, missions: tuple[Mission, ...]) -> CallResult:
         plan = await plans.submit(arguments.plan, ids(missions))
         return CallResult(plan.text(), is_error=plan.state is not PlanState.APPROVED, charged=False)

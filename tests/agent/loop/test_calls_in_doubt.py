@@ -26,9 +26,9 @@ async def cut_while_a_call_begins(rig: Rig) -> None:
     """Have the agent asked for a call, and its turn cut by urgent input while the call is on its way."""
     await rig.say("follow")
     await asyncio.sleep(0.5)
-    assert not rig.core.calls.open
+    assert not rig.core.calls.known.open
     urgent = rig.core.missions.begin("urgent", "look left")
-    await rig.core.input_desk.hear(OperatorInput("look left", (urgent,), now=True))
+    await rig.core.input_handler.hear(OperatorInput("look left", (urgent,), now=True))
     await asyncio.sleep(0.1)
 
 

@@ -86,7 +86,7 @@ async def killed(world: LineWorld, folder: Path, order: Callable[[Rig], Any]) ->
     rig = Rig(world.bridge, model, {"plan": {"motions": None}}, record_dir=folder, line=line)
     await rig.__aenter__()
     await rig.say(ORDER)
-    while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+    while not rig.core.calls.known.open:  # noqa: ASYNC110 - virtual time
         await asyncio.sleep(0.1)
     asking = asyncio.ensure_future(order(rig))
     await asyncio.sleep(0)

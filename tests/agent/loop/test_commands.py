@@ -18,7 +18,7 @@ from tests.agent.loop.rig import Body, FakeBridge, FakeCall, FunctionModel, Rig,
 async def cancelled(robot: Robot, rig: Rig, input: str) -> Mission:
     """A mission, over, whose call somebody outside has cancelled."""
     mission = await rig.say(input)
-    while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+    while not rig.core.calls.known.open:  # noqa: ASYNC110 - virtual time
         await asyncio.sleep(0.1)
     await asyncio.sleep(1)
     await robot.bridge.cancel(next(iter(robot.bridge.calls_)), "enough")
@@ -98,7 +98,7 @@ async def test_what_fails_later_is_a_failure_of_its_own_mission_only() -> None:
     robot = Robot()
     async with robot.rig() as rig:
         following = await rig.say("follow a man")
-        while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+        while not rig.core.calls.known.open:  # noqa: ASYNC110 - virtual time
             await asyncio.sleep(0.1)
         rig.core.control.pause()
         robot.lost.set()
@@ -118,7 +118,7 @@ async def test_the_answer_to_a_mission_tells_nothing_of_one_that_was_cancelled(e
     robot = Robot()
     async with robot.rig() as rig:
         following = await rig.say("follow a man")
-        while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+        while not rig.core.calls.known.open:  # noqa: ASYNC110 - virtual time
             await asyncio.sleep(0.1)
         await asyncio.sleep(1)
         if ends == "lost":
@@ -195,7 +195,7 @@ async def test_a_mission_whose_call_was_ended_by_a_stop_of_the_robot_did_not_com
     why = f"{STOPPED}: on the operator's page"
     async with robot.rig() as rig:
         mission = await rig.say(input)
-        while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+        while not rig.core.calls.known.open:  # noqa: ASYNC110 - virtual time
             await asyncio.sleep(0.1)
         await asyncio.sleep(1)
         await robot.bridge.cancel(next(iter(robot.bridge.calls_)), why)
@@ -212,7 +212,7 @@ async def test_what_a_model_says_of_a_stop_does_not_make_its_mission_complete() 
         following = asks(("follow_person", {}))
         rig.core.model.adapter = FunctionModel(in_turn(following, says("I follow"), says("all is well")))
         mission = await rig.say("go")
-        while not rig.core.calls.open:  # noqa: ASYNC110 - virtual time
+        while not rig.core.calls.known.open:  # noqa: ASYNC110 - virtual time
             await asyncio.sleep(0.1)
         await asyncio.sleep(1)
         await robot.bridge.cancel(next(iter(robot.bridge.calls_)), STOPPED)

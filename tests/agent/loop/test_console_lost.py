@@ -13,7 +13,7 @@ import pytest
 from dimos_streams.agent.control.console_watch import RETURN_BOUND_S, ConsoleWatch
 from dimos_streams.agent.control.control import Control, Mode
 from dimos_streams.agent.module import Agent
-from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.module import RunContext
@@ -47,7 +47,7 @@ class Killed:
         rig = self.rig("before", self.line)
         await rig.__aenter__()
         await rig.say("go")
-        await until(lambda: [call.skill for call in rig.core.calls.open] == ["follow"])
+        await until(lambda: [call.skill for call in rig.core.calls.known.open] == ["follow"])
         yield rig
         await rig.leave()
 
@@ -63,7 +63,7 @@ class Killed:
 
 
 def stands(rig: Rig) -> tuple[Mode, int, int]:
-    return rig.core.control.mode, len(rig.core.loop.missions), len(rig.core.calls.open)
+    return rig.core.control.mode, len(rig.core.loop.missions), len(rig.core.calls.known.open)
 
 
 LOST = {"continue": (Mode.RUNNING, 1, 1), "hold": (Mode.PAUSED, 1, 1), "abort": (Mode.RUNNING, 0, 0)}
@@ -130,7 +130,7 @@ async def test_nobody_is_asked_after_a_restart_who_was_not_there_before(tmp_path
     async with killed.after() as second:
         await asyncio.sleep(1)
         async with asyncio.timeout(1):
-            decision = await second.core.books.approvals.ask("drop", {})
+            decision = await second.core.gate_state.approvals.ask("drop", {})
         assert (decision.approved, decision.reason) == (False, "no operator's console is connected")
 
 
@@ -161,7 +161,7 @@ async def test_an_agent_that_is_begun_again_waits_for_its_console(tmp_path: Path
 @pytest.mark.virtual_time
 async def test_the_loss_of_a_console_that_came_before_the_record_was_read_is_noted() -> None:
     emit, control = (events := EventLog("a")).emit, Control(EventLog("a").emit)
-    approvals = ApprovalBook(ApprovalSettings(on_console_loss="hold"), emit)
+    approvals = ApprovalRegistry(ApprovalSettings(on_console_loss="hold"), emit)
     watch = ConsoleWatch(approvals, control, emit, lambda why: None)
     with watch.watching():
         await watch.go_on(present=False)

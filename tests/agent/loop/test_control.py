@@ -214,7 +214,7 @@ async def test_a_call_whose_beginning_is_aborted_is_ended_if_it_begins_neverthel
         (call,) = world.bridge.calls_.values()
         assert call.reason == "it was begun too late"
         assert world.log == ["follow ended"]
-        assert rig.core.calls.open == ()
+        assert rig.core.calls.known.open == ()
 
 
 @pytest.mark.feature("B6")
@@ -250,7 +250,7 @@ async def test_an_abort_ends_an_undo() -> None:
         await asyncio.sleep(5)
         assert world.log == ["move 1", "move 2", "back 2"]
         assert world.x == 3
-        assert not rig.core.calls.open
+        assert not rig.core.calls.known.open
 
 
 @pytest.mark.virtual_time
@@ -287,8 +287,8 @@ async def test_an_abort_waits_for_a_call_that_is_about_to_begin_and_ends_it() ->
     async with Rig(world.bridge, model, line=StubbornLine(world.bridge)) as rig:
         world.bridge.latency_s = lambda: 5.0
         await rig.say("follow")
-        await until(lambda: rig.core.calls.starting)
+        await until(lambda: rig.core.calls.starts.under_way)
         world.bridge.latency_s = lambda: 0.0
         report = await rig.core.loop.abort("enough")
-        assert (rig.core.calls.starting, rig.core.calls.open, report.unfinished) == (False, (), ())
+        assert (rig.core.calls.starts.under_way, rig.core.calls.known.open, report.unfinished) == (False, (), ())
         assert world.log == ["follow ended"]

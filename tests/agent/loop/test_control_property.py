@@ -93,17 +93,17 @@ class Chaos:
         elif action == "undo":
             self.command(core.loop.undo(2))
         elif action == "decide":
-            for view in core.books.approvals.pending():
-                core.books.approvals.decide(view.id, self.random.choice(("approve", "reject", "delete")))
+            for view in core.gate_state.approvals.pending():
+                core.gate_state.approvals.decide(view.id, self.random.choice(("approve", "reject", "delete")))
         elif action == "cancel":
-            await core.calls.endings.cancel(core.calls.open[:1], "cancelled")
+            await core.calls.endings.cancel(core.calls.known.open[:1], "cancelled")
         elif action == "withdraw":
             for mission in list(core.loop.missions.values())[:1]:
                 mission.end("cancelled")
         else:
             to = self.other if self.random.random() < 0.5 else None
-            for call in core.calls.open:
-                call.deliver = to
+            for call in core.calls.known.open:
+                call.hand_over(call.missions, to)
 
     async def other(self, update: Any) -> None:
         self.handed.append(update)
@@ -125,17 +125,22 @@ class Chaos:
         core = self.rig.core
         await asyncio.sleep(3 * ON_ITS_WAY_S)
         async with asyncio.timeout(600):
-            while core.loop.missions or core.loop.state is not LoopState.IDLE or core.calls.open or len(core.queue):
+            while (
+                core.loop.missions
+                or core.loop.state is not LoopState.IDLE
+                or core.calls.known.open
+                or len(core.queue)
+            ):
                 core.control.resume()
-                for view in core.books.approvals.pending():
-                    core.books.approvals.decide(view.id, "approve")
+                for view in core.gate_state.approvals.pending():
+                    core.gate_state.approvals.decide(view.id, "approve")
                 await asyncio.sleep(0.2)
             await asyncio.gather(*self.commands, return_exceptions=True)
 
     def check(self) -> None:
         core, events = self.rig.core, self.rig.core.events.after(0)
         assert not core.control.waiting
-        assert not core.books.approvals.pending()
+        assert not core.gate_state.approvals.pending()
         assert self.rig.model.streams == 0
         for task in self.commands:
             assert isinstance(task.exception(), SkillError | None), task.exception()

@@ -146,7 +146,7 @@ async def test_a_call_that_is_handed_over_twice_is_handed_over_once() -> None:
     async with world.rig(asks(("follow", {})), handed, back, says("all done"), agents=AGENTS) as rig:
         mission = await rig.say("go")
         await until(lambda: any(data["text"] == "all done" for data in rig.data("answer")))
-        assert [each.id for call in rig.core.calls.open for each in call.missions] == [mission.id]
+        assert [each.id for call in rig.core.calls.known.open for each in call.missions] == [mission.id]
         world.released.set()
         assert (await rig.over(mission)).reason == "completed"
 
@@ -171,7 +171,7 @@ async def test_urgent_words_and_updates_that_a_sub_agent_has_not_read_are_heard_
         rig.core.control.pause()
         call.send("update", "found her")
         await asyncio.sleep(1)
-        await rig.core.input_desk.hear(
+        await rig.core.input_handler.hear(
             OperatorInput("look left", (rig.core.missions.begin("second", "look left"),), now=True)
         )
     async with world.with_model(FunctionModel(lambda request: says("ok")), tmp_path, agents=AGENTS) as successor:

@@ -67,7 +67,7 @@ class Life:
             self.compare()
 
     async def _do(self, deed: str) -> None:
-        calls = [call.call_id for call in self.rig.core.calls.open]
+        calls = [call.call_id for call in self.rig.core.calls.known.open]
         match deed:
             case "cancel" | "stop" if calls:
                 await self.world.bridge.cancel(calls[-1], "enough" if deed == "cancel" else f"{STOPPED}: a child")

@@ -64,7 +64,7 @@ class Scene:
 
         for open_calls in (2, 3):
             await first.say("go")
-            while len(first.core.calls.open) < open_calls or first.core.loop.state is not LoopState.IDLE:  # noqa: ASYNC110
+            while len(first.core.calls.known.open) < open_calls or first.core.loop.state is not LoopState.IDLE:  # noqa: ASYNC110
                 await asyncio.sleep(0.01)
         first.core.events.listen(look)
         ordered = asyncio.ensure_future(order(first))

@@ -109,11 +109,11 @@ async def test_a_condition_in_which_something_was_cancelled_ends_the_turn_and_no
         raise asyncio.CancelledError
 
     async with LineWorld().rig(MOVES[0], says("here I am")) as rig:
-        rules = rig.core.loop.parts.stop_rules
-        rules.conditions = (cancelled,)
+        parts = rig.core.loop.parts
+        parts.conditions = (cancelled,)
         assert (await ended(rig)).reason == "error"
         assert "turn agent-1 ended because something that it awaited was cancelled" in rig.data("error")[0]["text"]
-        rules.conditions = ()
+        parts.conditions = ()
         assert (await ended(rig)).text == "here I am"
 
 
@@ -176,14 +176,14 @@ async def test_after_a_gap_a_call_that_was_given_up_counts_as_long_as_it_may_run
     async with world.rig(asks(("deaf", {})), says("it works"), says("it is lost"), **config) as rig:
         await ended(rig)
         (call,) = world.bridge.calls_.values()
-        assert [left.call_id for left in rig.core.calls.given_up] == [call.id]
+        assert [left.call_id for left in rig.core.calls.memory.given_up] == [call.id]
         if fate == "has closed":
             call.outcome = Outcome.CANCELLED  # its close is what falls into the gap
         elif fate == "is unknown":
             del world.bridge.calls_[call.id]
         gap = ToolEvent(utime=1, call_id="", seq=0, type="gap", module="", skill="", caller="agent", text="lost")
         await rig.core.calls.incoming.observe(gap)
-        assert [left.call_id for left in rig.core.calls.given_up] == [call.id] * (fate == "runs")
+        assert [left.call_id for left in rig.core.calls.memory.given_up] == [call.id] * (fate == "runs")
         world.released.set()
 
 
@@ -233,7 +233,7 @@ async def test_a_condition_stops_before_what_was_asked_for_runs_and_its_reason_s
         return "enough moved" if progress.asked and len(progress.executed) == 2 else None
 
     async with world.rig(*MOVES[1:], max_iterations=50) as rig:
-        rig.core.loop.parts.stop_rules.conditions = (condition,)
+        rig.core.loop.parts.conditions = (condition,)
         mission = await ended(rig)
         assert mission.reason == rig.data("stop")[0]["reason"] == "enough moved"
         assert world.log == ["move 1", "move 2"]
@@ -271,7 +271,7 @@ async def test_a_condition_of_the_blueprint_ends_the_calls_too() -> None:
     world = LineWorld()
     config = {"stop_when": {"outside": [(-1, -1), (2, -1), (2, 1), (-1, 1)]}}
     async with world.rig(asks(("follow", {}), ("move", {"by": 3})), says("never"), **config) as rig:
-        rig.core.loop.parts.stop_rules.robot = lambda: RobotState(x=world.x, y=0.0)
+        rig.core.loop.parts.robot = lambda: RobotState(x=world.x, y=0.0)
         mission = await ended(rig)
         assert mission.reason == "geofence: the robot is outside, at (3.00, 0.00)"
         assert world.log == ["move 3", "follow ended"]

@@ -29,8 +29,8 @@ def rig(folder: Path, *answers: Answer) -> Rig:
 def set_all(rig: Rig) -> None:
     """Everything that an operator sets, twice, so that each time the last counts."""
     for skill in ("move", "look"):
-        rig.core.books.enabled.set(skill, False)
-    rig.core.books.enabled.set("look", True)
+        rig.core.gate_state.enabled.set(skill, False)
+    rig.core.gate_state.enabled.set("look", True)
     rig.core.control.pause("hands off")
     rig.core.control.resume()
     rig.core.control.step_mode()
@@ -78,7 +78,7 @@ async def test_what_is_set_outlives_any_number_of_events(tmp_path: Path, restart
     for _ in range(restarts):
         async with rig(tmp_path) as next_life:
             assert next_life.core.control.mode is Mode.STEPPING
-            assert next_life.core.books.enabled.disabled == ("move",)
+            assert next_life.core.gate_state.enabled.disabled == ("move",)
             chatter(next_life, 3)
             check_all(read_resumption(tmp_path, "agent"))
     assert size_of(tmp_path) < 20_000
@@ -136,10 +136,10 @@ async def test_a_conversation_that_was_forgotten_stays_forgotten(tmp_path: Path)
 async def test_nothing_begins_where_there_is_no_room_for_a_skill_that_was_disabled(tmp_path: Path) -> None:
     async with rig(tmp_path) as first:
         for skill in ("move", "look"):
-            first.core.books.enabled.set(skill, False)
+            first.core.gate_state.enabled.set(skill, False)
     full = {"disabled_skills": [f"skill_{number}" for number in range(9_999)]}
     async with LineWorld().with_model(FunctionModel(in_turn()), tmp_path, **full) as second:
-        assert not second.core.books.enabled.enabled("move")
+        assert not second.core.gate_state.enabled.enabled("move")
         assert second.core.control.mode is Mode.PAUSED
         assert "'look' can't be disabled" in second.data("pause")[-1]["reason"]
 
@@ -148,7 +148,7 @@ async def test_nothing_begins_where_there_is_no_room_for_a_skill_that_was_disabl
 @pytest.mark.virtual_time
 async def test_the_general_file_is_no_old_mission(tmp_path: Path) -> None:
     async with rig(tmp_path, says("hello"), says("hello")) as first:
-        first.core.books.enabled.set("move", False)
+        first.core.gate_state.enabled.set("move", False)
         general = first.core.record._path("general")
         os.utime(general, (1, 1))
         for _ in range(2):
@@ -164,7 +164,7 @@ async def test_the_general_file_is_no_old_mission(tmp_path: Path) -> None:
 @pytest.mark.virtual_time
 async def test_the_setting_with_which_the_general_file_begins_is_recorded_once(tmp_path: Path) -> None:
     async with rig(tmp_path) as first:
-        first.core.books.enabled.set("move", False)
+        first.core.gate_state.enabled.set("move", False)
         first.core.control.pause()
         lines = first.core.record._path("general").read_text().splitlines()
     assert [json.loads(line)["event"]["kind"] for line in lines] == ["skill_set", "pause"]
@@ -195,7 +195,7 @@ async def test_a_model_can_make_no_plan_that_fills_the_record(tmp_path: Path) ->
     plans: list[AgentEvent] = []
     async with rig(tmp_path, *answers) as made:
         made.core.events.listen(lambda event: plans.append(event) if event.kind == "plan" else None)
-        made.core.books.enabled.set("look", False)
+        made.core.gate_state.enabled.set("look", False)
         await made.over(await made.say("please make some plans"))
         refused, *_ = made.data("result")
         assert refused["is_error"]
@@ -203,4 +203,4 @@ async def test_a_model_can_make_no_plan_that_fills_the_record(tmp_path: Path) ->
         assert len(refused["text"]) < 400
         assert len(plans) > 2
         assert all(len(event.model_dump_json().encode()) < 21_000 for event in plans)
-        assert [step.arguments["by"] for step in made.core.books.plans.get("plan-1").steps] == [1] * len(plans)
+        assert [step.arguments["by"] for step in made.core.gate_state.plans.get("plan-1").steps] == [1] * len(plans)

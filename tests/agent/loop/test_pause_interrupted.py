@@ -31,7 +31,9 @@ COMMANDS: dict[str, Command] = {
 async def paused_after_two_moves(rig: Rig, world: LineWorld, *, follows: bool) -> None:
     """The mission goes on, so that there is something to abort, or it is over."""
     mission = await rig.say("go")
-    await until(lambda: mission.over if not follows else [call.skill for call in rig.core.calls.open] == ["follow"])
+    await until(
+        lambda: mission.over if not follows else [call.skill for call in rig.core.calls.known.open] == ["follow"]
+    )
     assert world.log == ["move 1", "move 2"]
     rig.core.control.pause("hands off")
 
@@ -174,7 +176,7 @@ async def test_a_pause_before_the_first_call_is_taken_back_is_not_interrupted(co
     world = LineWorld()
     async with world.rig(asks(("move", {"by": 1}), ("move", {"by": 2})), asks(("hang", {}))) as rig:
         await rig.say("go")
-        await until(lambda: [call.skill for call in rig.core.calls.open] == ["hang"])
+        await until(lambda: [call.skill for call in rig.core.calls.known.open] == ["hang"])
         if command == "undo":
             await rig.core.loop.abort()
         offered = world.bridge.skills

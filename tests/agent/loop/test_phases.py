@@ -112,7 +112,7 @@ async def test_what_was_asked_for_after_a_motion_that_goes_on_is_not_run() -> No
 
 
 def test_what_is_not_in_the_table_is_a_bug() -> None:
-    machine = StateMachine(lambda old, new: None)
+    machine = StateMachine()
     for old in LoopState:
         for new in LoopState:
             if new is old or new in TRANSITIONS[old]:

@@ -111,12 +111,12 @@ async def test_a_mission_that_is_not_over_stays_however_old_it_is(tmp_path: Path
         rig = await world.with_model(FunctionModel(answer), tmp_path, missions_kept=2).__aenter__()
         if life == 0:
             watching = await rig.say("watch")
-            await until(lambda rig=rig: rig.core.calls.open)  # type: ignore[misc]
+            await until(lambda rig=rig: rig.core.calls.known.open)  # type: ignore[misc]
             for _ in range(3):
                 await rig.over(await rig.say("hi"))
             os.utime(tmp_path / f"agent.{watching.id}.jsonl", (1, 1))
-        await until(lambda rig=rig: rig.core.calls.open)  # type: ignore[misc]
-        assert [[each.id for each in call.missions] for call in rig.core.calls.open] == [[watching.id]]
+        await until(lambda rig=rig: rig.core.calls.known.open)  # type: ignore[misc]
+        assert [[each.id for each in call.missions] for call in rig.core.calls.known.open] == [[watching.id]]
         await rig.leave()
     await world.bridge.close()
 
@@ -273,14 +273,14 @@ async def test_what_was_held_when_the_agent_died_is_held_by_its_successor(tmp_pa
             rig.core.control.pause("there is a child")
         else:
             rig.core.control.step()
-        rig.core.books.enabled.set("look", False)
+        rig.core.gate_state.enabled.set("look", False)
 
     assert await kill.die(21, hold)  # the first move is over
     async with kill.rig(tmp_path / "after", None) as second:
         await asyncio.sleep(60)
         assert second.core.control.mode is mode
         assert second.core.holding is (mode is Mode.PAUSED)
-        assert second.core.books.enabled.disabled == ("look",)
+        assert second.core.gate_state.enabled.disabled == ("look",)
         assert kill.world.log == ["move 1"]
         second.core.control.resume()
         async with asyncio.timeout(100):

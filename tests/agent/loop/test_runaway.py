@@ -65,7 +65,7 @@ async def test_a_model_that_answers_each_end_with_a_new_call_is_ended(
         mission = await rig.over(await rig.say("go"), 60)
         assert mission.reason == reason
         assert len(begun) <= at_most
-        assert not rig.core.calls.open
+        assert not rig.core.calls.known.open
         assert "the mission was ended" in mission.why or "too fast" in mission.why
         # New words are a new mission.
         await rig.say("go on")
@@ -124,12 +124,12 @@ def test_bounds_suit_the_model_also_one_that_is_set_later(tmp_path: Any) -> None
         rig = Rig(LineWorld().bridge, FunctionModel(lambda _: says("")))
         core = rig.core
         assert core.model.limits.deadline_s is None
-        assert "create_plan" not in {tool.name for tool in core.loop.parts.view.tools.schemas()}
+        assert "create_plan" not in {tool.name for tool in core.loop.parts.tools.schemas()}
         core.model_switch.use(f"scripted:{tmp_path}/s.json")
         settings = core.model.limits
         assert (settings.calls_per_answer, settings.actions, settings.deadline_s) == (8, 100, 28800)
         assert settings.max_tokens is None, "a script has no server that bills tokens, and none are estimated for it"
-        assert "create_plan" in {tool.name for tool in core.loop.parts.view.tools.schemas()}
+        assert "create_plan" in {tool.name for tool in core.loop.parts.tools.schemas()}
         core.model_switch.use("offline")
         assert core.model.limits.max_tokens is None
 

@@ -51,7 +51,7 @@ async def test_the_calls_of_a_sub_agent_outlive_the_agent(tmp_path: Path) -> Non
         async with successor:
             await until(lambda: bool(reader.requests) and updates_seen(reader, "found her") == 1)
             resumed = successor.core.loop.missions[mission.id]
-            assert [each.missions for each in successor.core.calls.open] == [(resumed,)]
+            assert [each.missions for each in successor.core.calls.known.open] == [(resumed,)]
             resumed.end("cancelled")
             await successor.over(resumed)
             assert call.reason == "the operator has withdrawn what led to this call"

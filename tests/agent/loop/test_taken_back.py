@@ -56,7 +56,7 @@ async def test_rollback_and_its_reason(tmp_path: Path) -> None:
     model = FunctionModel(in_turn(asks(("move", {"by": 1})), asks(("follow", {})), asks(("hang", {})), says("Hm.")))
     async with world.with_model(model, tmp_path) as rig:
         await rig.say("go")
-        await until(lambda: len(rig.core.calls.open) == 2)
+        await until(lambda: len(rig.core.calls.known.open) == 2)
         await rig.core.loop.abort("mind the cat", rollback=True)
         await rig.over(await rig.say("what was that?"))
         seen = model.requests[-1].messages
@@ -96,7 +96,7 @@ async def test_a_rollback_interrupts_a_pause_for_as_long_as_it_takes() -> None:
     world = LineWorld()
     async with world.rig(asks(("move", {"by": 1})), asks(("follow", {}))) as rig:
         await rig.say("go")
-        await until(lambda: [call.skill for call in rig.core.calls.open] == ["follow"])
+        await until(lambda: [call.skill for call in rig.core.calls.known.open] == ["follow"])
         rig.core.control.pause()
         paused: list[bool] = []
 
@@ -134,7 +134,7 @@ async def test_an_undo_in_a_pause_is_refused_while_something_else_would_go_on() 
     world = LineWorld()
     async with world.rig(asks(("follow", {}), ("move", {"by": 1})), says("done")) as rig:
         await rig.say("go")
-        await until(lambda: rig.core.loop.state is LoopState.IDLE and rig.core.calls.open)
+        await until(lambda: rig.core.loop.state is LoopState.IDLE and rig.core.calls.known.open)
         rig.core.control.pause()
         began = clock.monotonic()
         with pytest.raises(SkillError, match=r"follow \(call c0\) would go on as well; `resume` first"):
@@ -169,7 +169,7 @@ async def test_a_rollback_beside_what_may_still_run_moves_nothing_and_does_not_w
     world = LineWorld()
     async with world.rig(asks(("move", {"by": 1}), ("deaf", {})), says("done")) as rig:
         await rig.say("go")
-        await until(lambda: [call.skill for call in rig.core.calls.open] == ["deaf"])
+        await until(lambda: [call.skill for call in rig.core.calls.known.open] == ["deaf"])
         began = clock.monotonic()
         report = await rig.core.loop.abort(rollback=True)
         assert [(undone.skill, undone.how) for undone in report.undone][-1] == ("move", "failed")

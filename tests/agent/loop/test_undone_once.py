@@ -80,7 +80,7 @@ async def test_nor_by_the_rollback_that_ends_a_rollback() -> None:
     world = LineWorld()
     async with world.rig(MOVES, asks(("hang", {}))) as rig:
         await rig.say("go")
-        await until(lambda: [call.skill for call in rig.core.calls.open] == ["hang"])
+        await until(lambda: [call.skill for call in rig.core.calls.known.open] == ["hang"])
         first = asyncio.create_task(rig.core.loop.abort(rollback=True))
         await until(lambda: world.log[-1] == "back 2")
         await rig.core.loop.abort(rollback=True)
@@ -97,7 +97,7 @@ async def test_what_was_taken_back_when_the_abort_came_is_known() -> None:
     async with world.rig(MOVES, says("done")) as rig:
         await moved(rig)
         undoing = await taking_back(rig, world)
-        (call,) = rig.core.calls.open
+        (call,) = rig.core.calls.known.open
         await call.closed.wait()  # before the undo hears of it, which looks anew twice a second
         await rig.core.loop.abort()
         assert outcomes(await undoing) == [(2, "undone", "done")]
@@ -254,7 +254,7 @@ async def test_a_bug_while_one_call_is_taken_back_is_told_and_the_others_are_tak
 
     async with world.rig(MOVES, asks(("follow", {}))) as rig:
         await rig.say("go")
-        await until(lambda: [call.skill for call in rig.core.calls.open] == ["follow"])
+        await until(lambda: [call.skill for call in rig.core.calls.known.open] == ["follow"])
         if not rollback:
             await rig.core.loop.abort()
         world.bridge.refuse = refuse

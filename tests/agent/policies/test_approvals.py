@@ -11,17 +11,19 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.policies.approval import Decision
-from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.errors import ConflictError, SkillError
 from tests.agent.policies.parts import Events
 
 
-def book(events: Events | None = None, **settings: Any) -> ApprovalBook:
-    return ApprovalBook(ApprovalSettings(**settings), (events or Events()).emit, agent="agent")
+def book(events: Events | None = None, **settings: Any) -> ApprovalRegistry:
+    return ApprovalRegistry(ApprovalSettings(**settings), (events or Events()).emit, agent="agent")
 
 
-async def asked(made: ApprovalBook, arguments: Mapping[str, Any], **more: Any) -> tuple[asyncio.Task[Decision], str]:
+async def asked(
+    made: ApprovalRegistry, arguments: Mapping[str, Any], **more: Any
+) -> tuple[asyncio.Task[Decision], str]:
     """A waiter, and the id of the approval that it waits for."""
     known = {view.id for view in made.pending()}
     task = asyncio.create_task(made.ask("drop", arguments, missions=("m",), **more))
@@ -64,14 +66,14 @@ async def test_a_night_in_which_the_machine_sleeps_counts(monkeypatch: pytest.Mo
 @pytest.mark.virtual_time
 async def test_a_decision_in_the_instant_of_creation_counts() -> None:
     events = Events()
-    made: ApprovalBook
+    made: ApprovalRegistry
 
     def emit(kind: str, missions: Sequence[str] = (), **data: Any) -> None:
         events.emit(kind, missions, **data)
         if kind == "approval_created":
             made.decide(data["approval"]["id"], "approve")
 
-    made = ApprovalBook(ApprovalSettings(), emit)
+    made = ApprovalRegistry(ApprovalSettings(), emit)
     assert (await made.ask("drop", {})).approved
     assert events.kinds() == ["approval_created", "approval_decided"]
 

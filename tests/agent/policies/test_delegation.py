@@ -34,7 +34,7 @@ def times_shown(brain: Brain, prompt: str, words: str) -> int:
 
 
 def opened(made: Stage, number: int) -> str:
-    return made.agent.core.calls.open[number].call_id
+    return made.agent.core.calls.known.open[number].call_id
 
 
 def first_call(made: Stage) -> str:
@@ -202,7 +202,7 @@ async def test_results_of_a_closed_owner_are_kept_in_the_record() -> None:
         await until(lambda: len(brain.requests) == 3)
         said.cancel()
         assert (await said.closed()).outcome is Outcome.CANCELLED
-        await until(lambda: not made.agent.core.calls.open)
+        await until(lambda: not made.agent.core.calls.known.open)
         await until(lambda: not made.agent.core.loop.missions)
         ends = [
             event
@@ -308,7 +308,7 @@ async def test_pause_abort_and_approvals_hold_for_sub_agents() -> None:
         robot.done.clear()
         second = await made.say("again")
         await decide(made, "approve")
-        await until(lambda: made.agent.core.calls.open)
+        await until(lambda: made.agent.core.calls.known.open)
         aborting = await made.harness.call("abort", caller="operator")
         assert len((await aborting.result())["cancelled"]) == 1
         assert (await second.closed()).data["result"]["reason"] == "aborted"
@@ -356,7 +356,7 @@ async def test_whatever_the_timing_each_result_is_delivered_once(seed: int) -> N
     async def act(request: ModelRequest) -> Any:
         await asyncio.sleep(rng.random())
         helper = request.messages[0].text == "helper"
-        open_calls = [call.call_id for call in made.agent.core.calls.open]
+        open_calls = [call.call_id for call in made.agent.core.calls.known.open]
         choice = rng.choice(["follow", "follow", "delegate", "look", "back", "cancel", "text", "text"])
         if choice == "follow":
             begun.append(f"n{next(names)}.")
@@ -387,7 +387,7 @@ async def test_whatever_the_timing_each_result_is_delivered_once(seed: int) -> N
         while not all(any(event.type == "close" for event in said.events) for said in robot_missions):
             robot.done.set()
             await asyncio.sleep(1)
-        assert not made.agent.core.calls.open
+        assert not made.agent.core.calls.known.open
         events = made.agent.core.events.after(0)
         opened = [event.data["call_id"] for event in events if event.kind == "call_open"]
         closes: list[str] = []

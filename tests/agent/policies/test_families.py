@@ -83,8 +83,8 @@ async def test_the_conversation_has_nothing_of_a_child_but_what_its_parent_passe
 async def test_of_an_approved_child_it_is_told_that_it_has_begun() -> None:
     async with lookout_world(Brain(errand("drop", {"what": "bag"})), Errands(name="errands")) as w:
         said = await w.say()
-        await until(w.agent.core.books.approvals.pending)
-        (waits,) = w.agent.core.books.approvals.pending()
+        await until(w.agent.core.gate_state.approvals.pending)
+        (waits,) = w.agent.core.gate_state.approvals.pending()
         await w.operator("decide", approval=waits.id, decision="approve")
         await w.closed(said)
         (child,) = await w.views("drop")
@@ -97,8 +97,8 @@ async def test_an_agent_that_looks_for_its_calls_finds_no_children() -> None:
     async with lookout_world(brain, Errands(name="errands"), Holder(name="holder")) as w:
         said = await w.say()
         await w.looking("take")
-        assert await w.agent.core.calls.adopt_open() == ()
-        assert [call.skill for call in w.agent.core.calls.open] == ["errand"]
+        assert await w.agent.core.calls.reconciliation.adopt_open() == ()
+        assert [call.skill for call in w.agent.core.calls.known.open] == ["errand"]
         await until(lambda: not w.agent.core.reviews._permitted)  # it has begun: nothing is held for it any more
         await w.closed(said)
 

@@ -12,9 +12,9 @@ from ruamel.yaml import YAML
 from dimos_streams import clock
 from dimos_streams.agent.policies.gates.approval import matches
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
-from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.policies.gates.chain import GateChain, build_chain, load_gate
 from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
+from dimos_streams.agent.policies.gates.gate_state import GateState
 from dimos_streams.agent.policies.gates.settings import ApprovalRule, GateSettings, Zone
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError, UserError
@@ -74,19 +74,20 @@ class BenchPermit:
 
 
 class GateBench:
-    """A chain with its books."""
+    """A chain with the state of its gates."""
 
     def __init__(self, *, agent: str = "agent", **settings: Any) -> None:
         self.events = Events()
         self.settings = GateSettings(**settings)
-        self.books = GateBooks(self.settings, self.events.emit, lambda skill, arguments: arguments, agent=agent)
-        self.enabled, self.approvals, self.plans = self.books.enabled, self.books.approvals, self.books.plans
+        self.gate_state = GateState(self.settings, self.events.emit, lambda skill, arguments: arguments, agent=agent)
+        state = self.gate_state
+        self.enabled, self.approvals, self.plans = state.enabled, state.approvals, state.plans
         self.pose: PlanarPose | None = None
         self.paused = asyncio.Event()
         self.paused.set()
         self.chain: GateChain = build_chain(
             self.settings,
-            self.books,
+            self.gate_state,
             pose=lambda: self.pose,
             permit=self._permit,
         )

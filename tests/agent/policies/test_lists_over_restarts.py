@@ -28,7 +28,7 @@ async def looks_again(w: LookoutWorld) -> None:
     """Until the agent that was begun anew has taken over what runs."""
     looking = (await w.looking()).call_id
     await asyncio.sleep(5)  # for the bridge to believe that this is the agent now
-    await until(lambda: looking in {call.call_id for call in w.agent.core.calls.open})
+    await until(lambda: looking in {call.call_id for call in w.agent.core.calls.known.open})
 
 
 @pytest.mark.parametrize("skills", [["look_out_for"], ["look_out_for", "walk"]])

@@ -13,13 +13,13 @@ import pytest
 
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.module import Agent
-from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.gates.base import Allow
 from dimos_streams.agent.policies.gates.motions import FreeMotions
 from dimos_streams.agent.policies.gates.plan import PlanGate
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings, Zone
 from dimos_streams.agent.policies.gates.zones import Zones
-from dimos_streams.agent.policies.plans import PlanBook
+from dimos_streams.agent.policies.plans import PlanRegistry
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.module import Module
@@ -49,7 +49,7 @@ async def test_a_robot_that_was_turned_while_its_call_waited_enters_no_zone(wait
     brain = Brain([("walk", {"distance_m": -1.6})], [("walk", {"distance_m": 1.6})], "done")
     config: dict[str, Any] = {"zones": [LAB], "plan": {"motions": 1}}
     async with robot_stage(brain, approval={} if waits_for == "step" else ASK, **config) as (made, robot):
-        control, approvals = made.agent.core.control, made.agent.core.books.approvals
+        control, approvals = made.agent.core.control, made.agent.core.gate_state.approvals
         stand(made.agent)
         if waits_for == "step":
             await operator(made, "step", mode="on")
@@ -77,7 +77,7 @@ async def test_a_robot_that_was_turned_while_its_call_waited_enters_no_zone(wait
 @pytest.mark.virtual_time
 async def test_a_part_of_a_motion_enters_no_zone_from_where_the_robot_is_then() -> None:
     yaw, emit = [math.pi], Events().emit
-    plans = PlanBook(ApprovalBook(ApprovalSettings(), emit), emit, lambda skill, arguments: arguments)
+    plans = PlanRegistry(ApprovalRegistry(ApprovalSettings(), emit), emit, lambda skill, arguments: arguments)
     pose: Callable[[], PlanarPose] = lambda: PlanarPose(0.0, 0.0, yaw[0])  # noqa: E731
     gate = PlanGate(plans, Zones([Zone.model_validate(LAB)]), FreeMotions(emit), motions=lambda: 0, pose=pose)
     part = replace(request(offered("walk", motion=True), distance_m=1.6), part_of_motion=True)
@@ -99,7 +99,7 @@ async def test_the_straight_way_is_the_one_from_where_the_robot_is_then() -> Non
     ):
         stand(made.agent)
         said = await made.say("go")
-        await until(made.agent.core.books.approvals.pending)
+        await until(made.agent.core.gate_state.approvals.pending)
         stand(made.agent, x=4, y=-5)  # the lab lies between
         await decide(made, "approve")
         await said.result()
@@ -143,11 +143,11 @@ async def test_a_planned_step_begins_wherever_the_robot_is_but_not_when_its_appr
         stand(made.agent, yaw=math.pi)
         said = await made.say("go")
         await decide(made, "approve")
-        await until(lambda: made.agent.core.books.approvals.pending())
+        await until(lambda: made.agent.core.gate_state.approvals.pending())
         stand(made.agent)
         await decide(made, "approve")
         await until(lambda: robot.log_ == ["walk 2"])
-        await until(lambda: made.agent.core.books.approvals.pending())
+        await until(lambda: made.agent.core.gate_state.approvals.pending())
         await asyncio.sleep(601)
         await decide(made, "approve")
         await said.result()
@@ -160,7 +160,7 @@ async def test_a_planned_step_begins_wherever_the_robot_is_but_not_when_its_appr
 async def test_a_skill_that_is_disabled_between_the_gates_and_the_beginning_does_not_begin() -> None:
     async with robot_stage(Brain([("drop", {})], "no")) as (made, robot):
         said = await made.say("go")
-        await until(made.agent.core.books.approvals.pending)
+        await until(made.agent.core.gate_state.approvals.pending)
         await operator(made, "pause")
         await decide(made, "approve")
         await operator(made, "set_skill", skill="drop", enabled=False)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from dimos_streams.agent.calls.skill_catalog import Offers
+from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.agent.loop.rig import FakeBridge
@@ -42,27 +42,27 @@ class Listing(FakeBridge):
 @pytest.mark.virtual_time
 async def test_the_skills_of_all_modules_near_an_agent_but_its_own(agent: str, offered: list[str]) -> None:
     bridge = Listing("abc", "agent", "robot1/agent", "robot1/base", "robot10/base", "robot2/base", "zoo")
-    offers = Offers(bridge, module=agent)
-    await offers.refresh()
-    assert sorted(skill.module for skill in offers.offered.values()) == offered
-    assert len(offers.all) == 7
+    catalog = SkillCatalog(bridge, module=agent)
+    await catalog.refresh()
+    assert sorted(skill.module for skill in catalog.offered.values()) == offered
+    assert len(catalog.all) == 7
 
 
 @pytest.mark.virtual_time
 async def test_the_bridge_is_asked_when_the_list_is_old_and_the_last_one_counts_while_it_is_away() -> None:
     bridge = Listing("base")
-    offers = Offers(bridge, module="agent", fresh_s=0.5)
+    catalog = SkillCatalog(bridge, module="agent", fresh_s=0.5)
     for _ in range(3):
-        await offers.refresh()
+        await catalog.refresh()
     await asyncio.sleep(0.4)
-    await offers.refresh()
+    await catalog.refresh()
     assert bridge.asked == 1
-    await offers.refresh(at_once=True)
+    await catalog.refresh(at_once=True)
     assert bridge.asked == 2
     await asyncio.sleep(0.5)
     bridge.away = True
-    await offers.refresh()
-    assert (bridge.asked, list(offers.offered)) == (3, ["skill of base"])
+    await catalog.refresh()
+    assert (bridge.asked, list(catalog.offered)) == (3, ["skill of base"])
     bridge.away, bridge.modules = False, ("base", "arm")
-    await offers.refresh()
-    assert list(offers.offered) == ["skill of base", "skill of arm"], "what failed is tried again at once"
+    await catalog.refresh()
+    assert list(catalog.offered) == ["skill of base", "skill of arm"], "what failed is tried again at once"

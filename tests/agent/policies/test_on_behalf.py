@@ -204,14 +204,14 @@ async def test_step_mode_shows_it() -> None:
 async def test_nothing_begins_of_what_was_aborted_while_it_waited(stubborn: bool, how: str) -> None:
     async with lookout_world(Brain(round_with("drop", what="bag", stubborn=stubborn))) as w:
         said = await w.say()
-        await until(lambda: w.agent.core.books.approvals.pending())
+        await until(lambda: w.agent.core.gate_state.approvals.pending())
         if how == "abort":
             report = await w.operator("abort")
             assert len(report["cancelled"]) == 1
         else:
             await w.bridge.broker.cancel(said, "changed my mind")
         await w.closed(said)
-        await until(lambda: not w.agent.core.books.approvals.pending())
+        await until(lambda: not w.agent.core.gate_state.approvals.pending())
         review = await w.view("review_call", lambda view: view.state == "closed")
         assert review.outcome is not Outcome.COMPLETED
         await asyncio.sleep(10)
@@ -327,7 +327,7 @@ async def test_a_call_that_was_asked_to_end_begins_nothing_more() -> None:
 async def test_an_agent_that_is_gone_permits_nothing() -> None:
     async with lookout_world(Brain(round_with("drop", what="bag"), lookout("walk"))) as w:
         await w.say()
-        await until(lambda: w.agent.core.books.approvals.pending())
+        await until(lambda: w.agent.core.gate_state.approvals.pending())
         w.buses["agent"].partitioned = True  # as a process that is killed
         ended = await w.lookout_closed("round")
         assert "agent 'agent', for whom 'drop' was to begin," in ended.text
@@ -340,13 +340,13 @@ async def test_a_call_that_waits_outlives_its_bridge_and_begins_once(tmp_path: P
     path = tmp_path / "journal.sqlite"
     async with lookout_world(Brain(round_with("drop", what="bag")), journal=path) as w:
         await w.say()
-        await until(lambda: w.agent.core.books.approvals.pending())
-        (first,) = w.agent.core.books.approvals.pending()
+        await until(lambda: w.agent.core.gate_state.approvals.pending())
+        (first,) = w.agent.core.gate_state.approvals.pending()
         await w.remove("bridge")
         w.bridge = Bridge({"http": False, "journal": path}, name="bridge", context=w.bridge.context)
         await w.add(w.bridge)
-        await until(lambda: [view for view in w.agent.core.books.approvals.pending() if view.id != first.id])
-        await until(lambda: len(w.agent.core.books.approvals.pending()) == 1)
+        await until(lambda: [view for view in w.agent.core.gate_state.approvals.pending() if view.id != first.id])
+        await until(lambda: len(w.agent.core.gate_state.approvals.pending()) == 1)
         (second,) = await w.operator("approvals")
         await w.operator("decide", approval=second["id"], decision="approve")
         assert (await w.lookout_closed("round")).outcome is Outcome.COMPLETED
@@ -378,7 +378,7 @@ async def test_a_stopped_lookout_begins_nothing_though_it_waits() -> None:
         w.appear()
         await w.waiting()
         assert await w.operator("stop_looking_out") == "Stopped looking out for man in red"
-        await until(lambda: not w.agent.core.books.approvals.pending())
+        await until(lambda: not w.agent.core.gate_state.approvals.pending())
         assert (await w.lookout_closed()).outcome is Outcome.CANCELLED
         await asyncio.sleep(3)
         assert w.robot.log_ == []

@@ -132,8 +132,8 @@ async def test_modified_arguments_are_validated_and_the_agent_is_free_meanwhile(
     brain = Brain([("walk", {"distance_m": 5})], "ok")
     async with robot_stage(brain, approval={"rules": [{"skill": "walk"}]}) as (made, robot):
         said = await made.say("go")
-        await until(made.agent.core.books.approvals.pending)
-        (view,) = made.agent.core.books.approvals.pending()
+        await until(made.agent.core.gate_state.approvals.pending)
+        (view,) = made.agent.core.gate_state.approvals.pending()
         assert any(view.id in text and "walk(distance_m=5)" in text for text in said.texts("update"))
         for arguments, problem in (({"distance_m": 50}, "distance_m"), ({"distance": 1}, "distance")):
             for name, more in (("decide", {"decision": "approve"}), ("amend", {})):
@@ -177,7 +177,7 @@ async def test_a_decision_from_within_the_creating_event_counts() -> None:
 
         def approve(event: Any) -> None:
             if event.kind == "approval_created":
-                core.books.approvals.decide(event.data["approval"]["id"], "approve")
+                core.gate_state.approvals.decide(event.data["approval"]["id"], "approve")
 
         core.events.listen(approve)
         await (await made.say("go")).result()
@@ -189,10 +189,10 @@ async def test_withdrawing_a_mission_withdraws_its_question() -> None:
     brain = Brain([("drop", {"what": "a"})], "ok")
     async with robot_stage(brain) as (made, robot):
         said = await made.say("go")
-        await until(made.agent.core.books.approvals.pending)
+        await until(made.agent.core.gate_state.approvals.pending)
         said.cancel()
         await said.closed()
-        await until(lambda: not made.agent.core.books.approvals.pending())
+        await until(lambda: not made.agent.core.gate_state.approvals.pending())
         assert robot.log_ == []
 
 
@@ -267,8 +267,8 @@ async def test_a_result_of_a_megabyte() -> None:
 
         tool = LocalTool(name="dump", description="", arguments=NoArguments, run=dump)
         parts = made.agent.core.loop.parts
-        assert isinstance(parts.view.tools, LocalTools)
-        parts.view.tools = LocalTools([*parts.view.tools, tool])
+        assert isinstance(parts.tools, LocalTools)
+        parts.tools = LocalTools([*parts.tools, tool])
         await (await made.say("go")).result()
         assert f"{len(whole) - 8000} of {len(whole)} characters" in results(made)[0]
         assert "0099999 0100000" in results(made)[1]
@@ -371,7 +371,7 @@ async def test_calls_can_be_listed_and_cancelled_while_something_runs(always: bo
         assert close.event is not None
         assert close.event.outcome is Outcome.CANCELLED
         assert "enough" in close.text
-        assert made.agent.core.calls.open == ()
+        assert made.agent.core.calls.known.open == ()
 
 
 @pytest.mark.feature("E3")
@@ -408,7 +408,7 @@ async def test_what_waits_is_let_go_when_the_agent_stops() -> None:
     brain = Brain([("drop", {}), ("walk", {})], "ok")
     async with robot_stage(brain) as (made, robot):
         await made.say("go")
-        await until(made.agent.core.books.approvals.pending)
+        await until(made.agent.core.gate_state.approvals.pending)
     assert robot.log_ == []
-    assert made.agent.core.books.approvals.pending() == []
+    assert made.agent.core.gate_state.approvals.pending() == []
     assert not [task for task in asyncio.all_tasks() if "turn" in task.get_name()]

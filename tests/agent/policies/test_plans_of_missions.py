@@ -30,7 +30,7 @@ async def end(made: Stage, how: str) -> None:
         (mission,) = made.agent.core.loop.missions
         await made.bridge.broker.cancel(mission, "no more of this")
     elif how == "over":
-        for following in made.agent.core.calls.open:
+        for following in made.agent.core.calls.known.open:
             await made.bridge.broker.cancel(following.call_id, "enough")
     else:
         call = await (made.say("stop") if how == "stop" else made.harness.call("abort", caller="operator"))
@@ -51,10 +51,10 @@ async def test_an_approved_plan_is_void_when_its_mission_is_over_and_can_be_appr
         await decide(made, "approve")
         await made.until("assistant", "I wait")
         await end(made, how)
-        plans = made.agent.core.books.plans
+        plans = made.agent.core.gate_state.plans
         assert plans.get("plan-1").state == "void"
         second = await made.say("hello, what time is it?")
-        await until(made.agent.core.books.approvals.pending)
+        await until(made.agent.core.gate_state.approvals.pending)
         assert "would enter the restricted zone 'lab'" in made.entries("tool")[-1].text
         assert robot.log_ == []
         assert (await decide(made, "approve"))["skill"] == "submit_plan"
@@ -108,7 +108,7 @@ async def test_a_planned_call_that_waits_does_not_begin_when_the_operator_has_ab
             await asyncio.sleep(0.1)
         await decide(made, "approve")
         await until(lambda: core.control.waiting)
-        (step,) = core.books.plans.get("plan-1").steps
+        (step,) = core.gate_state.plans.get("plan-1").steps
         assert (step.used, step.lapsed) == (True, False)
         core.loop.begin_abort()
         assert step.lapsed
@@ -131,7 +131,7 @@ async def test_an_approval_does_not_outlive_the_process(tmp_path: Path) -> None:
     )
     async with world.with_model(first, tmp_path, plan={"motions": 0}) as rig:
         mission = await rig.say("go")
-        approvals = rig.core.books.approvals
+        approvals = rig.core.gate_state.approvals
         await until(approvals.pending)
         approvals.decide(approvals.pending()[0].id, "approve")
         await until(lambda: len(first.requests) == 2)
@@ -143,7 +143,7 @@ async def test_an_approval_does_not_outlive_the_process(tmp_path: Path) -> None:
         async with world.with_model(second, tmp_path, plan={"motions": 0}) as successor:
             assert mission.id in successor.core.loop.missions, "the same mission goes on"
             with pytest.raises(SkillError, match=r"no plan has the id 'plan-1'.*before a restart"):
-                successor.core.books.plans.get("plan-1")
+                successor.core.gate_state.plans.get("plan-1")
             world.released.set()
             await until(lambda: not successor.core.loop.missions)
             assert "needs an approved plan" in successor.data("result")[-1]["text"]

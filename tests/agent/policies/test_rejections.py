@@ -63,7 +63,7 @@ async def test_what_is_approved_after_all_may_be_made() -> None:
     async with robot_stage(brain, plan={"motions": 2}) as (made, robot):
         said = await made.say("go")
         await decide(made, "reject")
-        await until(made.agent.core.books.approvals.pending)
+        await until(made.agent.core.gate_state.approvals.pending)
         await decide(made, "approve")
         await said.result()
         assert robot.log_ == ["walk 5"]
@@ -94,8 +94,8 @@ async def test_a_rejection_outlives_the_process(tmp_path: Path) -> None:
     first = FunctionModel(in_turn(asks(("follow", {}), ("move", {"by": 3})), says("I wait")))
     async with world.with_model(first, tmp_path, **config) as rig:
         await rig.say("go")
-        await until(rig.core.books.approvals.pending)
-        rig.core.books.approvals.decide(rig.core.books.approvals.pending()[0].id, "reject", reason="no")
+        await until(rig.core.gate_state.approvals.pending)
+        rig.core.gate_state.approvals.decide(rig.core.gate_state.approvals.pending()[0].id, "reject", reason="no")
         await until(lambda: len(first.requests) == 2)
         await asyncio.sleep(1)
         await rig.leave()

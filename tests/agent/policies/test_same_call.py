@@ -75,7 +75,7 @@ async def test_an_operators_arguments_are_filled_in_too() -> None:
     rules = {"rules": [{"skill": "walk"}]}
     async with robot_stage(Brain([("walk", {"distance_m": 3})], "ok"), approval=rules) as (made, robot):
         said = await made.say("go")
-        await until(made.agent.core.books.approvals.pending)
+        await until(made.agent.core.gate_state.approvals.pending)
         await decide(made, "approve", arguments={})
         await said.result()
         assert robot.log_ == ["walk 1"]

@@ -261,7 +261,7 @@ async def test_where_nobody_knows_what_a_caller_has_named_the_list_counts(known:
     async with lookout_world(Brain([("fetch", {})]), Sloppy(name="sloppy"), skills=["fetch"]) as w:
         mission = await w.say()
         await w.looking("fetch")
-        (call,) = w.agent.core.calls.open
+        (call,) = w.agent.core.calls.known.open
         call.arguments_known = known
         await w.closed(mission)
         (fetched,) = await w.views("fetch")
@@ -331,11 +331,11 @@ async def test_a_list_is_looked_at_again_when_what_is_offered_changes_while_a_ca
     config: dict[str, Any] = {"agents": agents, **(safe if whose == "agent" else {})}
     async with robot_stage(brain, approval={"rules": [{"skill": "walk"}]}, **config) as (made, robot):
         said = await made.say("go")
-        await until(made.agent.core.books.approvals.pending)
+        await until(made.agent.core.gate_state.approvals.pending)
         await made.harness.add(Double(name="double"))
-        offers = made.agent.core.offers
-        while len(offers.offerings("walk")) < 2:
-            await offers.refresh(at_once=True)
+        catalog = made.agent.core.catalog
+        while len(catalog.all_named("walk")) < 2:
+            await catalog.refresh(at_once=True)
             await asyncio.sleep(0.1)
         await decide(made, "approve")
         await said.closed()
@@ -363,7 +363,7 @@ async def test_operators_are_free_and_see_what_is_withheld() -> None:
         enabling = await w.closed(await w.call("set_skill", skill="walk", enabled=True))
         assert "'walk' is not among the agent's skills: the setting `skills`" in enabling.text
         core = w.agent.core
-        withheld = core.books.allowed.withheld(core.offers.offered)
+        withheld = core.gate_state.allowed.withheld(core.catalog.offered)
         assert "look" not in withheld
         assert {"walk", "round"} <= set(withheld)
         shown = core.snapshots.take(watched=False)

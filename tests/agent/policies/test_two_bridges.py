@@ -15,8 +15,8 @@ from tests.helpers import until
 
 
 async def pending(w: LookoutWorld) -> list[str]:
-    await until(w.agent.core.books.approvals.pending)
-    return [view.id for view in w.agent.core.books.approvals.pending()]
+    await until(w.agent.core.gate_state.approvals.pending)
+    return [view.id for view in w.agent.core.gate_state.approvals.pending()]
 
 
 @pytest.mark.feature("B3")

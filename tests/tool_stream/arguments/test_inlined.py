@@ -12,8 +12,8 @@ import pytest
 from jsonschema import Draft202012Validator
 from pydantic import BaseModel, Field
 
-from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.policies.gates.chain import build_chain
+from dimos_streams.agent.policies.gates.gate_state import GateState
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.blueprint import blueprint, module
 from dimos_streams.blueprint.check import check
@@ -238,7 +238,7 @@ def test_a_schema_from_outside_is_written_out_within_a_bound() -> None:
         "properties": {"a": {"type": "null"}, "b": {"type": "null"}},
     }
     settings = GateSettings()
-    chain = build_chain(settings, GateBooks(settings, lambda *args, **data: None, lambda skill, arguments: arguments))
+    chain = build_chain(settings, GateState(settings, lambda *args, **data: None, lambda skill, arguments: arguments))
     assert chain.tool(offered("many", parameters=many)) is None
     tool = chain.tool(offered("few", parameters=few))
     assert tool is not None

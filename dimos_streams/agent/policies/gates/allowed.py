@@ -23,15 +23,15 @@ class AllowedGate:
     def __init__(
         self,
         selection: SkillSelection,
-        offerings: Callable[[str], Sequence[OfferedSkill]],
+        all_named: Callable[[str], Sequence[OfferedSkill]],
     ) -> None:
-        """``offerings`` returns all skills of a name: if several modules offer it, each of them has to be allowed."""
+        """``all_named`` returns all skills of a name: if several modules offer it, each of them has to be allowed."""
         self.selection = selection
-        self._offerings = offerings
+        self._all_named = all_named
 
     def allowed(self, skill: OfferedSkill) -> bool:
         """Return whether the model may call a skill."""
-        return all(map(self.selection.has, (skill, *self._offerings(skill.name))))
+        return all(map(self.selection.has, (skill, *self._all_named(skill.name))))
 
     def withheld(self, offered: Mapping[str, OfferedSkill]) -> tuple[str, ...]:
         """The names of skills that are offered to the agent, and that its config does not give it."""
@@ -51,7 +51,7 @@ class AllowedGate:
         return Refuse(f"Not run: {request.skill.name!r} is none of your skills.")
 
     def _change(self, skill: OfferedSkill) -> Refuse | None:
-        now = next(iter(self._offerings(skill.name)), skill)
+        now = next(iter(self._all_named(skill.name)), skill)
         if _judged_by(now) == _judged_by(skill):
             return None
         why = "its module was started again in another version, or another module has its calls now"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dimos_streams.agent.policies.approval_texts import denial
-from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.gates.patterns import fits
@@ -20,9 +20,9 @@ _MISSING = object()
 class ApprovalGate:
     """Asks by rule, or if the skill declares it; waits for the decision."""
 
-    def __init__(self, book: ApprovalBook, rules: Sequence[ApprovalRule], *, agent: str) -> None:
+    def __init__(self, approvals: ApprovalRegistry, rules: Sequence[ApprovalRule], *, agent: str) -> None:
         """``agent`` is the module whose config has the rules: they name skills as it sees them."""
-        self._book = book
+        self._approvals = approvals
         self._rules = tuple(rules)
         self._agent = agent
 
@@ -39,7 +39,7 @@ class ApprovalGate:
         reason = (rule.reason or str(rule)) if rule is not None else f"{skill.name} asks before each call"
         if request.parent:
             reason = f"{reason}; call {request.parent} goes on with it"
-        decision = await self._book.ask(
+        decision = await self._approvals.ask(
             skill.name,
             request.arguments,
             module=skill.module,

@@ -24,9 +24,9 @@ from dimos_streams.agent.policies.gates.base import (
     nothing,
     nothing_newer,
 )
-from dimos_streams.agent.policies.gates.books import GateBooks
 from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
+from dimos_streams.agent.policies.gates.gate_state import GateState
 from dimos_streams.agent.policies.gates.permit import PermitGate
 from dimos_streams.agent.policies.gates.plan import PlanGate
 from dimos_streams.agent.policies.gates.rejected import RejectedGate
@@ -127,7 +127,7 @@ class GateChain:
 
 def build_chain(
     settings: GateSettings,
-    books: GateBooks,
+    state: GateState,
     *,
     motions: Callable[[], int | None] | None = None,
     pose: Callable[[], PlanarPose | None] = lambda: None,
@@ -135,8 +135,8 @@ def build_chain(
     refresh: Callable[[], Awaitable[None]] = nothing_newer,
 ) -> GateChain:
     """Return the chain of an agent. ``motions`` returns how many may begin without a plan, by default as for a
-    language model. ``permit`` is ``Control.permit``, ``refresh`` is ``Offers.refresh``. Raises ``UserError`` for a
-    user's gate that can't be made.
+    language model. ``permit`` is ``Control.permit``, ``refresh`` is ``SkillCatalog.refresh``. Raises ``UserError``
+    for a user's gate that can't be made.
 
     The order has reasons. What costs nothing comes first. Nobody is asked about arguments that do not fit. Users'
     gates see them before plans are compared, so a gate that changes arguments can't lead around a plan. The operator
@@ -145,20 +145,24 @@ def build_chain(
     (``Allow.again``): a skill may have been disabled or changed meanwhile, and the robot be elsewhere. Leases are the
     broker's.
     """
-    duplicates = DuplicatesGate(settings.duplicates, agent=books.agent)
-    gates: list[Gate] = [books.allowed, books.enabled, duplicates, ArgumentsGate()]
+    duplicates = DuplicatesGate(settings.duplicates, agent=state.agent)
+    gates: list[Gate] = [state.allowed, state.enabled, duplicates, ArgumentsGate()]
     if settings.gates:
         gates += [*(load_gate(name) for name in settings.gates), ArgumentsGate()]
     gates += [
-        RejectedGate(books.rejections),
+        RejectedGate(state.rejections),
         PlanGate(
-            books.plans, Zones(settings.zones), books.free_motions, motions=motions or settings.plan.free, pose=pose
+            state.plans,
+            Zones(settings.zones),
+            state.free_motions,
+            motions=motions or settings.plan.free,
+            pose=pose,
         ),
-        ApprovalGate(books.approvals, settings.approval.rules, agent=books.agent),
+        ApprovalGate(state.approvals, settings.approval.rules, agent=state.agent),
     ]
     if permit is not None:
         gates.append(PermitGate(permit))
-    return GateChain(gates, allowed=books.allowed, enabled=books.enabled, duplicates=duplicates, refresh=refresh)
+    return GateChain(gates, allowed=state.allowed, enabled=state.enabled, duplicates=duplicates, refresh=refresh)
 
 
 def load_gate(reference: str) -> Gate:

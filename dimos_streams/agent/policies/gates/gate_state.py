@@ -1,23 +1,22 @@
-"""The books that the gates of one agent keep from one call to the next."""
+"""The state that the gates of one agent keep from one call to the next."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 
-from dimos_streams.agent.policies.approvals import ApprovalBook
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
 from dimos_streams.agent.policies.gates.motions import FreeMotions
 from dimos_streams.agent.policies.gates.settings import GateSettings
-from dimos_streams.agent.policies.plans import Check, PlanBook
+from dimos_streams.agent.policies.plans import Check, PlanRegistry
 from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.agent.record.agent_events import Emit
 from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.tool_stream.gateway import OfferedSkill
 
 
-class GateBooks:
+class GateState:
     """The skills that are allowed and enabled, approvals, plans, rejected calls, and motions without a plan."""
 
     def __init__(
@@ -27,17 +26,17 @@ class GateBooks:
         check: Check,
         *,
         agent: str = "agent",
-        offerings: Callable[[str], Sequence[OfferedSkill]] = lambda name: (),
+        allowed: AllowedGate | None = None,
         input: Callable[[tuple[str, ...]], str] = lambda missions: "",
     ) -> None:
-        """``check`` judges steps of plans; ``offerings`` returns all skills of a name; ``input`` returns the
-        operator's input that led to a call of missions."""
+        """``check`` judges steps of plans; ``allowed`` is the gate of the agent's own skills, by default one that
+        goes by their names alone; ``input`` returns the operator's input that led to a call of missions."""
         self.agent = agent
         """The module whose settings these are."""
-        self.allowed = AllowedGate(SkillSelection(settings.skills, agent), offerings)
+        self.allowed = allowed or AllowedGate(SkillSelection(settings.skills, agent), lambda name: ())
         self.enabled = EnabledGate(emit, settings.disabled_skills, agent=agent)
-        self.approvals = ApprovalBook(settings.approval, emit, agent=agent, input=input)
-        self.plans = PlanBook(self.approvals, emit, check, valid_s=settings.plan.valid_s)
+        self.approvals = ApprovalRegistry(settings.approval, emit, agent=agent, input=input)
+        self.plans = PlanRegistry(self.approvals, emit, check, valid_s=settings.plan.valid_s)
         self.rejections = Rejections()
         self.free_motions = FreeMotions(emit)
 
