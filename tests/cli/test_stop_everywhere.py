@@ -19,7 +19,7 @@ from dimos_streams.cli.commands.of_runs.skills import skills
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, SeldomBridge
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.errors import DimosStreamsError, UserError
-from tests.runtime.test_registry import living_record
+from tests.runtime.test_registry import living_record, process_record
 
 
 def test_the_own_part_ends_where_the_bridge_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,7 +109,7 @@ def test_a_stop_that_takes_long_names_the_processes_that_it_waits_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ends, goes_on = os.pipe()  # readable when its other end is closed, as the descriptor of a process that has ended
-    run = living_record().model_copy(update={"processes": ({"label": "arm", "pid": os.getpid()},)})
+    run = living_record().model_copy(update={"processes": (process_record("arm", pid=os.getpid()),)})
 
     def say(text: str) -> None:
         note(text)

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 def run_modules(context: typer.Context) -> Iterable[Offer]:
     """The modules of the run that the command line means."""
     from dimos_streams.cli.bridge_client.connection import find_run
-    from dimos_streams.cli.bridge_client.run_state import modules_of
 
     run = find_run(context.params.get("run"))
-    return ((module, run.run_id) for module in sorted(modules_of(run)))
+    return ((module, run.run_id) for module in sorted(run.modules))
 
 
 @offering

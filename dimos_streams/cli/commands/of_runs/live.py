@@ -61,7 +61,7 @@ def restart(
     from dimos_streams.errors import UserError
 
     record = find_run(run)
-    if any(process["pid"] == record.pid for process in record.processes):
+    if any(process.pid == record.pid for process in record.processes):
         raise UserError(f"run {record.run_id} has all modules in one process: `stop` it and `run` it again")
     answer = run_async(restarted(record, module))
     if as_json:

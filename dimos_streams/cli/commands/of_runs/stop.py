@@ -124,8 +124,8 @@ def _say_stopped(what: dict[str, str], text: str, *, as_json: bool) -> None:
 def _stop_here(run: RunRecord, *, as_json: bool) -> None:
     from dimos_streams.runtime.registry import STOP_BOUND_S, lives
 
-    known = [(run.pid, run.pid_started), *((process["pid"], process.get("pid_started")) for process in run.processes)]
-    pids = [pid for pid, started in known if isinstance(pid, int) and lives(pid, started)]
+    known = [(run.pid, run.pid_started), *((process.pid, process.pid_started) for process in run.processes)]
+    pids = [pid for pid, started in known if pid is not None and lives(pid, started)]
     watched = {pid: fd for pid in dict.fromkeys(pids) if (fd := _pidfd(pid)) is not None}
     try:
         _signal(run, watched)
@@ -165,7 +165,7 @@ def _signal(run: RunRecord, watched: dict[int, int]) -> None:
 
 def _names(run: RunRecord, pids: Collection[int]) -> str:
     """Return the processes of a run that have these ids as people know them."""
-    labels = [str(process.get("label")) for process in run.processes if process.get("pid") in pids]
+    labels = [process.label for process in run.processes if process.pid in pids]
     return shortened(listed(labels or ["the main process"]), _SHOWN)
 
 
