@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from pydantic import TypeAdapter
+from pydantic_core import to_jsonable_python
 
 from dimos_streams.cli.bridge_client.answers import BroadcastCounts, HubLinkState, ReceiverCounts
 from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
@@ -101,4 +101,4 @@ class RunState:
 
 def json_form(states: Sequence[RunState]) -> Any:
     """Return states in the form of ``status --json``."""
-    return TypeAdapter(Sequence[RunState]).dump_python(states, mode="json")
+    return to_jsonable_python(states)

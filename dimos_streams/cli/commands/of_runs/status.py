@@ -74,14 +74,16 @@ def _end(run: EndedRun) -> dict[str, Any]:
 
 
 def _write_runs(ended: Sequence[EndedRun], states: Sequence[RunState]) -> None:
-    from dimos_streams.cli.bridge_client.run_status.text import write_run
-
     if ended:
         rows = [
             (run.run_id, local_time(run.began_utime), local_time(run.ended_utime), run.how, str(run.logs))
             for run in ended
         ]
         write_table(("RUN", "BEGAN", "ENDED", "HOW", "LOGS"), rows)
+    if not states:
+        return
+    from dimos_streams.cli.bridge_client.run_status.text import write_run
+
     for number, state in enumerate(states):
         if number or ended:
             write("")
