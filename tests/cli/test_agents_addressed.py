@@ -239,7 +239,7 @@ def test_a_list_of_approvals_that_lacks_an_agent_s_is_no_success(
     hub.answers, hub.says = {"robot2_approvals": [approval("b2")]}, {"robot1_approvals": said}
     monkeypatch.setattr(operator, "_at_agent", lambda work, bridge: run_virtual(work(hub)))
     with pytest.raises(typer.Exit) if code else nullcontext() as caught:
-        operator.approvals(bridge=BridgeChoice(), as_json=True)
+        operator.approvals(chosen=operator.OperatorOptions(bridge=BridgeChoice(), as_json=True))
     assert getattr(caught, "value", typer.Exit(0)).exit_code == code
     assert [view["id"] for view in json.loads(capsys.readouterr().out)] == ["b2"]
 

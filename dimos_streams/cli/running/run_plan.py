@@ -18,6 +18,7 @@ from dimos_streams.blueprint.settings import COMMAND_LINE
 from dimos_streams.blueprint.wiring import agents_of
 from dimos_streams.bus import bus_url
 from dimos_streams.bus.url import leaves_process
+from dimos_streams.cli.option_groups.bridge_choice import environment_token
 from dimos_streams.cli.option_groups.run_request import Mode, RunRequest
 from dimos_streams.cli.running.configured_blueprint import configured, refuse_draft
 from dimos_streams.cli.running.foxglove_plan import with_foxglove
@@ -138,7 +139,7 @@ class RunPlan:
         configured = self.blueprint.modules[self.bridge].config.get("token") if self.bridge else None
         if isinstance(configured, SecretStr):
             return configured.get_secret_value()
-        return configured if isinstance(configured, str) else self.request.token
+        return configured if isinstance(configured, str) else self.request.token or environment_token()
 
 
 def prepare(request: RunRequest) -> RunPlan:

@@ -10,7 +10,7 @@ import typer
 from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.commands.of_runs import call_options
 from dimos_streams.cli.commands.of_runs.call_exit import exit_by
-from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, KeptBridge
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_table
 from dimos_streams.common.readable.plural import plural
@@ -133,7 +133,7 @@ def follow(
     wait: call_options.Wait = "close",
     timeout: call_options.FollowTimeout = None,
     *,
-    bridge: call_options.KeptBridge,
+    bridge: KeptBridge,
     as_json: options.JsonLines = False,
 ) -> None:
     """Show what a call that runs has said, and says until it is over; exits with 0 only if it completed.
@@ -144,7 +144,7 @@ def follow(
     """
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_call
     from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
-    from dimos_streams.cli.bridge_client.ended import show_call
+    from dimos_streams.cli.bridge_client.ended_calls import show_call
     from dimos_streams.cli.system.async_runner import run_async
 
     if (ended := _ended(bridge)) is not None:
@@ -160,7 +160,7 @@ def calls(
         bool, typer.Option("--all", help="Also those by which programs look at agents: approvals, reviews, reports.")
     ] = False,
     *,
-    bridge: call_options.KeptBridge,
+    bridge: KeptBridge,
     as_json: options.Json = False,
 ) -> None:
     """List the calls that the bridge remembers, oldest first; calls that a skill makes are listed below its own.
@@ -192,7 +192,8 @@ async def _remembered(gateway: HttpGateway, *, open_only: bool, every: bool) -> 
 
 def _kept(run: EndedRun, *, open_only: bool, every: bool) -> list[CallView]:
     """Return the calls in the journal of a run that has ended; how it ended, and how many were open then, is said."""
-    from dimos_streams.cli.bridge_client.ended import calls_of, end_of
+    from dimos_streams.cli.bridge_client.ended import end_of
+    from dimos_streams.cli.bridge_client.ended_calls import calls_of
     from dimos_streams.operator.agents import is_look
 
     found = [view for view in calls_of(run) if not (open_only and view.state == "closed")]
