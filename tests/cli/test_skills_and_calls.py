@@ -17,7 +17,7 @@ import pytest
 from dimos_streams.cli.bridge_client.run_status.readiness import unready
 from dimos_streams.cli.bridge_client.run_status.state import ModuleState, NoBridge, UnreachableBridge
 from dimos_streams.cli.bridge_client.run_status.text import warnings
-from dimos_streams.cli.system.machine_checks import PARTS
+from dimos_streams.cli.system.machine_checks import EXTRAS
 from dimos_streams.operator.messages.stop import GoingOn
 from tests.cli.machine import REPOSITORY, ROVER, Machine, read_until
 from tests.cli.run_states import BRIDGE, RUN
@@ -508,14 +508,14 @@ def test_doctor(rover: Machine) -> None:
     findings = {finding["name"]: finding for finding in result.json["findings"]}
     assert findings["bus"]["severity"] != "error"
     assert "serves the run" in findings["bridge port"]["text"]
-    assert {package for package, _, _ in PARTS} <= findings.keys()
+    assert {package for package, _, _ in EXTRAS} <= findings.keys()
     text = rover("doctor")
     assert text.out.rstrip().endswith("usable")
 
 
 def test_doctor_knows_all_extras_that_users_install() -> None:
     extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert {extra for _, extra, _ in PARTS} == extras.keys() - {"demo", "quick", "test", "docs", "dev"}
+    assert {extra for _, extra, _ in EXTRAS} == extras.keys() - {"demo", "quick", "test", "docs", "dev"}
 
 
 def test_doctor_leaves_nothing_in_the_recording_of_the_run_beside_it(machine: Machine, tmp_path: Path) -> None:

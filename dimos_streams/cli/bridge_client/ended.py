@@ -27,7 +27,7 @@ def last_ended() -> str:
     """Return which run of this machine that has ended is the newest, when and how it ended, for the end of an error;
     empty if none is kept."""
     ended = ended_runs()
-    return f"; the last run here, {_shown(ended[-1])}" if ended else ""
+    return f"; the last run here, {_describe(ended[-1])}" if ended else ""
 
 
 def ended_called(selector: str) -> str:
@@ -37,10 +37,10 @@ def ended_called(selector: str) -> str:
         run = ended_in(find_run_dir(selector))
     except (NoRunError, UserError):
         return ""
-    return "" if run is None else f"; run {_shown(run)}"
+    return "" if run is None else f"; run {_describe(run)}"
 
 
-def _shown(run: EndedRun) -> str:
+def _describe(run: EndedRun) -> str:
     return (
         f"{run.run_id}, {end_of(run)} (`dimos-streams logs {run.run_id}` shows what it logged,"
         " `dimos-streams status --all` all that have ended)"

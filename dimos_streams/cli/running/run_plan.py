@@ -20,7 +20,7 @@ from dimos_streams.bus import bus_url
 from dimos_streams.bus.url import leaves_process
 from dimos_streams.cli.option_groups.bridge_choice import environment_token
 from dimos_streams.cli.option_groups.run_request import Mode, RunRequest
-from dimos_streams.cli.running.configured_blueprint import configured, refuse_draft
+from dimos_streams.cli.running.configured_blueprint import configure, refuse_draft
 from dimos_streams.cli.running.foxglove_plan import with_foxglove
 from dimos_streams.cli.running.record_plan import NAME, RecordPlan
 from dimos_streams.common.process.loopback import BRIDGE_HOST, BRIDGE_PORT
@@ -152,7 +152,7 @@ def prepare(request: RunRequest) -> RunPlan:
     bridge = bridge_in(draft.blueprint)
     of_hub = [f"{bridge}.hub.url={hub}"] if bridge is not None and hub is not None else []
     viewed = replace(draft, blueprint=with_foxglove(draft.blueprint, address=request.foxglove, machine=machine))
-    whole = configured(viewed, [*of_hub, *(request.settings or ())])
+    whole = configure(viewed, [*of_hub, *(request.settings or ())])
     whole = replace(whole, blueprint=_with_port(whole.blueprint, request.port, virtual=request.virtual_time))
     own = whole.blueprint if machine is None else _part_of(whole, machine)
     refuse_draft(replace(whole, blueprint=own))
