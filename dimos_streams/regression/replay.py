@@ -23,7 +23,7 @@ from dimos_streams.recording.summary import first_metadata, summarize
 from dimos_streams.regression.earlier_calls import earlier_calls
 from dimos_streams.regression.feed import run_with_feed
 from dimos_streams.regression.named_fields import check_fields
-from dimos_streams.regression.replay_run import ReplayRun
+from dimos_streams.regression.replay_run import RecordedRun, ReplayRun
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, scope_of
@@ -82,13 +82,15 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
         check_fields(tolerances, channels_of(blueprint), scope.outputs)
         begun = begun_settings(steady(log.events(), warns=False), scope.names)
         run = ReplayRun(
-            log,
+            RecordedRun(
+                log=log,
+                earlier=earlier_calls(steady(log.events(), warns=False), scope),
+                settings=begun,
+                seed=seed,
+                acknowledged=recorded(REQUESTS),
+            ),
             scope,
-            earlier_calls(steady(log.events(), warns=False), scope),
-            begun,
             tolerances,
-            seed=seed,
-            acknowledged=recorded(REQUESTS),
             rewriter=Rewriter(path, tolerances) if options.update else None,
             with_series=options.with_series,
             on_progress=on_progress,
