@@ -27,9 +27,9 @@ from dimos_streams.regression.replay_run import RecordedRun, ReplayRun
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, scope_of
-from dimos_streams.regression.settings.begun_settings import begun_settings
 from dimos_streams.regression.settings.changed_settings import changed_settings
 from dimos_streams.regression.settings.given_settings import REPLAY
+from dimos_streams.regression.settings.initial_settings import initial_settings
 from dimos_streams.regression.tolerances import EXACT, LIVE, Tolerances
 from dimos_streams.tool_stream.event import REQUESTS
 
@@ -80,12 +80,12 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
         scope = scope_of(blueprint, options.modules, recorded)
         _check_inputs(log, scope)
         check_fields(tolerances, channels_of(blueprint), scope.outputs)
-        begun = begun_settings(steady(log.events(), warns=False), scope.names)
+        initial = initial_settings(steady(log.events(), warns=False), scope.names)
         run = ReplayRun(
             RecordedRun(
                 log=log,
                 earlier=earlier_calls(steady(log.events(), warns=False), scope),
-                settings=begun,
+                settings=initial,
                 seed=seed,
                 acknowledged=recorded(REQUESTS),
             ),
@@ -96,7 +96,7 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
             on_progress=on_progress,
         )
         report: Report = run_with_feed(run.run, start)
-        changed = changed_settings(metadata, blueprint, options.modules, begun)
+        changed = changed_settings(metadata, blueprint, options.modules, initial)
         return dataclasses.replace(report, settings=tuple(changed))
 
 

@@ -28,7 +28,7 @@ from dimos_streams.regression.module_lives import ENDS_HERE, ModuleLives
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of
-from dimos_streams.regression.settings.begun_settings import Assignments
+from dimos_streams.regression.settings.initial_settings import Assignments
 from dimos_streams.regression.tolerances import Tolerances
 from dimos_streams.regression.unreadable_inputs import UnreadableInputs
 from dimos_streams.runtime.module_host import ModuleHost
