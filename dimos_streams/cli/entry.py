@@ -13,7 +13,7 @@ from dimos_streams.cli.exit_codes import DONE, MISUSED, code_of_error
 from dimos_streams.cli.option_groups.foxglove_option import with_default_address
 from dimos_streams.cli.system.signals import Interrupted
 from dimos_streams.cli.system.terminal_width import widen
-from dimos_streams.cli.terminal.output import flushed_output, note
+from dimos_streams.cli.terminal.output import flush_output, note
 from dimos_streams.common.importing import find_named_first_in
 from dimos_streams.common.printable import printable, show_tracebacks
 from dimos_streams.common.process.own_code import DEBUG
@@ -39,7 +39,7 @@ def run_command(arguments: list[str]) -> int:
         find_named_first_in(here)  # so that a user's own blueprints and modules are found where they stand
     arguments = with_default_address(arguments)
     try:
-        with flushed_output():
+        with flush_output():
             code = create_app(arguments)(arguments, prog_name=PROGRAM, standalone_mode=False)
         return code if isinstance(code, int) else DONE
     except Interrupted as error:
@@ -63,9 +63,9 @@ def run_command(arguments: list[str]) -> int:
 def _text_of(error: DimosStreamsError) -> str:
     if not isinstance(error, BadRequestError) or not error.problems:
         return str(error)
-    from dimos_streams.cli.terminal.typed_names import typed
+    from dimos_streams.cli.terminal.typed_names import problems_as_typed
 
-    return typed(error.problems)
+    return problems_as_typed(error.problems)
 
 
 def _working_directory() -> str | None:

@@ -51,8 +51,8 @@ def _of_bytes(channel: str, recorded: bytes, replayed: bytes) -> FieldDifference
     """The difference of two messages that can't be compared by fields; it says why if that is due to the recorded one
     alone, as after a change of the type's definition."""
     why = _fault(channel, recorded)
-    shown = f"{_shown(recorded)} ({why})" if why and not _fault(channel, replayed) else _shown(recorded)
-    return FieldDifference("bytes", shown, _shown(replayed))
+    shown = f"{_render(recorded)} ({why})" if why and not _fault(channel, replayed) else _render(recorded)
+    return FieldDifference("bytes", shown, _render(replayed))
 
 
 def _fault(channel: str, data: bytes) -> str:
@@ -112,7 +112,7 @@ def _of_values(channel: str, path: str, first: Any, second: Any, allow: Toleranc
         for index, pair in enumerate(zip(first, second, strict=True)):
             yield from _of_values(channel, f"{path}[{index}]", *pair, allow)
     elif first != second or isinstance(first, bool) != isinstance(second, bool):
-        yield FieldDifference(path, _shown(first), _shown(second))
+        yield FieldDifference(path, _render(first), _render(second))
 
 
 def _of_objects(
@@ -123,7 +123,7 @@ def _of_objects(
         if key in first and key in second:
             yield from _of_values(channel, f"{path}.{key}", first[key], second[key], allow)
         else:
-            recorded, replayed = (_shown(side[key]) if key in side else _ABSENT for side in (first, second))
+            recorded, replayed = (_render(side[key]) if key in side else _ABSENT for side in (first, second))
             yield FieldDifference(f"{path}.{key}", recorded, replayed)
 
 
@@ -132,7 +132,7 @@ def _of_numbers(channel: str, path: str, first: float, second: float, allow: Tol
         return
     amount = _apart(first, second)
     if not amount <= allow.allowed(channel, path, _as_float(first)):
-        yield FieldDifference(path, _shown(first), _shown(second), amount)
+        yield FieldDifference(path, _render(first), _render(second), amount)
 
 
 def _apart(first: float, second: float) -> float:
@@ -160,7 +160,7 @@ def _of_texts(channel: str, path: str, first: str, second: str, allow: Tolerance
     same_input = _NUMBER.split(first) == _NUMBER.split(second)
     close = same_input and all(_is_close(channel, path, *pair, allow) for pair in numbers)
     if not close:
-        yield FieldDifference(path, _shown(first), _shown(second))
+        yield FieldDifference(path, _render(first), _render(second))
 
 
 def _is_close(channel: str, path: str, first: str, second: str, allow: Tolerances) -> bool:
@@ -189,7 +189,7 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (int, float)) and not isinstance(value, bool)
 
 
-def _shown(value: Any) -> str:
+def _render(value: Any) -> str:
     if isinstance(value, (bytes, bytearray)):
         return f"<{len(value)} bytes>"
     text = f"{value:.9g}" if isinstance(value, float) else repr(value)

@@ -12,8 +12,8 @@ from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.module import RunContext
 from dimos_streams.recording.format import LogEvent
-from dimos_streams.regression.settings.begun_settings import Assignments
 from dimos_streams.regression.settings.given_settings import without_given
+from dimos_streams.regression.settings.initial_settings import Assignments
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.plan import ModulePlan
 from dimos_streams.tool_stream.event import STATUS

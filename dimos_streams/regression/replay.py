@@ -23,13 +23,13 @@ from dimos_streams.recording.summary import first_metadata, summarize
 from dimos_streams.regression.earlier_calls import earlier_calls
 from dimos_streams.regression.feed import run_with_feed
 from dimos_streams.regression.named_fields import check_fields
-from dimos_streams.regression.replay_run import ReplayRun
+from dimos_streams.regression.replay_run import RecordedRun, ReplayRun
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, scope_of
-from dimos_streams.regression.settings.begun_settings import begun_settings
 from dimos_streams.regression.settings.changed_settings import changed_settings
 from dimos_streams.regression.settings.given_settings import REPLAY
+from dimos_streams.regression.settings.initial_settings import initial_settings
 from dimos_streams.regression.tolerances import EXACT, LIVE, Tolerances
 from dimos_streams.tool_stream.event import REQUESTS
 
@@ -80,21 +80,23 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
         scope = scope_of(blueprint, options.modules, recorded)
         _check_inputs(log, scope)
         check_fields(tolerances, channels_of(blueprint), scope.outputs)
-        begun = begun_settings(steady(log.events(), warns=False), scope.names)
+        initial = initial_settings(steady(log.events(), warns=False), scope.names)
         run = ReplayRun(
-            log,
+            RecordedRun(
+                log=log,
+                earlier=earlier_calls(steady(log.events(), warns=False), scope),
+                settings=initial,
+                seed=seed,
+                acknowledged=recorded(REQUESTS),
+            ),
             scope,
-            earlier_calls(steady(log.events(), warns=False), scope),
-            begun,
             tolerances,
-            seed=seed,
-            acknowledged=recorded(REQUESTS),
             rewriter=Rewriter(path, tolerances) if options.update else None,
             with_series=options.with_series,
             on_progress=on_progress,
         )
         report: Report = run_with_feed(run.run, start)
-        changed = changed_settings(metadata, blueprint, options.modules, begun)
+        changed = changed_settings(metadata, blueprint, options.modules, initial)
         return dataclasses.replace(report, settings=tuple(changed))
 
 

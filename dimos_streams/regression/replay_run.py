@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
@@ -27,7 +28,7 @@ from dimos_streams.regression.module_lives import ENDS_HERE, ModuleLives
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of
-from dimos_streams.regression.settings.begun_settings import Assignments
+from dimos_streams.regression.settings.initial_settings import Assignments
 from dimos_streams.regression.tolerances import Tolerances
 from dimos_streams.regression.unreadable_inputs import UnreadableInputs
 from dimos_streams.runtime.module_host import ModuleHost
@@ -40,31 +41,37 @@ _SHOWN_CHANNELS = 8
 _SHOWN_SET_BACKS = 5
 
 
+@dataclass(frozen=True, kw_only=True)
+class RecordedRun:
+    """A log as a replay reads it: its events, and what is known of the run at its beginning."""
+
+    log: LogReader
+    earlier: EarlierCalls
+    settings: Mapping[str, Assignments]
+    """The settings that had been changed when the log begins, by module."""
+    seed: int
+    acknowledged: bool
+    """Whether the log has acknowledgements."""
+
+
 class ReplayRun:
     """A replay while it runs; for one run."""
 
     def __init__(
         self,
-        log: LogReader,
+        recorded: RecordedRun,
         scope: Scope,
-        earlier: EarlierCalls,
-        settings: Mapping[str, Assignments],
         tolerances: Tolerances,
         *,
-        seed: int,
-        acknowledged: bool,
         rewriter: Rewriter | None,
         with_series: bool,
         on_progress: OnProgress | None,
     ) -> None:
-        """``settings`` are those that had been changed when the log begins, by module; ``acknowledged`` says whether
-        the log has acknowledgements; ``rewriter`` writes the log anew."""
-        self._log = log
-        self._acknowledged = acknowledged
+        """``rewriter`` writes the log anew."""
+        self._recorded = recorded
+        self._log = recorded.log
+        self._earlier = recorded.earlier
         self._scope = scope
-        self._earlier = earlier
-        self._settings = settings
-        self._seed = seed
         self._tolerances = tolerances
         self._on_progress = on_progress or (lambda log: None)
         self._rewriter = rewriter
@@ -91,9 +98,9 @@ class ReplayRun:
         host = ModuleHost(self._bus)
         problem = ""
         # Where nobody's acknowledgements were recorded their absence says nothing.
-        bound_s = LOSS_BOUND_S if self._acknowledged else math.inf
-        context = RunContext(seed=self._seed, loss_bound_s=bound_s, services=Services())
-        lives = self._lives = ModuleLives(host, self._scope.plans, context, self._ended, self._settings)
+        bound_s = LOSS_BOUND_S if self._recorded.acknowledged else math.inf
+        context = RunContext(seed=self._recorded.seed, loss_bound_s=bound_s, services=Services())
+        lives = self._lives = ModuleLives(host, self._scope.plans, context, self._ended, self._recorded.settings)
         feed = self._feed = loop.feed = Feed(steady(self._log.events(), self._times), self._judge, self._publish)
         try:
             await lives.start()

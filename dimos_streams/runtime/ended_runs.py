@@ -71,7 +71,7 @@ def ended_runs() -> list[EndedRun]:
 
 
 def _ended_run(run_dir: Path) -> EndedRun:
-    run_id, last = run_id_of(run_dir), max(_written(run_dir), default=None)
+    run_id, last = run_id_of(run_dir), max(_write_times(run_dir), default=None)
     try:
         end = RunEnd.model_validate_json(read_small(run_dir / END_FILE))
     except (OSError, ValidationError):
@@ -96,7 +96,7 @@ def _made_utime(run_dir: Path) -> int | None:
     return int(number) * 1000 if number.isdecimal() else None
 
 
-def _written(run_dir: Path) -> Iterator[int]:
+def _write_times(run_dir: Path) -> Iterator[int]:
     """Yield the times at which its logs and its own files were last written; those who only read a journal write the
     index of its log."""
     for path in (*run_dir.glob("*.*"), *run_dir.glob("logs/*")):

@@ -13,8 +13,9 @@ RunEventKind = Literal[
 """What happened. ``hung``: its loop does not run. ``recovered``: its loop runs again, without a restart. ``kept``: it
 goes on with its old code, because the new code is broken."""
 
-ProcessState = Literal["new", "starting", "ready", "hung", "waiting", "stopped", "failed"]
-"""``waiting``: it ended and will be restarted after a pause."""
+ProcessState = Literal["new", "starting", "ready", "hung", "waiting", "stopped", "failed", "dead"]
+"""``waiting``: it ended and will be restarted after a pause. ``dead``: it has ended, and the run has
+not noted that yet."""
 
 
 @dataclass(frozen=True, kw_only=True)

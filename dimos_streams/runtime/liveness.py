@@ -90,7 +90,7 @@ class ModuleReporter:
         from dimos_streams.messages.dimos_streams import ModuleStatus
         from dimos_streams.tool_stream.event import STATUS
 
-        bus = await self._opened()
+        bus = await self._open_bus()
         if bus is None:
             return
         for module in modules:
@@ -103,7 +103,7 @@ class ModuleReporter:
         if bus is not None:
             await bus.close()
 
-    async def _opened(self) -> Bus | None:
+    async def _open_bus(self) -> Bus | None:
         async with self._opening:
             if self._bus is None:
                 bus = create_bus(self._bus_url)

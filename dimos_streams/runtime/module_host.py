@@ -123,10 +123,10 @@ class ModuleHost:
         self._starvation.remove(module)
         began = asyncio.get_running_loop().time()
         try:
-            await _ended(module, "end its tasks", module.end_tasks(), began, _TASKS_BOUND_S)
+            await _end_within(module, "end its tasks", module.end_tasks(), began, _TASKS_BOUND_S)
             if type(module).stop is not Module.stop:  # a task for nothing would let others' events come first
                 stopping = apart(module.stop(), name=f"{module.name}:stop")
-                await _ended(module, "stop", stopping, began, STOP_BOUND_S)
+                await _end_within(module, "stop", stopping, began, STOP_BOUND_S)
         finally:
             _disconnect(module)
             if module.failure().done() and module not in self._reported:
@@ -144,7 +144,9 @@ class ModuleHost:
                 raise UserError(f"stream {spec.name!r} of module {module.name!r} is required and has no topic")
 
 
-async def _ended(module: Module, what: str, work: Coroutine[Any, Any, None], began: float, bound_s: float) -> None:
+async def _end_within(
+    module: Module, what: str, work: Coroutine[Any, Any, None], began: float, bound_s: float
+) -> None:
     """Wait for a part of a module's end until so many seconds after it began; log what goes wrong."""
     left_s = began + bound_s - asyncio.get_running_loop().time()
     try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import Field, ValidationError
@@ -13,6 +14,7 @@ from dimos_streams.common.process.loopback import BRIDGE_HOST, authority_here
 from dimos_streams.common.process.run_owner import pid_space, process_start
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import know
+from dimos_streams.runtime.events import ProcessView
 from dimos_streams.runtime.run_directories import all_runs, make_again
 from dimos_streams.tool_stream.liveness.part_state import ClockOffset
 
@@ -22,6 +24,14 @@ RECORD_FILE = "run.json"
 """The name, in a run's directory, of the record of a run that lives."""
 
 _logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProcessRecord(ProcessView):
+    """The state of a process of a run, and which process that is."""
+
+    pid_started: int | None
+    """Start of the process in clock ticks since boot, to distinguish it from a later one with its number."""
 
 
 class RunRecord(FrozenModel):
@@ -53,7 +63,12 @@ class RunRecord(FrozenModel):
     token: str | None = None
     started_utime: int
     run_dir: Path
-    processes: tuple[dict[str, object], ...] = ()
+    processes: tuple[ProcessRecord, ...] = ()
+
+    @property
+    def modules(self) -> list[str]:
+        """The names of the run's modules on this machine, process by process."""
+        return [name for process in self.processes for name in process.modules]
 
     @property
     def bridge_url(self) -> str | None:
@@ -125,6 +140,6 @@ def _written_by_others(path: Path) -> str:
     return ""
 
 
-def lives(pid: object, started: object) -> bool:
+def lives(pid: int | None, started: int | None) -> bool:
     """Return whether a process that a record names still runs, and its number is not another's by now."""
-    return isinstance(pid, int) and isinstance(started, int) and process_start(pid) == started
+    return pid is not None and started is not None and process_start(pid) == started

@@ -53,7 +53,7 @@ def request_call(
     bus.publish(CALLS, encode(message))
 
 
-def offered(skill: str, modules: Iterable[Module]) -> tuple[Module, SkillSpec]:
+def find_offered(skill: str, modules: Iterable[Module]) -> tuple[Module, SkillSpec]:
     """Return the first of some modules that offers a skill of that public name, and the skill. Raises
     ``UnknownSkillError`` if none does."""
     known = tuple(modules)

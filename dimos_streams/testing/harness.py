@@ -36,7 +36,7 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.skill.spec import SkillSpec
 from dimos_streams.streams import StreamSpec
 from dimos_streams.testing.block import Block
-from dimos_streams.testing.bus_calls import asking, offered, request_call
+from dimos_streams.testing.bus_calls import asking, find_offered, request_call
 from dimos_streams.testing.harness_call import HarnessCall, check_awaited
 from dimos_streams.tool_stream.calling.withdrawal import request_end
 from dimos_streams.tool_stream.event import STATUS, ToolEvent
@@ -183,7 +183,7 @@ class ModuleHarness:
         """
         self._block.check(f"call({skill!r})")
         call_id = f"test-{next(self._numbers)}"
-        module, spec = offered(skill, self._host.modules)
+        module, spec = find_offered(skill, self._host.modules)
         _check_not_replaced(module, spec)
         call = HarnessCall(call_id, skill, partial(request_end, self.bus, call_id))
         self._calls[call_id] = call

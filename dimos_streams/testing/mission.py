@@ -36,7 +36,7 @@ from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.testing.block import Block
-from dimos_streams.testing.bus_calls import offered, public_skills, request_call
+from dimos_streams.testing.bus_calls import find_offered, public_skills, request_call
 from dimos_streams.testing.harness_call import HarnessCall, check_awaited
 from dimos_streams.testing.patterns import EventPattern
 from dimos_streams.testing.topic import Topic, channel_of
@@ -194,7 +194,7 @@ class MissionRun:
             what, modules = str(condition), self.blueprint.modules
             skills = [*public_skills(map(self._run.module, modules)), *(event.skill for event in self.events)]
             near = condition.misspelt(skills, [*modules, *(event.module for event in self.events)])
-        newest = "".join(f"\n  {_shown(event)}" for event in self.events[-_SHOWN_EVENTS:])
+        newest = "".join(f"\n  {_describe(event)}" for event in self.events[-_SHOWN_EVENTS:])
         came = f"newest events:{newest}" if newest else "there was no event at all"
         return f"{what} did not come within {timeout_s:g} s{near}; {came}"
 
@@ -290,10 +290,10 @@ class MissionRun:
         """Call a skill where there is no bridge."""
         self._without_bridge += 1
         call_id = f"{CALLER}-{self._without_bridge}"
-        module, _ = offered(skill, map(self._run.module, self.blueprint.modules))
+        module, _ = find_offered(skill, map(self._run.module, self.blueprint.modules))
         request_call(self.bus, call_id, module=module.name, skill=skill, caller=CALLER, arguments=arguments)
         return call_id
 
 
-def _shown(event: ToolEvent) -> str:
+def _describe(event: ToolEvent) -> str:
     return f"{event.skill} [{event.call_id}] {event.type}: {event.text}"

@@ -29,21 +29,21 @@ class Topic:
     @property
     def last(self) -> Any:
         """The newest message, or None before the first."""
-        return None if self._data is None else self._decoded(self._data)
+        return None if self._data is None else self._decode(self._data)
 
     @property
     def messages(self) -> list[Any]:
         """The messages so far, read from the recording; pictures are not in it."""
         self._flush()
         with LogReader(self._recording) as log:
-            return [self._decoded(event.data) for event in log.events() if event.channel == self.channel]
+            return [self._decode(event.data) for event in log.events() if event.channel == self.channel]
 
     def receive(self, data: bytes) -> None:
         """Note a message; for the run."""
         self.count += 1
         self._data = data
 
-    def _decoded(self, data: bytes) -> Message:
+    def _decode(self, data: bytes) -> Message:
         return decode(type_named(split_channel(self.channel)[1], self.channel), data, self.channel)
 
 

@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
-from dimos_streams.cli.terminal.run_text import said_by
+from dimos_streams.cli.bridge_client.run_status.state import ModuleState
+from dimos_streams.cli.bridge_client.run_status.text import said_by
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import skill
 from tests.agent.policies.parts import Brain, robot_stage
@@ -61,8 +62,8 @@ async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(ca
             assert sum(text in record.getMessage() for record in caplog.records) == 1
             assert made.agent.core.snapshots.take(watched=False).warnings == (text,)
             assert json.loads(made.agent.state_json) == {"warnings": [text]}
-            states = [{"name": "agent", "alive": True, "state": json.loads(made.agent.state_json)}]
-            assert list(said_by([*states, {"name": "x", "alive": True, "state": {}}])) == [f"WARNING agent: {text}"]
+            states = [ModuleState(name="agent", alive=True, state=json.loads(made.agent.state_json))]
+            assert list(said_by([*states, ModuleState(name="x", alive=True)])) == [f"WARNING agent: {text}"]
             for name in list(made.agent.core.catalog.offered):
                 made.agent.core.gate_state.enabled.set(name, False)
             await asyncio.sleep(1)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dimos_streams.cli.system.abbreviated_ids import meant_by
+from dimos_streams.cli.system.abbreviated_ids import find_abbreviated
 
 
 @pytest.mark.parametrize(
@@ -21,9 +21,10 @@ from dimos_streams.cli.system.abbreviated_ids import meant_by
 )
 def test_an_id_means_the_one_that_is_called_so_or_those_that_begin_so(start: str, meant: list[str]) -> None:
     ids = ["ab", "abc", "axe", "be", "bee"]
-    assert meant_by(start, ids, str, prefer=lambda id: id.startswith("a")) == meant
+    assert find_abbreviated(start, ids, str, prefer=lambda id: id.startswith("a")) == meant
 
 
 def test_of_those_that_begin_so_the_ones_to_prefer_are_meant() -> None:
-    assert meant_by("a", ["ab", "abc", "axe"], str, prefer=lambda id: len(id) == 3) == ["abc", "axe"]
-    assert meant_by("ab", ["ab", "abc"], str, prefer=lambda id: len(id) == 3) == ["ab"], "but not of two whole ids"
+    assert find_abbreviated("a", ["ab", "abc", "axe"], str, prefer=lambda id: len(id) == 3) == ["abc", "axe"]
+    found = find_abbreviated("ab", ["ab", "abc"], str, prefer=lambda id: len(id) == 3)
+    assert found == ["ab"], "but not of two whole ids"

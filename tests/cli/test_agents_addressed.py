@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from dimos_streams.cli.bridge_client.agents import addressed, begin_at_agent, find_say
+from dimos_streams.cli.bridge_client.agents import begin_at_agent, find_addressee, find_say
 from dimos_streams.cli.bridge_client.operator_commands import CommandGateway, decide, pending
 from dimos_streams.cli.commands.of_runs import operator
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
@@ -172,7 +172,7 @@ async def test_where_no_robot_of_a_hub_has_an_agent_no_run_is_spoken_of() -> Non
 async def test_a_robot_is_not_told_the_name_that_only_its_hub_knows(
     agents: list[str], without: list[str], hub: bool, text: str, to: str, told: str
 ) -> None:
-    assert await addressed(Fleet(agents, without, hub=hub), text) == (to, told)
+    assert await find_addressee(Fleet(agents, without, hub=hub), text) == (to, told)
 
 
 async def test_a_stop_is_said_as_it_stands_where_nobody_says_who_is_there(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -180,7 +180,7 @@ async def test_a_stop_is_said_as_it_stands_where_nobody_says_who_is_there(monkey
         raise SkillUnavailableError("the hub's database is down")
 
     monkeypatch.setattr(Fleet, "skills", unavailable)
-    assert await addressed(Fleet(["robot1"], hub=True), "robot1: stop") == ("", "robot1: stop")
+    assert await find_addressee(Fleet(["robot1"], hub=True), "robot1: stop") == ("", "robot1: stop")
 
 
 async def test_what_is_said_to_a_robot_without_an_agent_goes_to_no_other_one() -> None:
@@ -239,7 +239,7 @@ def test_a_list_of_approvals_that_lacks_an_agent_s_is_no_success(
     hub.answers, hub.says = {"robot2_approvals": [approval("b2")]}, {"robot1_approvals": said}
     monkeypatch.setattr(operator, "_at_agent", lambda work, bridge: run_virtual(work(hub)))
     with pytest.raises(typer.Exit) if code else nullcontext() as caught:
-        operator.approvals(bridge=BridgeChoice(), as_json=True)
+        operator.approvals(chosen=operator.OperatorOptions(bridge=BridgeChoice(), as_json=True))
     assert getattr(caught, "value", typer.Exit(0)).exit_code == code
     assert [view["id"] for view in json.loads(capsys.readouterr().out)] == ["b2"]
 

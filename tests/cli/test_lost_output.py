@@ -90,7 +90,7 @@ def test_other_commands_fail_and_a_reader_that_has_gone_ends_a_run(failing: Call
         output.write("one")
     received: list[int] = []
     failing(errno.EPIPE)
-    with signals.handled_by(received.append), output.outliving_output() as lost:
+    with signals.handle_with(received.append), output.outliving_output() as lost:
         output.write("one")
     assert (len(received), lost.why) == (1, "")
 
@@ -109,6 +109,6 @@ def test_help_that_cannot_be_written_is_one_line_and_for_a_reader_that_has_gone_
         raise signals.Interrupted(number)
 
     failing(errno.EPIPE)
-    with signals.handled_by(end):
+    with signals.handle_with(end):
         assert run_command(words) == 128 + signal.SIGPIPE
     assert received == [signal.SIGPIPE]

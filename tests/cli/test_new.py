@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.cli.entry import run_command
-from dimos_streams.cli.scaffold.names import MAX_LENGTH, checked_import
+from dimos_streams.cli.scaffold.names import MAX_LENGTH, check_import
 from dimos_streams.errors import UserError
 
 pytestmark = [pytest.mark.feature("K4"), pytest.mark.usefixtures("here")]
@@ -148,7 +148,7 @@ def test_a_name_that_would_not_work_is_refused(
 
 def test_a_name_of_the_environment_is_refused_also_where_that_lies_in_the_folder() -> None:
     with pytest.raises(UserError, match=r"numpy/__init__\.py is imported by this name"):
-        checked_import("package", "numpy", Path(sys.prefix).parent)
+        check_import("package", "numpy", Path(sys.prefix).parent)
 
 
 def test_no_package_is_made_among_the_code_of_another_one(

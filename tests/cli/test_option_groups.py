@@ -52,3 +52,28 @@ def test_options_of_a_group_stand_in_its_place_and_reach_the_command_as_one() ->
     command(["green", "--now"], standalone_mode=False)
     command(["black", "--cups", "3", "--table", "7"], standalone_mode=False)
     assert served == [("1", HotTea(kind="green"), True), ("7", HotTea(kind="black", cups=3), False)]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Tray:
+    """A group with a group in it."""
+
+    sugar: Annotated[bool, typer.Option("--sugar")] = False
+    tea: HotTea
+    milk: Annotated[bool, typer.Option("--milk")] = False
+
+
+def carry(*, tray: Tray) -> None:
+    """Carry a tray."""
+    served.append(tray)
+
+
+def test_the_options_of_a_group_in_a_group_stand_in_its_place() -> None:
+    app = typer.Typer()
+    app.command()(ungrouped(carry))
+    command = typer.main.get_command(app)
+    names = [each.name for each in command.params]
+    assert [name for name in names if name in ("sugar", "kind", "cups", "milk")] == ["sugar", "kind", "cups", "milk"]
+    served.clear()
+    command(["green", "--milk", "--cups", "3"], standalone_mode=False)
+    assert served == [Tray(tea=HotTea(kind="green", cups=3), milk=True)]

@@ -40,5 +40,5 @@ async def test_a_restart_waits_until_the_bridge_hears_the_new_module(
     monkeypatch.setattr(BridgeAddress, "get", get)
     monkeypatch.setattr(restarting, "ask", ask)
     record = living_record(tmp_path).model_copy(update=where)
-    assert await restarting.restarted(record, "drive") == reply
+    assert await restarting.restart_module(record, "drive") == reply
     assert asked == [f"{url}/modules", "restart", *[f"{url}/modules"] * 3]

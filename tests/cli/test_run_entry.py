@@ -76,7 +76,7 @@ async def test_a_process_that_has_lasted_is_not_shown_as_failing_for_ever(run_di
     entry = RunEntry(plan, RunOptions(bus_url="memq://", run_dir=run_dir), processes)
 
     def shown() -> object:
-        return registry.runs()[0].processes[0]["failing"]
+        return registry.runs()[0].processes[0].failing
 
     entry.renew()
     assert shown() == "no camera"
@@ -111,9 +111,9 @@ async def test_what_happens_at_once_is_one_renewal_which_shows_the_last_of_it(ru
         restarts[0] += 1
         entry.renew_soon()
         await asyncio.sleep(0.002)
-    await until(lambda: registry.runs()[0].processes[0]["restarts"] == 100)
+    await until(lambda: registry.runs()[0].processes[0].restarts == 100)
     assert len(looked) <= 5
-    assert registry.runs()[0].processes[0]["pid_started"] == process_start(os.getpid())
+    assert registry.runs()[0].processes[0].pid_started == process_start(os.getpid())
     entry.renew_soon()
     entry.remove("stopped")
     await asyncio.sleep(1.0)

@@ -8,9 +8,9 @@ import os
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.cli.bridge_client.readiness import unready
-from dimos_streams.cli.bridge_client.run_state import states_of
-from dimos_streams.cli.terminal.run_text import write_run
+from dimos_streams.cli.bridge_client.run_status.readiness import unready
+from dimos_streams.cli.bridge_client.run_status.states import states_of
+from dimos_streams.cli.bridge_client.run_status.text import write_run
 from dimos_streams.common.process import run_owner
 from tests.runtime.test_registry import living_record
 
@@ -21,9 +21,9 @@ def test_how_long_a_run_has_lived_does_not_change_when_the_clock_is_set(step_h: 
     record = record.model_copy(update={"started_utime": record.started_utime + step_h * 3_600_000_000})
     before = clock.steady() - record.pid_started / os.sysconf("SC_CLK_TCK")
     (state,) = asyncio.run(states_of([record]))
-    assert before - 0.1 <= state["up_s"] <= clock.steady() - record.pid_started / os.sysconf("SC_CLK_TCK") + 0.1
+    assert before - 0.1 <= state.up_s <= clock.steady() - record.pid_started / os.sysconf("SC_CLK_TCK") + 0.1
     (unknown,) = asyncio.run(states_of([record.model_copy(update={"pid_started": 1 << 60})]))
-    assert unknown["up_s"] == 0
+    assert unknown.up_s == 0
 
 
 @pytest.mark.parametrize(("system_says", "suspended"), [("S", False), ("R", False), ("T", True), ("t", True)])

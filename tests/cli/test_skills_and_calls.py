@@ -8,15 +8,20 @@ import signal
 import subprocess
 import tomllib
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from dimos_streams.cli.bridge_client.readiness import unready
-from dimos_streams.cli.system.machine_checks import PARTS
-from dimos_streams.cli.terminal.run_text import warnings
+from dimos_streams.cli.bridge_client.run_status.readiness import unready
+from dimos_streams.cli.bridge_client.run_status.state import ModuleState, NoBridge, UnreachableBridge
+from dimos_streams.cli.bridge_client.run_status.text import warnings
+from dimos_streams.cli.system.machine_checks import EXTRAS
+from dimos_streams.operator.messages.stop import GoingOn
 from tests.cli.machine import REPOSITORY, ROVER, Machine, read_until
+from tests.cli.run_states import BRIDGE, RUN
+from tests.runtime.test_registry import process_record
 
 pytestmark = pytest.mark.live
 
@@ -414,28 +419,27 @@ def test_nothing_is_ready_where_nothing_runs(machine: Machine) -> None:
 
 
 def test_what_is_not_ready_is_named_with_how_it_stands() -> None:
-    modules = [{"name": "robot", "alive": True}, {"name": "gate", "alive": False}, {"name": "agent", "alive": None}]
-    bridge = {"url": "http://127.0.0.1:7780", "status": "degraded", "counts": {}}
-    processes = [{"label": "robot", "state": "ready"}, {"label": "skills", "state": "waiting"}]
-    run = {"bridge": bridge, "processes": processes, "modules": modules}
+    alive = {"robot": True, "gate": False, "agent": None}
+    modules = tuple(ModuleState(name=name, alive=each) for name, each in alive.items())
+    processes = (process_record("robot"), replace(process_record("skills"), state="waiting"))
+    bridge = replace(BRIDGE, status="degraded")
+    run = replace(RUN, bridge=bridge, processes=processes, modules=modules)
     assert unready([run]) == ["process skills waiting", "module gate silent", "module agent unheard"]
-    flapping = {"label": "robot", "state": "ready", "failing": "module 'robot' failed: no power"}
-    assert unready([{**run, "processes": [flapping], "modules": []}]) == [
+    flapping = replace(processes[0], failing="module 'robot' failed: no power")
+    assert unready([replace(run, processes=(flapping,), modules=())]) == [
         "process robot keeps failing: module 'robot' failed: no power"
     ]
-    late = {"skill": "wave", "call_id": "c", "module": "robot", "since_utime": 0, "text": "waving"}
-    busy = {**bridge, "not_ending": [late], "lost": ["logs"]}
-    assert unready([{"bridge": busy, "processes": processes[:1], "modules": modules[:1]}]) == []
-    assert [line[:15] for line in warnings(busy)] == ["NOT ending wave"]
-    gone = {"url": "http://127.0.0.1:7780", "status": "unreachable"}
-    assert unready([{**run, "bridge": gone}]) == [
+    late = GoingOn(skill="wave", call_id="c", module="robot", since_utime=0, text="waving")
+    busy = replace(bridge, not_ending=(late,), lost=("logs",))
+    assert unready([replace(run, bridge=busy, processes=processes[:1], modules=modules[:1])]) == []
+    assert [line[:15] for line in warnings(busy.stopped, busy.not_ending)] == ["NOT ending wave"]
+    gone = UnreachableBridge(url="http://127.0.0.1:7780", problem="it refuses")
+    assert unready([replace(run, bridge=gone)]) == [
         "bridge http://127.0.0.1:7780 unreachable",
         "process skills waiting",
     ]
-    alone = {"url": None, "status": "none"}
-    assert (
-        unready([{"bridge": alone, "processes": processes[:1], "modules": [{"name": "robot", "alive": None}]}]) == []
-    )
+    alone = replace(run, bridge=NoBridge(), processes=processes[:1], modules=(ModuleState(name="robot"),))
+    assert unready([alone]) == []
 
 
 def test_a_run_without_a_bridge_is_none_that_cannot_be_reached(machine: Machine) -> None:
@@ -504,14 +508,14 @@ def test_doctor(rover: Machine) -> None:
     findings = {finding["name"]: finding for finding in result.json["findings"]}
     assert findings["bus"]["severity"] != "error"
     assert "serves the run" in findings["bridge port"]["text"]
-    assert {package for package, _, _ in PARTS} <= findings.keys()
+    assert {package for package, _, _ in EXTRAS} <= findings.keys()
     text = rover("doctor")
     assert text.out.rstrip().endswith("usable")
 
 
 def test_doctor_knows_all_extras_that_users_install() -> None:
     extras = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-    assert {extra for _, extra, _ in PARTS} == extras.keys() - {"demo", "quick", "test", "docs", "dev"}
+    assert {extra for _, extra, _ in EXTRAS} == extras.keys() - {"demo", "quick", "test", "docs", "dev"}
 
 
 def test_doctor_leaves_nothing_in_the_recording_of_the_run_beside_it(machine: Machine, tmp_path: Path) -> None:

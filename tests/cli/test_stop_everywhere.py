@@ -16,10 +16,10 @@ from dimos_streams.cli.bridge_client.connection import BridgeAddress
 from dimos_streams.cli.bridge_client.machine_parts import ask_part
 from dimos_streams.cli.commands.of_runs import logs, stop
 from dimos_streams.cli.commands.of_runs.skills import skills
-from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, SeldomBridge
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, LogsBridge
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.errors import DimosStreamsError, UserError
-from tests.runtime.test_registry import living_record
+from tests.runtime.test_registry import living_record, process_record
 
 
 def test_the_own_part_ends_where_the_bridge_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -33,7 +33,7 @@ def test_the_own_part_ends_where_the_bridge_is_gone(monkeypatch: pytest.MonkeyPa
         monkeypatch.setattr(f"{connection}.find_bridge", lambda *_: BridgeAddress(url, None))
         monkeypatch.setattr(stop, "_stop_here", lambda run, as_json: ended.append(run))
         with pytest.raises(DimosStreamsError, match=r"of the other parts, not all have stopped: .*127\.0\.0\.1"):
-            stop.stop(everywhere=True, bridge=SeldomBridge())
+            stop.stop(everywhere=True, bridge=BridgeChoice())
     assert ended == [run]
 
 
@@ -50,8 +50,8 @@ def test_a_process_that_a_part_does_not_have_is_typed_wrong(
         "dimos_streams.cli.bridge_client.connection.find_bridge", lambda *_: BridgeAddress("http://x", None)
     )
     with pytest.raises(UserError, match=r"has no log of a process 'brigde'; did you mean 'bridge'\? \(run, bridge, "):
-        logs.logs(machine="brain-side", process="brigde", bridge=logs.LogsBridge())
-    logs.logs(machine="brain-side", process="robot1/skills", bridge=logs.LogsBridge())
+        logs.logs(machine="brain-side", process="brigde", bridge=LogsBridge())
+    logs.logs(machine="brain-side", process="robot1/skills", bridge=LogsBridge())
     assert capsys.readouterr().out == "of robot1.skills\n", "as its file is called"
 
 
@@ -92,24 +92,24 @@ def test_of_several_runs_the_part_of_the_one_that_is_named_is_meant(monkeypatch:
     )
     monkeypatch.setattr("dimos_streams.cli.bridge_client.machine_parts.stop_part", stop_part)
     monkeypatch.setattr(stop, "_stop_here", lambda run, as_json: asked.append(run.run_id))
-    stop.stop(machine="head", bridge=SeldomBridge(run="r8"))
-    stop.stop("r7", machine="arm", bridge=SeldomBridge())
-    stop.stop(machine="arm", bridge=SeldomBridge())
-    stop.stop(machine="arm", bridge=SeldomBridge(run="r8"))
-    stop.stop(machine="leg", bridge=SeldomBridge())
+    stop.stop(machine="head", bridge=BridgeChoice(run="r8"))
+    stop.stop("r7", machine="arm", bridge=BridgeChoice())
+    stop.stop(machine="arm", bridge=BridgeChoice())
+    stop.stop(machine="arm", bridge=BridgeChoice(run="r8"))
+    stop.stop(machine="leg", bridge=BridgeChoice())
     assert asked == [("http://127.0.0.1:8", "head"), "r7", "r9", ("http://127.0.0.1:8", "arm"), "r8"]
     for machine in ("arm", "head"):
         with pytest.raises(UserError, match="several runs are called 'b'; name one of them by its id: r9, "):
-            stop.stop(machine=machine, bridge=SeldomBridge(run="b"))
+            stop.stop(machine=machine, bridge=BridgeChoice(run="b"))
     with pytest.raises(UserError, match="no living run is called 'r1'"):
-        stop.stop(machine="arm", bridge=SeldomBridge(run="r1"))
+        stop.stop(machine="arm", bridge=BridgeChoice(run="r1"))
 
 
 def test_a_stop_that_takes_long_names_the_processes_that_it_waits_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ends, goes_on = os.pipe()  # readable when its other end is closed, as the descriptor of a process that has ended
-    run = living_record().model_copy(update={"processes": ({"label": "arm", "pid": os.getpid()},)})
+    run = living_record().model_copy(update={"processes": (process_record("arm", pid=os.getpid()),)})
 
     def say(text: str) -> None:
         note(text)

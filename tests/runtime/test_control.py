@@ -12,7 +12,7 @@ import pytest
 from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.errors import DimosStreamsError, ModuleFailedError, UserError
 from dimos_streams.runtime.live import control
-from dimos_streams.runtime.live.control import Order, _connected, _listening, ask, controlled
+from dimos_streams.runtime.live.control import Order, _connect, _listening, ask, take_orders
 from tests.helpers import until
 
 pytestmark = pytest.mark.feature("K4")
@@ -45,7 +45,7 @@ def run_dir(tmp_path: Path) -> Path:
 def test_an_order_is_carried_out_and_answered(run_dir: Path) -> None:
     async def main() -> None:
         kitchen = Kitchen()
-        async with controlled(run_dir, kitchen.restart):
+        async with take_orders(run_dir, kitchen.restart):
             answer = await ask(run_dir, KETTLE)
             assert (answer.text, answer.modules) == ("restarted: kettle, oven", ("kettle", "oven"))
             assert kitchen.asked == [("kettle", "an operator restarts module 'kettle'")]
@@ -77,7 +77,7 @@ def test_a_file_in_the_place_of_the_sockets_way_is_left_alone(
         return made
 
     async def main() -> None:
-        async with controlled(run_dir, Kitchen().restart):
+        async with take_orders(run_dir, Kitchen().restart):
             assert (await ask(run_dir, KETTLE)).modules == ("kettle", "oven")
 
     monkeypatch.setattr(control, "_listening", listening)
@@ -89,10 +89,10 @@ def test_a_file_in_the_place_of_the_sockets_way_is_left_alone(
 def test_who_talks_nonsense_or_nothing_disturbs_nobody(run_dir: Path) -> None:
     async def main() -> None:
         kitchen = Kitchen()
-        async with controlled(run_dir, kitchen.restart):
-            silent = _connected(run_dir)
+        async with take_orders(run_dir, kitchen.restart):
+            silent = _connect(run_dir)
             for line in (b"[]\n", b'{"command": "stop", "module": ""}\n', b"\xff\n", b"x" * 200_000 + b"\n"):
-                reader, writer = await asyncio.open_unix_connection(sock=_connected(run_dir))
+                reader, writer = await asyncio.open_unix_connection(sock=_connect(run_dir))
                 writer.write(line)
                 answered = await reader.read()
                 assert b'"problem":"misused"' in answered or (len(line) > 65536 and answered == b"")
@@ -116,7 +116,7 @@ def test_who_waits_for_an_answer_when_the_run_ends_hears_that_it_has(run_dir: Pa
                 restarts.append(f"{module} is over")
             raise AssertionError
 
-        async with controlled(run_dir, restart):
+        async with take_orders(run_dir, restart):
             asking = asyncio.create_task(ask(run_dir, KETTLE))
             await until(lambda: restarts)
         assert restarts == ["kettle begins", "kettle is over"]
@@ -163,7 +163,7 @@ def test_a_run_that_does_not_listen_is_said_to_be_so(run_dir: Path) -> None:
     async def main() -> None:
         with pytest.raises(DimosStreamsError, match="does not answer: No such file or directory"):
             await ask(run_dir, KETTLE)
-        async with controlled(run_dir / "nowhere", Kitchen().restart):  # the run goes on without
+        async with take_orders(run_dir / "nowhere", Kitchen().restart):  # the run goes on without
             pass
 
     run_live(main())

@@ -161,7 +161,7 @@ def test_where_the_socket_is_does_not_explain_too_many_open_files() -> None:
         (errno.EMFILE, "`ulimit -n` says how many files a process may have open"),
         (errno.ENOSPC, "TMPDIR names it"),
     ):
-        with pytest.raises(UserError) as raised, fork_server.start_failure_explained():
+        with pytest.raises(UserError) as raised, fork_server.explain_start_failure():
             raise OSError(number, os.strerror(number))
         assert hint in str(raised.value)
         assert ("TMPDIR" in str(raised.value)) is (number == errno.ENOSPC)

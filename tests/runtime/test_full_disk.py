@@ -7,6 +7,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,7 @@ from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.record.read_record import read_missions
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.cli.bridge_client.answers import ModuleAnswer
-from dimos_streams.cli.bridge_client.run_state import process_state
+from dimos_streams.cli.bridge_client.run_status.states import process_state
 from dimos_streams.common.process.disk import trouble_with
 from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.journal.catch_up import JournalPages
@@ -36,6 +37,7 @@ from dimos_streams.skills.observe import Observe
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.helpers import fill, run_virtual
+from tests.runtime.test_registry import process_record
 from tests.skills.detections import Camera, Seen
 
 FULL = "No space left on device"
@@ -283,7 +285,7 @@ def test_what_is_known_of_a_run_stays_known(small_disk: Path) -> None:
         port=1,
         started_utime=1,
         run_dir=small_disk,
-        processes=tuple({"label": "x" * 10_000} for _ in range(10)),
+        processes=(process_record("x" * 10_000),) * 10,
     )
     registry.write(record)
     fill(small_disk)
@@ -301,9 +303,9 @@ def test_processes_are_shown_by_what_the_system_knows_of_them() -> None:
         return ModuleAnswer(name="a", pid=pid, health="ok", alive=alive, introduced=True, state={})
 
     started = process_start(pid)
-    noted: dict[str, object] = {"label": "a", "modules": ["a"], "pid": pid, "pid_started": started, "state": "ready"}
+    noted = process_record("a", pid=pid, pid_started=started)
     assert process_state(noted, {}) == noted
-    gone = {**noted, "pid_started": 1}
-    assert process_state(gone, {}) == {**noted, "pid": None, "pid_started": None, "state": "dead"}
-    assert process_state({**gone, "pid": 1}, {"a": said(alive=True)}) == noted
-    assert process_state({**gone, "pid": 1}, {"a": said(alive=False)})["state"] == "dead"
+    gone = replace(noted, pid_started=1)
+    assert process_state(gone, {}) == replace(noted, pid=None, pid_started=None, state="dead")
+    assert process_state(replace(gone, pid=1), {"a": said(alive=True)}) == noted
+    assert process_state(replace(gone, pid=1), {"a": said(alive=False)}).state == "dead"

@@ -16,7 +16,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part import Part
-from dimos_streams.runtime.parts.part_host import hosted_part
+from dimos_streams.runtime.parts.part_host import host_part
 from dimos_streams.tool_stream.event import STATUS
 
 HOST = os.uname().nodename
@@ -67,7 +67,7 @@ async def test_a_part_that_runs_already_says_nothing_of_itself(monkeypatch: pyte
 
     beating = asyncio.create_task(beat())
     with pytest.raises(UserError, match="module 'gate' runs already on "):
-        async with hosted_part(part, RunOptions(bus_url="udpm://239.255.76.67:7667?ttl=0"), lambda: None):
+        async with host_part(part, RunOptions(bus_url="udpm://239.255.76.67:7667?ttl=0"), lambda: None):
             pass
     beating.cancel()
     assert set(spoken) == {"gate"}

@@ -199,7 +199,7 @@ def test_whether_a_process_lives() -> None:
         (os.getpid(), own + 1),
         ended_process(),
         (None, own),
-        (os.getpid(), "x"),
+        (os.getpid(), None),
     ):
         assert not registry.lives(pid, started)
 

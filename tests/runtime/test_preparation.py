@@ -21,7 +21,7 @@ from dimos_streams.runtime.plan import ModulePlan, ProcessPlan
 from dimos_streams.runtime.processes.preparation import prepare
 from dimos_streams.runtime.processes.reports import Report, ReportReader
 from dimos_streams.runtime.processes.sources import LoadedSources, forget_stale_bytecode, stamp
-from dimos_streams.runtime.processes.worker import _prepared
+from dimos_streams.runtime.processes.worker import _prepare
 from dimos_streams.runtime.processes.worker_task import BEGIN, WorkerTask
 
 pytestmark = pytest.mark.feature("K4")
@@ -67,7 +67,7 @@ class Shop:
         plan, sources = self.kettle(name, source), LoadedSources()
         task = WorkerTask(plan, RunOptions(bus_url="memq://"), None, {"kettle": live}, frozenset())
         with pytest.raises(SystemExit):
-            _prepared(task, frozenset(), theirs, sources)
+            _prepare(task, frozenset(), theirs, sources)
         loaded, failed = ReportReader(ours).read()
         assert (loaded["kind"], failed["kind"], failed["user"]) == ("sources", "failed", True)
         return str(failed["text"]).replace(str(self.folder), "DIR")
@@ -201,7 +201,7 @@ def begun(plan: ProcessPlan, **live: str) -> tuple[WorkerTask | None, list[Repor
     )
     result = None
     with contextlib.suppress(SystemExit):
-        result = _prepared(task, frozenset(), theirs, LoadedSources())
+        result = _prepare(task, frozenset(), theirs, LoadedSources())
     return result, list(ReportReader(ours).read())
 
 

@@ -16,7 +16,7 @@ from dimos_streams import clock
 from dimos_streams.cli.terminal.log_files import find_run_dir
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, is_ended_run, own, pid_space, process_start
 from dimos_streams.errors import NoRunError, UserError
-from dimos_streams.runtime.registry import RunRecord, runs, write
+from dimos_streams.runtime.registry import ProcessRecord, RunRecord, runs, write
 from dimos_streams.runtime.run_directories import (
     keep_private,
     new_run_dir,
@@ -239,6 +239,11 @@ def living_record(run_dir: Path | None = None) -> RunRecord:
     )
     write(record)
     return record
+
+
+def process_record(label: str, *, pid: int | None = None, pid_started: int | None = None) -> ProcessRecord:
+    """The record of a ready process with one module, which has its name."""
+    return ProcessRecord(label=label, modules=(label,), pid=pid, state="ready", restarts=0, pid_started=pid_started)
 
 
 def test_a_state_directory_whose_path_is_no_utf8_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

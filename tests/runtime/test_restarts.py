@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
-from dimos_streams.cli.terminal.run_text import restarting
+from dimos_streams.cli.bridge_client.run_status.text import restarting
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import RunEvent
 from dimos_streams.runtime.live import slots
@@ -523,14 +522,14 @@ async def test_what_keeps_failing_is_restarted_for_ever_and_says_why(monkeypatch
         assert (view.restarts, view.why) == (restarts, "process 'talker' ended with exit code 1; again in 0.2 s")
         await asyncio.sleep(0.25)
         Process.made[-1].exit(1)
-    (line,) = restarting(map(asdict, run.supervisor.processes()))
+    (line,) = restarting(run.supervisor.processes())
     assert line == "RESTART talker: process 'talker' ended with exit code 1; again in 0.2 s", "`status` says it"
     await until(lambda: run.states()[0] == "ready")
-    (line,) = restarting(map(asdict, run.supervisor.processes()))
+    (line,) = restarting(run.supervisor.processes())
     ended = "process 'talker' ended with exit code 1"
     assert line == f"FAILING talker: 1100 restarts, the last one just now: {ended}", "it is up between two ends only"
     await asyncio.sleep(slots.STEADY_AFTER_S)
-    assert list(restarting(map(asdict, run.supervisor.processes()))) == []
+    assert list(restarting(run.supervisor.processes())) == []
     await run.supervisor.stop()
 
 

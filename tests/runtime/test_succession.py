@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from dataclasses import asdict
 from typing import Any
 
 import pytest
 
 from dimos_streams import clock
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
-from dimos_streams.cli.terminal.run_text import restarting
+from dimos_streams.cli.bridge_client.run_status.text import restarting
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.live import supervisor as supervisor_module
 from dimos_streams.runtime.processes.worker_task import WorkerTask
@@ -153,7 +152,7 @@ async def test_a_successor_that_does_not_start_is_not_the_run_s_failure(policy: 
     assert run.states() == [becomes, "ready"]
     (view, _) = run.supervisor.processes()
     assert view.failing.startswith("no kettle"), "`run --duration` names it"
-    (line,) = restarting([asdict(view)])
+    (line,) = restarting([view])
     again = "; again in 0.2 s" if becomes == "waiting" else "; `dimos-streams restart talker` starts it again"
     assert line == f"{'RESTART' if becomes == 'waiting' else 'FAILED'} talker: no kettle{again}"
     Worker.unstartable = False

@@ -216,7 +216,7 @@ def test_restarts_leave_nothing_open(bus_url: str, tmp_path: Path, monkeypatch: 
     async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
         await supervisor.start()
         forkserver = multiprocessing.forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
-        await supervisor._reporter._opened()  # on a busy machine it may have something to say
+        await supervisor._reporter._open_bus()  # on a busy machine it may have something to say
         held: list[tuple[Counter[str], ...]] = []
         for restarts in range(1, 5):
             talker, listener = (view.pid for view in supervisor.processes())

@@ -63,7 +63,7 @@ async def begin_at_agent(
     return await begin(offered.choose(agent).skill(skill), None)
 
 
-async def addressed(gateway: SkillGateway, text: str) -> tuple[str, str]:
+async def find_addressee(gateway: SkillGateway, text: str) -> tuple[str, str]:
     """Return the agent that a text is said to, by the name and the colon with which it begins, and what it is told;
     the agent is empty if the text names none, and it goes to the only one.
 

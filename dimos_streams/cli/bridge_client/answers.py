@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter
+from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, computed_field
 
 from dimos_streams.client.orders import OrderReport
 from dimos_streams.common.readable.plural import plural
@@ -56,8 +56,10 @@ class HubLinkState(_AnswerModel):
     """True if its commands come."""
     trouble: str
 
-    def __str__(self) -> str:
-        """Return the state in one line for people."""
+    @computed_field  # type: ignore[prop-decorator]
+    @property
+    def text(self) -> str:
+        """The state in one line for people."""
         most = "at most " if self.acknowledged is None else ""
         behind = f"{most}{plural(self.behind, 'event')} behind" if self.behind else "up to date"
         age = self.acknowledged_age_s

@@ -22,7 +22,7 @@ def own_tls(url: str) -> Tls | None:
 
     Raises ``UserError`` for files that can't be used, and for a key without a certificate.
     """
-    named = _named() if url.startswith("https:") else None
+    named = _named_tls() if url.startswith("https:") else None
     if named is not None:
         _context(named)  # requests would say of bad ones that nobody answers
     return named
@@ -30,11 +30,11 @@ def own_tls(url: str) -> Tls | None:
 
 def own_context(url: str) -> ssl.SSLContext | None:
     """Return the same for a WebSocket's URL. Raises as ``own_tls`` does."""
-    named = _named() if url.startswith("wss:") else None
+    named = _named_tls() if url.startswith("wss:") else None
     return None if named is None else _context(named)
 
 
-def _named() -> Tls | None:
+def _named_tls() -> Tls | None:
     files = [_file(variable) for variable in (CA, CERT, KEY)]
     if not any(files):
         return None

@@ -18,10 +18,9 @@ if TYPE_CHECKING:
 def run_modules(context: typer.Context) -> Iterable[Offer]:
     """The modules of the run that the command line means."""
     from dimos_streams.cli.bridge_client.connection import find_run
-    from dimos_streams.cli.bridge_client.run_state import modules_of
 
     run = find_run(context.params.get("run"))
-    return ((module, run.run_id) for module in sorted(modules_of(run)))
+    return ((module, run.run_id) for module in sorted(run.modules))
 
 
 @offering
@@ -55,7 +54,7 @@ def open_calls(context: typer.Context) -> Iterable[Offer]:
 def _address(context: typer.Context) -> BridgeAddress:
     """Return the bridge that the command line names so far; of a token, only the environment's is known."""
     from dimos_streams.cli.bridge_client.connection import find_bridge
-    from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, environment_token
+    from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 
     given = {name: context.params.get(name) for name in ("run", "url", "port")}
-    return find_bridge(BridgeChoice(**given, token=environment_token()))
+    return find_bridge(BridgeChoice(**given))

@@ -12,7 +12,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from dimos_streams.cli.bridge_client.agents import begin_at_agent, offered_agents
 from dimos_streams.cli.bridge_client.calls.event_watch import watching
-from dimos_streams.cli.system.abbreviated_ids import meant_by
+from dimos_streams.cli.system.abbreviated_ids import find_abbreviated
 from dimos_streams.cli.terminal.approval_text import details, standing
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
@@ -53,7 +53,7 @@ async def command(gateway: CommandGateway, name: str, arguments: Mapping[str, An
 
     view = await begin_at_agent(gateway, agent, name, ask)
     if view.outcome is None:
-        view = await _closed(gateway, view)
+        view = await _wait_for_close(gateway, view)
     if view.outcome != "completed":
         raise SkillError(f"agent {view.module!r}: {view.text}")
     return view
@@ -97,7 +97,7 @@ async def pending_approvals(gateway: CommandGateway, agent: str = "", reference:
     Raises ``UserError`` if there is no such approval, or more than one.
     """
     wanted = ApprovalReference.of(reference) if reference else None
-    asked = await _asked(gateway, agent)
+    asked = await _asked_agents(gateway, agent)
     listed = await _of_each(gateway, asked)
     found = [view for views in listed.values() for view in views]
     if wanted is None:
@@ -133,7 +133,7 @@ async def _of_each(gateway: CommandGateway, agents: Sequence[str], id: str = "")
 
     async def ask(agent: str) -> None:
         try:
-            listed[agent] = await _listed(gateway, agent, id)
+            listed[agent] = await _list_approvals(gateway, agent, id)
         except SkillError as error:
             silent[agent] = error
 
@@ -145,7 +145,7 @@ async def _of_each(gateway: CommandGateway, agents: Sequence[str], id: str = "")
     return {agent: listed[agent] for agent in agents if agent in listed}
 
 
-async def _asked(gateway: CommandGateway, agent: str) -> list[str]:
+async def _asked_agents(gateway: CommandGateway, agent: str) -> list[str]:
     """Return the names of the agents that are asked for approvals. One that is not there keeps nobody from deciding
     on those of the others. Raises ``UnknownAgentError``."""
     offered = await offered_agents(gateway)
@@ -159,18 +159,18 @@ async def _asked(gateway: CommandGateway, agent: str) -> list[str]:
     return [view.name for view in there]
 
 
-async def _listed(gateway: CommandGateway, agent: str, id: str = "") -> list[ApprovalView]:
+async def _list_approvals(gateway: CommandGateway, agent: str, id: str = "") -> list[ApprovalView]:
     try:
         async with asyncio.timeout(_WAIT_S / 2):
             view = await command(gateway, "approvals", {"approval": id} if id else {}, agent)
-        return [_named_here(approval, agent) for approval in _APPROVALS.validate_python(view.result or [])]
+        return [_with_names_here(approval, agent) for approval in _APPROVALS.validate_python(view.result or [])]
     except TimeoutError:
         raise SkillError(f"agent {agent!r} has said nothing within {_WAIT_S / 2:g} s") from None
     except ValidationError as error:
         raise SkillError(f"agent {agent!r} answers with no approvals: {first_problem(error, 'result')}") from error
 
 
-def _named_here(approval: ApprovalView, agent: str) -> ApprovalView:
+def _with_names_here(approval: ApprovalView, agent: str) -> ApprovalView:
     """Return an approval with the names that its agent and skill have here: a robot does not know that its own name
     stands before them at a hub. It is of the agent that was asked, whatever that says."""
     robot = agent.removesuffix(f"/{approval.agent}")
@@ -199,7 +199,7 @@ async def decide(
     arguments: dict[str, Any] = {"approval": approval.id, "decision": decision, "reason": reason}
     arguments["revision"] = revision or (approval.revision if decision == "approve" else None)
     if changes:
-        approval = await _changed(gateway, approval, changes)
+        approval = await _change_arguments(gateway, approval, changes)
         arguments["arguments"] = approval.arguments
     decided = await order(gateway, "decide", arguments, approval.agent)
     which = f"{approval.skill} [{approval.reference}] of {approval.agent}"
@@ -216,7 +216,7 @@ def _with_unkept(decided: CommandResult, text: str) -> CommandResult:
     return replace(decided, text=KeptReport(unkept=unkept_of(decided.result)).with_unkept(text))
 
 
-async def _changed(gateway: CommandGateway, approval: ApprovalView, changes: Sequence[str]) -> ApprovalView:
+async def _change_arguments(gateway: CommandGateway, approval: ApprovalView, changes: Sequence[str]) -> ApprovalView:
     """Return an approval with arguments changed. Raises ``UserError`` if it is not known with all of them, and
     ``SkillArgumentError`` for a changed one that its skill does not take."""
     offered = next((skill for skill in await gateway.skills() if skill.name == approval.skill), None)
@@ -240,7 +240,7 @@ async def _whole(gateway: CommandGateway, view: ApprovalView) -> ApprovalView:
     """Return an approval with all that can be had of its arguments; where many wait, long ones are shortened."""
     if not view.hidden_characters:
         return view
-    return next(iter(await _listed(gateway, view.agent, view.id)), view)
+    return next(iter(await _list_approvals(gateway, view.agent, view.id)), view)
 
 
 def _check_whole(view: ApprovalView) -> None:
@@ -252,7 +252,7 @@ def _check_whole(view: ApprovalView) -> None:
         )
 
 
-async def _closed(gateway: CommandGateway, view: CallView) -> CallView:
+async def _wait_for_close(gateway: CommandGateway, view: CallView) -> CallView:
     """Return a call after its close, which is waited for without a bound: a rollback takes as long as the robot's way
     back."""
     async with watching(gateway, lambda event: None, after=0, call_id=view.call_id) as watch:
@@ -265,7 +265,7 @@ async def _closed(gateway: CommandGateway, view: CallView) -> CallView:
 def _one_of(views: Sequence[ApprovalView], wanted: ApprovalReference) -> ApprovalView:
     """Return the approval that is meant. A whole id is never taken for the beginning of another one, which would be
     another call than the one that was seen. Raises ``UserError`` if it is none of these, or more than one."""
-    found = meant_by(wanted.id, views, lambda view: view.id)
+    found = find_abbreviated(wanted.id, views, lambda view: view.id)
     if wanted.is_whole:
         found = [view for view in found if view.id == wanted.id]
     if len(found) == 1:

@@ -79,7 +79,7 @@ def receivers(choice: BridgeChoice) -> list[Receiver]:
         address = find_bridge(choice)
         return [Receiver(address.url, address)]
     return [
-        *(Receiver(record.run_id, bridge_of_run(record, choice.token)) for record in living),
+        *(Receiver(record.run_id, bridge_of_run(record, choice.sent_token)) for record in living),
         *(Receiver(run.run_id, None, why_unknown=str(run)) for run in unreadable),
     ]
 

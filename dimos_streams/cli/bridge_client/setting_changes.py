@@ -35,14 +35,14 @@ async def change_settings(bridge: BridgeAddress, assignments: Sequence[str]) -> 
         if "=" not in name + value:
             raise UserError(f"{name!r} has no value; did you mean {shlex.quote(f'{name}={value}')}?")
     try:
-        return await _changed(bridge, "/settings", assignments, _WITHIN_S)
+        return await _post_changes(bridge, "/settings", assignments, _WITHIN_S)
     except SkillError as error:
         # A hub has no such path of its own.
         if type(error) is not SkillError or not (await bridge.get("/healthz", HEALTH)).is_hub:
             raise
     robot, own = _of_one_robot(assignments)
     try:
-        done = await _changed(bridge, f"/robots/{quote(robot, safe='')}/settings", own, _AT_HUB_S)
+        done = await _post_changes(bridge, f"/robots/{quote(robot, safe='')}/settings", own, _AT_HUB_S)
     except SettingsError as error:
         raise SettingsError(
             {f"{robot}/{name}" if name else "": text for name, text in error.problems.items()}
@@ -51,7 +51,9 @@ async def change_settings(bridge: BridgeAddress, assignments: Sequence[str]) -> 
     return done.model_copy(update={"changes": tuple(changes)})
 
 
-async def _changed(bridge: BridgeAddress, path: str, assignments: Sequence[str], within_s: float) -> SettingsAnswer:
+async def _post_changes(
+    bridge: BridgeAddress, path: str, assignments: Sequence[str], within_s: float
+) -> SettingsAnswer:
     body = {"assignments": list(assignments), "caller": CLI}
     return await bridge.post(path, body, SETTINGS, timeout_s=within_s)
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 import typer
 
 from dimos_streams.cli.exit_codes import FAILED, MISUSED
-from dimos_streams.cli.running.configured_blueprint import configured, configured_blueprint
+from dimos_streams.cli.running.configured_blueprint import configure, configured_blueprint
 from dimos_streams.cli.system import completion
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_lines, write_table
@@ -65,7 +65,7 @@ def check(
     from dimos_streams.cli.live_check.live_check import listen_to
     from dimos_streams.cli.system.async_runner import run_async
 
-    blueprint, problems = _checked(reference, settings)
+    blueprint, problems = _check_blueprint(reference, settings)
     if not live and (seconds, bus) != (None, None):
         raise UserError("--seconds and --bus say how to listen: they go with --live")
     errors = _errors(problems)
@@ -84,14 +84,14 @@ def check(
         raise typer.Exit(MISUSED if errors else FAILED)
 
 
-def _checked(reference: str, settings: list[str] | None) -> tuple[Blueprint | None, list[Problem]]:
+def _check_blueprint(reference: str, settings: list[str] | None) -> tuple[Blueprint | None, list[Problem]]:
     """Return the blueprint with its settings, None if there can be none, and what is wrong with it."""
     from dimos_streams.blueprint import BlueprintError
     from dimos_streams.blueprint.check import check_draft
     from dimos_streams.blueprint.load import drafted
 
     try:
-        draft = configured(drafted(reference), settings)
+        draft = configure(drafted(reference), settings)
         return draft.blueprint, check_draft(draft)
     except BlueprintError as error:
         return None, list(error.problems)
@@ -155,7 +155,7 @@ def config(
 
 
 def _setting_cells(row: SettingRow) -> tuple[str, ...]:
-    value = shortened(_shown(row.value), _VALUE_WIDTH)
+    value = shortened(_render(row.value), _VALUE_WIDTH)
     return f"{row.module}.{row.field}", value, row.source, "live" if row.live else ""
 
 
@@ -197,7 +197,7 @@ def _verdict(reference: str, blueprint: Blueprint | None, problems: list[Problem
     return f"{reference}: ok, {plural(len(blueprint.modules), 'module')}{on}{warnings}"
 
 
-def _shown(value: object) -> str:
+def _render(value: object) -> str:
     """Return a value on one line; text is quoted where it would look like something else."""
     plain = isinstance(value, str) and is_printable(value) and value.strip()
     return str(value) if plain else json.dumps(value, ensure_ascii=False)

@@ -136,9 +136,9 @@ def add(
             f"{name!r} is no name for a robot; valid: up to 63 letters, digits, - and _, a letter or digit first"
         )
     token = made_token()
-    storage = _opened(database)
+    storage = _open_storage(database)
     try:
-        with _written(token_file, token) if token_file else contextlib.nullcontext():
+        with _write_token(token_file, token) if token_file else contextlib.nullcontext():
             storage.robots.add(name, token, again=new_token, hand_over=None if token_file else write)
     finally:
         storage.close()
@@ -146,7 +146,7 @@ def add(
 
 def remove(name: RobotArgument, database: Database = _DEFAULTS.database) -> None:
     """Let a robot connect no more. Its events stay."""
-    storage = _opened(database, make=False)
+    storage = _open_storage(database, make=False)
     try:
         storage.robots.remove(name)
     finally:
@@ -157,7 +157,7 @@ def list_robots(database: Database = _DEFAULTS.database, as_json: options.Json =
     """Show the robots that may connect, and how they are."""
     from dimos_streams.hub.fleet_view import FleetRobot
 
-    storage = _opened(database, make=False)
+    storage = _open_storage(database, make=False)
     try:
         now = storage.now()
         views = [FleetRobot(row).view(now) for row in storage.robots.all()]
@@ -218,7 +218,7 @@ def _token(context: typer.Context, given: str | None, file: Path | None) -> str 
 
 
 @contextlib.contextmanager
-def _written(path: Path, token: str) -> Iterator[None]:
+def _write_token(path: Path, token: str) -> Iterator[None]:
     """Have a token in a new file before it counts: an old one must not end for one that nobody has. The file is gone
     again if what follows fails. Raises ``UserError``."""
     import os
@@ -261,7 +261,7 @@ def _storage(url: str) -> HubStorage:
     return HubStorage(open_engine(url))
 
 
-def _opened(url: str, *, make: bool = True) -> HubStorage:
+def _open_storage(url: str, *, make: bool = True) -> HubStorage:
     """Return an open database; without ``make`` one that is there. Raises ``UserError``."""
     storage = _storage(url)
     try:

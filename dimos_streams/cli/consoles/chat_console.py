@@ -10,7 +10,7 @@ import threading
 from collections.abc import AsyncIterator, Coroutine
 from typing import TYPE_CHECKING, Any
 
-from dimos_streams.cli.bridge_client.agents import addressed, agents_named_by, find_say
+from dimos_streams.cli.bridge_client.agents import agents_named_by, find_addressee, find_say
 from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, watching
 from dimos_streams.cli.bridge_client.calls.paused_agents import (
@@ -148,7 +148,7 @@ class _Chat:
                 loop.call_soon_threadsafe(self._note, _HOW_TO_END)
             return number == signal.SIGINT
 
-        with patch_stdout(), signals.handled_by(on_signal):
+        with patch_stdout(), signals.handle_with(on_signal):
             self._note("/help lists the commands, Ctrl-D ends")
             while True:
                 try:
@@ -200,7 +200,7 @@ class _Chat:
 
     async def _say(self, text: str, **how: bool) -> None:
         with agents_named_by("begin with 'NAME: '"):
-            name, text = ("", text) if self._is_named else await addressed(self._gateway, text)
+            name, text = ("", text) if self._is_named else await find_addressee(self._gateway, text)
             skill = await find_say(self._gateway, name) if name or not self._skill else self._skill
         self._said.append(await self._gateway.call(skill, {"text": text, **how}, caller=CLI))
 

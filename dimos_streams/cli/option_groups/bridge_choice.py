@@ -1,4 +1,4 @@
-"""The bridge that a command asks, as options choose it."""
+"""The bridge that a command asks, as options choose it, and what else ``--run`` may name in some commands."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Annotated
 
 import typer
 
-from dimos_streams.cli.terminal.options import RunOption, given_on_command_line
+from dimos_streams.cli.system import completion
+from dimos_streams.cli.terminal.options import KeptRunOption, RunOption, given_on_command_line
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.errors import UserError
@@ -29,11 +30,6 @@ def _known_token(token: str, where: str) -> str:
     return token
 
 
-def _checked_token(context: typer.Context, value: str | None) -> str | None:
-    """Return the token of the command line, or else of the environment."""
-    return _typed_token(context, value) or environment_token()
-
-
 def _typed_token(context: typer.Context, value: str | None) -> str | None:
     """Return the token of the command line, which every user can see."""
     if value is None or "token" not in given_on_command_line(context):
@@ -43,11 +39,17 @@ def _typed_token(context: typer.Context, value: str | None) -> str | None:
     return value
 
 
-_TOKEN_HELP = "What the bridge asks of every request. Better given as the variable: arguments are no secret."
 Token = Annotated[
     str | None,
-    typer.Option("--token", envvar=_TOKEN_VARIABLE, callback=_checked_token, help=_TOKEN_HELP, show_default=False),
+    typer.Option(
+        "--token",
+        envvar=_TOKEN_VARIABLE,
+        callback=_typed_token,
+        help="What the bridge asks of every request. Better given as the variable: arguments are no secret.",
+        show_default=False,
+    ),
 ]
+"""The token of the command line only: that of the environment is looked at where a bridge is asked."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -76,6 +78,17 @@ class BridgeChoice:
         """True if the bridge is named by its address, whatever runs there are."""
         return (self.url, self.port) != (None, None)
 
+    @property
+    def sent_token(self) -> str | None:
+        """The token that is sent to the bridge: that of the command line, else of the environment. Raises
+        ``UserError`` as ``environment_token`` does."""
+        return self.token or environment_token()
+
+    def refuse_unless(self, is_asked: bool, *, by: str) -> None:
+        """Raise ``UserError`` for options that name a bridge to a command that asks none."""
+        if not is_asked and (self.has_address or self.token is not None):
+            raise UserError(f"--url, --port and --token are of the bridge that {by} asks; without it none is asked")
+
     def check(self) -> None:
         """Raise ``UserError`` for options that name a bridge twice."""
         if self.run is not None and self.has_address:
@@ -91,19 +104,40 @@ class BridgeChoice:
 
 
 @dataclass(frozen=True, kw_only=True)
-class SeldomBridge(BridgeChoice):
-    """The choice of a bridge for a command that asks one only by other options. A token of the environment is not
-    looked at unless it does."""
+class KeptBridge(BridgeChoice):
+    """The choice of a bridge that may have ended with its run, whose journal then answers in its place."""
 
-    token: Annotated[
-        str | None, typer.Option("--token", callback=_typed_token, help=_TOKEN_HELP, show_default=False)
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="A run's id or blueprint, also of one that has ended. Without it: the newest that lives.",
+            autocompletion=completion.kept_runs,
+            show_default=False,
+        ),
     ] = None
 
-    def refuse_unless(self, is_asked: bool, *, by: str) -> None:
-        """Raise ``UserError`` for options that name a bridge to a command that asks none."""
-        if not is_asked and (self.has_address or self.token is not None):
-            raise UserError(f"--url, --port and --token are of the bridge that {by} asks; without it none is asked")
 
-    def of(self, run: str | None) -> BridgeChoice:
-        """Return the choice of the bridge that is asked, of a run unless that is None."""
-        return BridgeChoice(run=run, url=self.url, port=self.port, token=self.token or environment_token())
+@dataclass(frozen=True, kw_only=True)
+class LogsBridge(BridgeChoice):
+    """The choice of the bridge that reaches a part on another machine; the run may have ended if its logs are
+    here."""
+
+    run: KeptRunOption = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Bridges(BridgeChoice):
+    """The choice of the bridges that an order goes to: one, or those of all living runs."""
+
+    run: Annotated[
+        str | None,
+        typer.Option(
+            "--run",
+            metavar="RUN",
+            help="A run's id, blueprint or process id. Without it: all living runs.",
+            autocompletion=completion.living_runs,
+            show_default=False,
+        ),
+    ] = None

@@ -1,4 +1,4 @@
-"""Groups of options: dataclasses whose fields are options of a command. Typer knows single ones only."""
+"""Groups of options: dataclasses whose fields are options of a command, or groups. Typer knows single ones only."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import dataclasses
 import functools
 import inspect
 from collections.abc import Callable, Iterator
-from typing import Any, get_type_hints
+from typing import Any, TypeGuard, get_type_hints
 
 _BY_NAME = inspect.Parameter.KEYWORD_ONLY
 
@@ -21,17 +21,28 @@ def ungrouped(command: Callable[..., None]) -> Callable[..., None]:
 
     @functools.wraps(command)
     def take(**given: Any) -> None:
-        for name, group in groups.items():
-            given[name] = group(**{each.name: given.pop(each.name) for each in dataclasses.fields(group)})
-        command(**given)
+        made = {name: _make(group, given) for name, group in groups.items()}
+        command(**given, **made)
 
     parameters = [each for parameter in signature.parameters.values() for each in _apart(parameter)]
     vars(take)["__signature__"] = signature.replace(parameters=parameters)
     return take
 
 
-def _is_group(annotation: Any) -> bool:
+def _is_group(annotation: Any) -> TypeGuard[type]:
     return dataclasses.is_dataclass(annotation)
+
+
+def _make(group: type, given: dict[str, Any]) -> Any:
+    """Return a group made of the values of its options, which are taken out of those that are given."""
+    types = get_type_hints(group)
+    return group(
+        **{name: _make(types[name], given) if _is_group(types[name]) else given.pop(name) for name in _names(group)}
+    )
+
+
+def _names(group: Any) -> list[str]:
+    return [field.name for field in dataclasses.fields(group)]
 
 
 def _apart(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
@@ -42,4 +53,4 @@ def _apart(parameter: inspect.Parameter) -> Iterator[inspect.Parameter]:
     hints = get_type_hints(group, include_extras=True)
     for field in dataclasses.fields(group):
         default = inspect.Parameter.empty if field.default is dataclasses.MISSING else field.default
-        yield inspect.Parameter(field.name, _BY_NAME, default=default, annotation=hints[field.name])
+        yield from _apart(inspect.Parameter(field.name, _BY_NAME, default=default, annotation=hints[field.name]))

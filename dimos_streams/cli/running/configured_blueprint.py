@@ -18,10 +18,10 @@ def configured_blueprint(reference: str, settings: list[str] | None) -> Blueprin
     """Return the blueprint with the environment's and the command line's settings. Raises ``UserError``."""
     from dimos_streams.blueprint.load import drafted
 
-    return configured(drafted(reference), settings).sound()
+    return configure(drafted(reference), settings).sound()
 
 
-def configured(draft: Draft, settings: list[str] | None) -> Draft:
+def configure(draft: Draft, settings: list[str] | None) -> Draft:
     """Return a draft with the environment's and the command line's settings. Raises ``UserError`` for a level or a
     size of logs that its processes would not take."""
     from dimos_streams.blueprint.settings import with_settings

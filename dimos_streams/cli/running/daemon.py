@@ -72,7 +72,7 @@ def _wait_for(child: int, reader: int) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(child, signal.SIGTERM)
 
-    with signals.handled_by(pass_on):
+    with signals.handle_with(pass_on):
         if os.read(reader, 16):
             os._exit(0)
         _, status = os.waitpid(child, 0)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.runtime.events import OnRunEvent
-from dimos_streams.runtime.live.control import controlled
+from dimos_streams.runtime.live.control import take_orders
 from dimos_streams.runtime.live.reloading import Reloader
 from dimos_streams.runtime.live.supervisor import Supervisor
 
@@ -27,7 +27,7 @@ async def restartable(
         finally:
             on_restarted()  # whoever gave the order finds in `status` what has become of it
 
-    async with controlled(run_dir, restart):
+    async with take_orders(run_dir, restart):
         if on_reload is None:
             yield
             return

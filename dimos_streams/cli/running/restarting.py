@@ -18,7 +18,7 @@ _HEARD_WITHIN_S = 5.0
 _LOOK_S = 0.05
 
 
-async def restarted(record: RunRecord, module: str) -> ControlReply:
+async def restart_module(record: RunRecord, module: str) -> ControlReply:
     """Restart a module, and those that share its process. Raises as ``ask`` does.
 
     The run answers when they are ready; the bridge takes them for the old ones until it has heard the new ones.

@@ -75,7 +75,7 @@ class RunEntry:
             _log.warning("what `status` reads of the run can't be renewed: %s", error)
             self._renew_in(_RENEW_S)
         # That a process has not ended again for long enough is no event.
-        if any(process["failing"] and process["state"] == "ready" for process in self.record.processes):
+        if any(process.failing and process.state == "ready" for process in self.record.processes):
             self._renew_in(STEADY_AFTER_S)
 
     def renew_soon(self) -> None:
@@ -137,13 +137,15 @@ class RunEntry:
             processes=self._with_starts(self._processes()),
         )
 
-    def _with_starts(self, processes: list[ProcessView]) -> tuple[dict[str, object], ...]:
+    def _with_starts(self, processes: list[ProcessView]) -> tuple[registry.ProcessRecord, ...]:
         """Return processes with their starts, which distinguish each from a later one of its number."""
         pids = [process.pid for process in processes if process.pid is not None]
         starts = ((pid, self._starts.get(pid) or process_start(pid)) for pid in pids)
         self._starts = {pid: started for pid, started in starts if started is not None}
         return tuple(
-            {**asdict(each), "pid_started": None if each.pid is None else self._starts.get(each.pid)}
+            registry.ProcessRecord(
+                **asdict(each), pid_started=None if each.pid is None else self._starts.get(each.pid)
+            )
             for each in processes
         )
 

@@ -18,8 +18,9 @@ from dimos_streams.blueprint.settings import COMMAND_LINE
 from dimos_streams.blueprint.wiring import agents_of
 from dimos_streams.bus import bus_url
 from dimos_streams.bus.url import leaves_process
+from dimos_streams.cli.option_groups.bridge_choice import environment_token
 from dimos_streams.cli.option_groups.run_request import Mode, RunRequest
-from dimos_streams.cli.running.configured_blueprint import configured, refuse_draft
+from dimos_streams.cli.running.configured_blueprint import configure, refuse_draft
 from dimos_streams.cli.running.foxglove_plan import with_foxglove
 from dimos_streams.cli.running.record_plan import NAME, RecordPlan
 from dimos_streams.common.process.loopback import BRIDGE_HOST, BRIDGE_PORT
@@ -138,7 +139,7 @@ class RunPlan:
         configured = self.blueprint.modules[self.bridge].config.get("token") if self.bridge else None
         if isinstance(configured, SecretStr):
             return configured.get_secret_value()
-        return configured if isinstance(configured, str) else self.request.token
+        return configured if isinstance(configured, str) else self.request.token or environment_token()
 
 
 def prepare(request: RunRequest) -> RunPlan:
@@ -151,7 +152,7 @@ def prepare(request: RunRequest) -> RunPlan:
     bridge = bridge_in(draft.blueprint)
     of_hub = [f"{bridge}.hub.url={hub}"] if bridge is not None and hub is not None else []
     viewed = replace(draft, blueprint=with_foxglove(draft.blueprint, address=request.foxglove, machine=machine))
-    whole = configured(viewed, [*of_hub, *(request.settings or ())])
+    whole = configure(viewed, [*of_hub, *(request.settings or ())])
     whole = replace(whole, blueprint=_with_port(whole.blueprint, request.port, virtual=request.virtual_time))
     own = whole.blueprint if machine is None else _part_of(whole, machine)
     refuse_draft(replace(whole, blueprint=own))

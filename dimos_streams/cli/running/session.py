@@ -46,7 +46,7 @@ from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.parts.part_host import hosted_part
+from dimos_streams.runtime.parts.part_host import host_part
 from dimos_streams.tool_stream.event import ToolEvent
 
 _CLOSE_BOUND_S = 3.0
@@ -199,7 +199,7 @@ class _Session:
         if self._plan.part is None:
             yield None
             return
-        async with hosted_part(self._plan.part, self._options, _end_this_command) as host:
+        async with host_part(self._plan.part, self._options, _end_this_command) as host:
             self._entry.others = OtherParts(host, self._plan.wait_s)
             yield self._entry.others
 

@@ -23,7 +23,7 @@ def class_name(name: str) -> str:
     return "".join(part.capitalize() for part in name.split("_"))
 
 
-def checked_form(kind: str, name: str) -> None:
+def check_form(kind: str, name: str) -> None:
     """Raise ``UserError``, with a name that would do, for a name that is none of a Python module in lower case."""
     if not MODULE_NAME.fullmatch(name) or len(name) > MAX_LENGTH:
         near = _nearest(name)
@@ -33,10 +33,10 @@ def checked_form(kind: str, name: str) -> None:
             f" a letter and has at most {MAX_LENGTH} characters{proposal}"
         )
     if keyword.iskeyword(name):
-        raise _refused(kind, name, "that is a word of Python's")
+        raise _name_error(kind, name, "that is a word of Python's")
 
 
-def checked_import(kind: str, name: str, folder: Path) -> None:
+def check_import(kind: str, name: str, folder: Path) -> None:
     """Raise ``UserError`` if Python imports something else by this name. ``folder`` is where it is to be: what is
     there does not count."""
     why = ""
@@ -47,19 +47,19 @@ def checked_import(kind: str, name: str, folder: Path) -> None:
     elif (there := _installed(name, folder)) is not None:
         why = f"{there} is imported by this name"
     if why:
-        raise _refused(kind, name, why)
+        raise _name_error(kind, name, why)
 
 
-def checked_blueprint(kind: str, name: str) -> None:
+def check_blueprint(kind: str, name: str) -> None:
     """Raise ``UserError`` if a stock blueprint has the name."""
     from dimos_streams.blueprint.stock import find_stock, stock_blueprints
 
     # Those that packages register may be the one that is made anew.
     if name in stock_blueprints() and isinstance(find_stock(name).target, Path):
-        raise _refused(kind, name, "a stock blueprint has this name")
+        raise _name_error(kind, name, "a stock blueprint has this name")
 
 
-def checked_use(kind: str, name: str, beside: str, called: str) -> None:
+def check_use(kind: str, name: str, beside: str, called: str) -> None:
     """Raise ``UserError`` if a skill or robot of this name would be in the way of the modules and skills of the
     blueprint ``beside`` it, a reference that people know as ``called``, or of what its own class has or uses."""
     from dimos_streams.blueprint.classes import module_class
@@ -82,7 +82,7 @@ def checked_use(kind: str, name: str, beside: str, called: str) -> None:
     elif class_name(name) in own:
         why = f"its class would be {class_name(name)!r}, which modules use themselves"
     if why:
-        raise _refused(kind, name, why)
+        raise _name_error(kind, name, why)
 
 
 def _nearest(name: str) -> str:
@@ -92,7 +92,7 @@ def _nearest(name: str) -> str:
     return "" if keyword.iskeyword(near) else near
 
 
-def _refused(kind: str, name: str, why: str) -> UserError:
+def _name_error(kind: str, name: str, why: str) -> UserError:
     other = f"my_{name}"[:MAX_LENGTH].rstrip("_")
     return UserError(f"a {kind} can't be called {name!r}: {why}; {other!r} would do")
 

@@ -10,13 +10,13 @@ from pathlib import Path, PurePosixPath
 
 from dimos_streams import __version__
 from dimos_streams.cli.scaffold.names import (
-    checked_blueprint,
-    checked_form,
-    checked_import,
-    checked_use,
+    check_blueprint,
+    check_form,
+    check_import,
+    check_use,
     class_name,
 )
-from dimos_streams.cli.scaffold.templates import rendered
+from dimos_streams.cli.scaffold.templates import render
 from dimos_streams.common.process.disk import real_path
 from dimos_streams.documents.document import display_path
 from dimos_streams.errors import UserError
@@ -37,13 +37,13 @@ class NewFiles:
 def new_package(name: str, folder: Path) -> NewFiles:
     """Return a whole package ``folder/name``. Raises ``UserError`` for a name that it can't have, and where it would
     be among the code of another one."""
-    checked_form("package", name)
+    check_form("package", name)
     _refuse_inside(folder, name)
-    checked_import("package", name, folder)
-    checked_blueprint("package", name)
+    check_import("package", name, folder)
+    check_blueprint("package", name)
     root = folder / name
     version = ".".join(__version__.split(".")[:2]) + ".0"
-    texts = rendered("package", {"package": name, "version": version})
+    texts = render("package", {"package": name, "version": version})
     texts |= _in_package("skill", FIRST_SKILL, package=name, inside=name, blueprint=f"{name}.yaml")
     del texts[PurePosixPath(name, f"{FIRST_SKILL}.yaml")]
     steps = (*_into(root), "pip install --editable '.[test]'", "pytest", f"dimos-streams check {name}")
@@ -63,12 +63,12 @@ def new_module(kind: str, name: str, folder: Path) -> NewFiles:
     """Return a ``skill`` or a ``robot``: a module, its blueprint and its test. They go into the package whose project
     ``folder`` is in, or else into the folder itself. A skill's blueprint includes the package's own. Raises
     ``UserError`` for a name that they can't have."""
-    checked_form(kind, name)
+    check_form(kind, name)
     project = find_project(folder)
     base = _STOCK if project is None or kind != "skill" else project.base
-    checked_use(kind, name, base.reference, base.called)
+    check_use(kind, name, base.reference, base.called)
     if project is None:
-        checked_import(kind, name, folder)
+        check_import(kind, name, folder)
         texts = _alone(kind, name)
         return NewFiles(
             {folder / path: text for path, text in texts.items()},
@@ -159,9 +159,7 @@ def _alone(kind: str, name: str) -> dict[PurePosixPath, str]:
 
 def _module(kind: str, name: str, base: IncludedRobot, values: dict[str, str]) -> dict[PurePosixPath, str]:
     called = f"{base.called[0].upper()}{base.called[1:]}"
-    return rendered(
-        kind, {"name": name, "Class": class_name(name), "include": base.include, "Robot": called, **values}
-    )
+    return render(kind, {"name": name, "Class": class_name(name), "include": base.include, "Robot": called, **values})
 
 
 def _into(folder: Path) -> tuple[str, ...]:

@@ -18,11 +18,11 @@ FOLDER = Path(str(files("dimos_streams.cli.scaffold"))) / "templates"
 _PLACEHOLDER = re.compile(r"@([A-Za-z]+)@")
 
 
-def rendered(kind: str, values: Mapping[str, str]) -> dict[PurePosixPath, str]:
+def render(kind: str, values: Mapping[str, str]) -> dict[PurePosixPath, str]:
     """Return the files of a kind (``skill``, ``robot``, ``package``) by path, with the values put in."""
     folder = FOLDER / kind
     return {
-        PurePosixPath(_filled(_path(path.relative_to(folder)), values)): _filled(path.read_text("utf-8"), values)
+        PurePosixPath(_fill(_path(path.relative_to(folder)), values)): _fill(path.read_text("utf-8"), values)
         for path in sorted(folder.rglob("*-tpl"))
     }
 
@@ -43,5 +43,5 @@ def _path(path: Path) -> str:
     return "/".join(parts).removesuffix("-tpl")
 
 
-def _filled(text: str, values: Mapping[str, str]) -> str:
+def _fill(text: str, values: Mapping[str, str]) -> str:
     return _PLACEHOLDER.sub(lambda match: values[match[1]], text)

@@ -8,7 +8,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 
-def meant_by(
+def find_abbreviated(
     start: str, things: Iterable[T], id_of: Callable[[T], str], prefer: Callable[[T], bool] = lambda thing: True
 ) -> list[T]:
     """Return the things that an id or its beginning may mean: those with the whole id, or else those whose ids begin

@@ -22,7 +22,7 @@ def run_async(main: Coroutine[Any, Any, T], *, virtual: bool = False, hurry: Cal
     the one after that (the second without ``hurry``) ends the process at once. SIGPIPE, which says that nobody reads
     the output any more, cancels as well, but nobody has asked twice because of it.
     """
-    guarded = _guarded(main, hurry)
+    guarded = _run_until_signal(main, hurry)
     return clock.run_virtual(guarded) if virtual else run_live(guarded)
 
 
@@ -40,7 +40,7 @@ async def finish(work: Coroutine[Any, Any, None]) -> None:
         raise cancelled
 
 
-async def _guarded(main: Coroutine[Any, Any, T], hurry: Callable[[], None] | None) -> T:
+async def _run_until_signal(main: Coroutine[Any, Any, T], hurry: Callable[[], None] | None) -> T:
     loop = asyncio.get_running_loop()
     task = asyncio.ensure_future(main)
     received: list[int] = []
@@ -58,7 +58,7 @@ async def _guarded(main: Coroutine[Any, Any, T], hurry: Callable[[], None] | Non
         else:
             os._exit(128 + received[0])
 
-    with signals.handled_by(on_signal):
+    with signals.handle_with(on_signal):
         try:
             result = await task
         except asyncio.CancelledError:

@@ -18,7 +18,7 @@ from dimos_streams.cli.system.zenoh_checks import check_zenoh
 from dimos_streams.errors import UserError
 
 _CLOCKS_AGREE_US = 100_000
-PARTS = (
+EXTRAS = (
     ("mujoco", "sim", "the simulator"),
     ("simplejpeg", "sim", "JPEG images"),
     ("cv2", "vision", "the HOG detector of people"),
@@ -38,7 +38,7 @@ PARTS = (
 async def examine(bus: str, port: int) -> list[Finding]:
     """Return the findings about this machine, with a bus and a port for the bridge. Raises ``UserError`` for a bad
     URL."""
-    return [_python(), _state(), *await _bus(bus), _port(port), *_clocks(), *_optional_parts()]
+    return [_python(), _state(), *await _bus(bus), _port(port), *_clocks(), *_extras()]
 
 
 def _python() -> Finding:
@@ -97,8 +97,8 @@ def _clocks() -> Iterator[Finding]:
                 yield Finding("clock", "warning", text, ("timedatectl set-ntp true",))
 
 
-def _optional_parts() -> Iterator[Finding]:
-    for package, extra, purpose in PARTS:
+def _extras() -> Iterator[Finding]:
+    for package, extra, purpose in EXTRAS:
         if importlib.util.find_spec(package) is not None:
             yield Finding(package, "ok", f"installed, for {purpose}")
         else:

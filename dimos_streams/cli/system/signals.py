@@ -24,14 +24,14 @@ class Interrupted(Exception):
 
 
 def install() -> None:
-    """Have signals end the process at once and silently from now on, unless ``handled_by`` says otherwise."""
+    """Have signals end the process at once and silently from now on, unless ``handle_with`` says otherwise."""
     for number in _ENDING:
         if number != signal.SIGHUP or signal.getsignal(number) is not signal.SIG_IGN:  # nohup
             signal.signal(number, _on_signal)
 
 
 @contextmanager
-def handled_by(handler: Handler) -> Iterator[None]:
+def handle_with(handler: Handler) -> Iterator[None]:
     """Send signals within the context to ``handler``, between two instructions of the main thread.
 
     A handler that returns False leaves the signal to the one around it.
@@ -50,7 +50,7 @@ def unwinding() -> Iterator[None]:
     def end(number: int) -> None:
         raise Interrupted(number)
 
-    with handled_by(end):
+    with handle_with(end):
         yield
 
 

@@ -51,7 +51,7 @@ def standing(view: ApprovalView) -> str:
     return f"{view.decision}; {view.consequence}" if view.consequence else view.decision
 
 
-def awaited(event: ToolEvent) -> str:
+def decision_note(event: ToolEvent) -> str:
     """Return an agent's note that it waits for a decision, with the command that decides; empty if the event is none
     of the kind."""
     entry = event.data.get("entry") if is_conversation(event) else None

@@ -67,7 +67,7 @@ def _print(text: str) -> None:
 
 
 @contextmanager
-def flushed_output() -> Iterator[None]:
+def flush_output() -> Iterator[None]:
     """Have the block, in which libraries print too, as for ``--help``, end as ``write`` does where its output can't
     be written."""
     try:

@@ -200,7 +200,7 @@ class TextReporter:
         elif isinstance(entry, Mapping) and self._entries.is_new(event.module, entry):
             role, text = str(entry.get("role")), str(entry.get("text", ""))
             if is_refused(entry):
-                self._refused(agent, str(entry.get("skill") or "a skill"), text, event.utime)
+                self._show_refusal(agent, str(entry.get("skill") or "a skill"), text, event.utime)
             elif role in _SHOWN_ROLES and (text := self._refusals.left_of(text)):
                 mark = f"{role}: " if role in ("error", "note") else ""
                 style = {"operator": "blue", "error": "red"}.get(role, "magenta")
@@ -218,7 +218,7 @@ class TextReporter:
             return "what was said before: " if self._inputs else ""
         return f"{said!r}: " if len(self._inputs) > 1 else ""
 
-    def _refused(self, agent: str, skill: str, text: str, utime: int) -> None:
+    def _show_refusal(self, agent: str, skill: str, text: str, utime: int) -> None:
         if len(text) <= _REASON:
             self._refusals.add(skill, text)
         self._show(agent, f"could not call {skill}: {shortened(text, _REASON)}", "yellow", utime)

@@ -139,7 +139,7 @@ class TerminalScreen:
 
     def show(self, line: ScreenLine) -> None:
         """See ``Screen``."""
-        console = self._started().console
+        console = self._start().console
         console.print(_styled(line, "bold", console.width), soft_wrap=True, highlight=False)
 
     def progress(self, key: str, line: ScreenLine) -> None:
@@ -167,14 +167,14 @@ class TerminalScreen:
     def _draw(self) -> None:
         from rich.console import Group
 
-        live = self._started()
+        live = self._start()
         lines = [_styled(line, "dim") for line in self._lines.values()]
         for line in lines:
             # Room is left for the ^C that a terminal shows.
             line.truncate(max(1, live.console.width - 3), overflow="ellipsis")
         live.update(Group(*lines), refresh=True)
 
-    def _started(self) -> Live:
+    def _start(self) -> Live:
         if self._live is None:
             from rich.console import Console, Group
             from rich.live import Live

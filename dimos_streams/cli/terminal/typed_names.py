@@ -20,7 +20,7 @@ _TYPED: Mapping[str, str] = {
 }
 
 
-def typed(problems: Mapping[str, str]) -> str:
+def problems_as_typed(problems: Mapping[str, str]) -> str:
     """Return the problems of a request in a line, each by the option or argument that it comes from."""
     return in_a_line({_TYPED.get(path, path): _text(path, problem) for path, problem in problems.items()})
 

@@ -13,17 +13,17 @@ from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import is_secret, telling_name
 from dimos_streams.errors import UserError
 from dimos_streams.recording.metadata import Metadata, without_secrets
-from dimos_streams.regression.settings.begun_settings import Assignments
 from dimos_streams.regression.settings.given_settings import without_given
+from dimos_streams.regression.settings.initial_settings import Assignments
 
 _WIDTH = 60
 
 
 def changed_settings(
-    metadata: Metadata | None, blueprint: Blueprint, modules: Iterable[str], begun: Mapping[str, Assignments]
+    metadata: Metadata | None, blueprint: Blueprint, modules: Iterable[str], initial: Mapping[str, Assignments]
 ) -> Iterator[str]:
     """Yield a line for each setting of the modules whose value is not that of the recorded run where the log begins,
-    as far as the recording says which that was. ``begun`` is what an operator had set by then, by module."""
+    as far as the recording says which that was. ``initial`` is what an operator had set by then, by module."""
     recorded = metadata.modules if metadata is not None else {}
     for name in modules:
         spec, described = blueprint.modules[name], recorded.get(name)
@@ -31,7 +31,7 @@ def changed_settings(
         if metadata is None or not isinstance(config, Mapping):
             continue
         defaults = None if metadata.defaults is None else metadata.defaults.get(name)
-        kept = begun.get(name, {})
+        kept = initial.get(name, {})
         try:
             before = _recorded(spec, _with(config, kept), defaults)
             now = _values(spec, _with(without_secrets(spec.config), without_given(kept, spec)))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.blueprint.settings import COMMAND_LINE
-from dimos_streams.regression.settings.begun_settings import Assignments
+from dimos_streams.regression.settings.initial_settings import Assignments
 
 REPLAY = "replay"
 """The source of a value that the options of a replay give."""

@@ -57,7 +57,7 @@ Restart = Callable[[str, str], Awaitable[tuple[str, ...]]]
 
 
 @asynccontextmanager
-async def controlled(run_dir: Path, restart: Restart) -> AsyncIterator[None]:
+async def take_orders(run_dir: Path, restart: Restart) -> AsyncIterator[None]:
     """Take orders while the context lasts; then nobody waits for an answer any more. If the socket can't be made, on
     a full disk, the run goes on without."""
     serving = OwnedTasks()
@@ -99,7 +99,7 @@ async def ask(run_dir: Path, order: Order) -> ControlReply:
 async def _answer_to(order: Order, run_dir: Path) -> bytes:
     """Return the line that a run answers. Raises ``OSError`` if it can't be reached or ends meanwhile, and
     ``ValueError`` if its line is longer than an answer may be."""
-    reader, writer = await asyncio.open_unix_connection(sock=_connected(run_dir), limit=_MAX_LINE)
+    reader, writer = await asyncio.open_unix_connection(sock=_connect(run_dir), limit=_MAX_LINE)
     with contextlib.closing(writer):
         writer.write(order.model_dump_json().encode() + b"\n")
         if line := await reader.readline():
@@ -121,13 +121,13 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, res
                 line = await reader.readline()
         except (OSError, ValueError):  # who does not ask in time, or for too long, gets no answer
             return
-        reply = await _carried_out(line, restart)
+        reply = await _carry_out(line, restart)
         with contextlib.suppress(OSError):  # who has gone gets none either
             writer.write(reply.model_dump_json().encode() + b"\n")
             await writer.drain()
 
 
-async def _carried_out(line: bytes, restart: Restart) -> ControlReply:
+async def _carry_out(line: bytes, restart: Restart) -> ControlReply:
     try:
         order = Order.model_validate_json(line)
         modules = await restart(order.module, f"an operator restarts module {order.module!r}")
@@ -157,7 +157,7 @@ def _listening(run_dir: Path) -> socket.socket:
     return made
 
 
-def _connected(run_dir: Path) -> socket.socket:
+def _connect(run_dir: Path) -> socket.socket:
     made = socket.socket(socket.AF_UNIX)
     try:
         with _short(run_dir) as path:

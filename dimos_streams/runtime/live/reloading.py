@@ -47,7 +47,7 @@ def check_watching() -> None:
         raise UserError(f"--reload can't watch the sources: {how_to_get('watchfiles')}")
 
 
-async def written(directories: frozenset[Path], stop: asyncio.Event) -> AsyncIterator[set[Path]]:
+async def watch_sources(directories: frozenset[Path], stop: asyncio.Event) -> AsyncIterator[set[Path]]:
     """Yield the Python files that are written in directories, as watchfiles notices them."""
     from watchfiles import Change, awatch
 
@@ -73,7 +73,7 @@ class Reloader:
     """A watcher of the sources that the processes of a run have loaded. If new code can't be used, the old process
     goes on."""
 
-    def __init__(self, run: Restarter, on_event: OnRunEvent, changes: Changes = written) -> None:
+    def __init__(self, run: Restarter, on_event: OnRunEvent, changes: Changes = watch_sources) -> None:
         self._run = run
         self._on_event = on_event
         self._changes = changes

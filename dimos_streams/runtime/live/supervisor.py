@@ -26,7 +26,7 @@ from dimos_streams.runtime.liveness import BEAT_S, ModuleReporter
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import plan_processes, plan_run, shared_imports
-from dimos_streams.runtime.processes.fork_server import renew_stale_server, start_failure_explained, start_forkserver
+from dimos_streams.runtime.processes.fork_server import explain_start_failure, renew_stale_server, start_forkserver
 from dimos_streams.runtime.processes.process import SupervisedProcess, describe_exit
 from dimos_streams.runtime.processes.reports import Report
 from dimos_streams.runtime.processes.sources import forget_stale_bytecode
@@ -84,7 +84,7 @@ class Supervisor:
             for slot in self._slots:
                 while crowded(self._slots):
                     await self._wait_for_change()
-                with start_failure_explained():
+                with explain_start_failure():
                     await self._start_process(slot)
             await self._until_ready()
         except BaseException:

@@ -76,7 +76,7 @@ class PartHost:
 
 
 @asynccontextmanager
-async def hosted_part(part: Part, options: RunOptions, end: Callable[[], None]) -> AsyncIterator[PartHost]:
+async def host_part(part: Part, options: RunOptions, end: Callable[[], None]) -> AsyncIterator[PartHost]:
     """Speak for a part on a bus of its own while the context lasts; ``end`` begins to end it. Raises ``BusError``,
     and ``UserError`` if the part runs already: nobody is to hear two of it."""
     await refuse_neighbours(options.bus_url, part.own)

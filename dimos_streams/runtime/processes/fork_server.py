@@ -81,7 +81,7 @@ def start_forkserver(shared: Sequence[str] = ()) -> None:
     multiprocessing.set_forkserver_preload([_PRELOAD, *shared, _FREEZE])
     resource_tracker.ensure_running()  # the forkserver would start it, and it unblocks signals
     before = _server._forkserver_pid
-    with _without_interrupts(), start_failure_explained():
+    with _without_interrupts(), explain_start_failure():
         multiprocessing.forkserver.ensure_running()
     if _server._forkserver_pid != before:
         _begun.append(_Beginning.now())
@@ -99,7 +99,7 @@ def fork_server_from_here(shared: Sequence[str], own: Iterable[str], known: Coll
         return
     one_thread_for_matrices()
     resource_tracker.ensure_running()
-    with _without_interrupts(), start_failure_explained(), socket.socket(socket.AF_UNIX) as listener:
+    with _without_interrupts(), explain_start_failure(), socket.socket(socket.AF_UNIX) as listener:
         address = connection.arbitrary_address("AF_UNIX")  # type: ignore[attr-defined]
         listener.bind(address)
         listener.listen()
@@ -232,7 +232,7 @@ def _without_interrupts() -> Iterator[None]:
 
 
 @contextmanager
-def start_failure_explained() -> Iterator[None]:
+def explain_start_failure() -> Iterator[None]:
     """Raise ``UserError`` for what keeps the server, or a process, from being started."""
     try:
         yield

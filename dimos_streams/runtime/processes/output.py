@@ -84,7 +84,7 @@ class LossyFile(io.RawIOBase):
         if clock.monotonic() - self._tried_at < _TRY_AGAIN_S:
             raise OSError(self._why)
         self._tried_at = clock.monotonic()
-        self._take(_opened(self._path))
+        self._take(_open_to_append(self._path))
         self._is_open = True
 
     def _rotate(self, coming: int) -> None:
@@ -99,7 +99,7 @@ class LossyFile(io.RawIOBase):
             # Else another process has done it: a log is two processes' while one takes the other's place.
             if _is_at(self._path, found):
                 self._path.replace(older_file(self._path))
-            self._take(_opened(self._path))
+            self._take(_open_to_append(self._path))
 
     def _take(self, fd: int) -> None:
         """Have the descriptor, and what else this process writes to, lead to an open file."""
@@ -115,7 +115,7 @@ class LossyFile(io.RawIOBase):
             data = data[os.write(self._descriptor, data) :]
 
 
-def _opened(path: Path) -> int:
+def _open_to_append(path: Path) -> int:
     return os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
 
 
@@ -179,7 +179,7 @@ def write_to(path: Path) -> None:
 def open_log(path: Path) -> io.TextIOWrapper:
     """Open a log of its own, which loses what does not fit. Raises ``UserError`` if it can't be opened."""
     try:
-        fd = _opened(path)
+        fd = _open_to_append(path)
     except OSError as error:
         raise UserError(f"log {str(path)!r} can't be written: {error.strerror}") from error
     return lines_to(LossyFile(fd, path, is_open=True))

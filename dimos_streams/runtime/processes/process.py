@@ -87,7 +87,7 @@ class SupervisedProcess:
         self.last_pid = self._process.pid
         loop = asyncio.get_running_loop()
         loop.add_reader(self._reports.fileno(), self._read)
-        loop.add_reader(self._process.sentinel, self._ended)
+        loop.add_reader(self._process.sentinel, self._on_end)
 
     def begin(self, live: LiveSettings) -> None:
         """Let a worker that has prepared itself begin, with what operators have set until now."""
@@ -147,7 +147,7 @@ class SupervisedProcess:
             return False
         return True
 
-    def _ended(self) -> None:
+    def _on_end(self) -> None:
         loop = asyncio.get_running_loop()
         self._take_reports()
         loop.remove_reader(self._reports.fileno())

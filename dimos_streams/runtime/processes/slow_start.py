@@ -17,7 +17,7 @@ _SLOW_START_S = 5.0
 
 
 @contextlib.contextmanager
-def told_if_slow(starting: asyncio.Task[None], name: str) -> Iterator[None]:
+def warn_if_slow(starting: asyncio.Task[None], name: str) -> Iterator[None]:
     """Log, once, where a module is that has not started after a while: by a thread, as it may block the loop."""
     loop_thread = threading.get_ident()
 

@@ -30,7 +30,7 @@ from dimos_streams.runtime.processes.memory import give_back_large_blocks
 from dimos_streams.runtime.processes.orphaned import EXIT_ORPHANED, hear_last_ends, run_died, watch_parent
 from dimos_streams.runtime.processes.output import write_to
 from dimos_streams.runtime.processes.reports import ReportWriter
-from dimos_streams.runtime.processes.slow_start import told_if_slow
+from dimos_streams.runtime.processes.slow_start import warn_if_slow
 from dimos_streams.runtime.processes.sources import LoadedSources
 from dimos_streams.runtime.processes.worker_task import STOP, WorkerTask
 from dimos_streams.runtime.run_directories import keep_private
@@ -61,7 +61,7 @@ def main(task: WorkerTask, reports: Connection) -> None:
     _set_up_logging(task)
     sources = LoadedSources()
     if task.supplied is not None:
-        task = _prepared(task, task.supplied, reports, sources)
+        task = _prepare(task, task.supplied, reports, sources)
     try:
         code = run_live(_Worker(task, reports, sources).run())
     except UnendingError as error:
@@ -70,20 +70,20 @@ def main(task: WorkerTask, reports: Connection) -> None:
     sys.exit(code)
 
 
-def _prepared(task: WorkerTask, supplied: frozenset[str], reports: Connection, sources: LoadedSources) -> WorkerTask:
+def _prepare(task: WorkerTask, supplied: frozenset[str], reports: Connection, sources: LoadedSources) -> WorkerTask:
     """Return the task as the code on disk makes it; if it is to wait, once it may begin. Exit if the code is bad."""
     writer = ReportWriter(reports)
-    prepared = _checked(task, supplied, writer, sources)
+    prepared = _check(task, supplied, writer, sources)
     writer.send({"kind": "prepared", "outputs": sorted(prepared.outputs)})
     if task.waits:
         live = _live_when_it_begins(reports)
         if live != task.live:  # its predecessor has taken other settings meanwhile
             task = replace(task, live=live)
-            prepared = _checked(task, supplied, writer, sources)
+            prepared = _check(task, supplied, writer, sources)
     return replace(task, process=prepared.plan)
 
 
-def _checked(task: WorkerTask, supplied: frozenset[str], writer: ReportWriter, sources: LoadedSources) -> Prepared:
+def _check(task: WorkerTask, supplied: frozenset[str], writer: ReportWriter, sources: LoadedSources) -> Prepared:
     """Return the plan by the code on disk. Exit, with a report of the reason, if the code or its settings are bad."""
     from dimos_streams.runtime.processes.preparation import prepare
 
@@ -179,7 +179,7 @@ class _Worker:
             restore_settings(module, self._task.live.get(module.name, {}))
             module.on_live = partial(self._report_settings, module)
             starting = asyncio.ensure_future(host.start(module, plan.topics))
-            with told_if_slow(starting, module.name):
+            with warn_if_slow(starting, module.name):
                 if not await self._unless_ended(starting):
                     return False
             self._report("ready", module=plan.spec.name)

@@ -14,7 +14,8 @@ from typing import Any
 import pytest
 from starlette.types import Receive, Scope, Send
 
-from dimos_streams.cli.terminal.run_text import warnings
+from dimos_streams.cli.bridge_client.run_status.text import warnings
+from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
 from dimos_streams.serving.server.request_order import RequestOrder
 from tests.bridge.calls.test_robot_stops import Stubborn
 from tests.bridge.serving import Served, served
@@ -117,7 +118,7 @@ def test_a_call_that_does_not_end_is_shown(bridge: Served) -> None:
 
     late = shown()["not_ending"]
     assert [(call["call_id"], call["skill"]) for call in late] == [(call_id, "wave")]
-    (line,) = warnings({"not_ending": late})
+    (line,) = warnings(StoppedRobots(), map(GoingOn.model_validate, late))
     assert line.startswith(f"NOT ending wave [{call_id}] of arm, asked to for ")
     bridge._loop.call_soon_threadsafe(arm.enough.set)
     assert bridge.run(bridge.broker.wait(call_id, "close", 10.0))

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from dimos_streams import clock
-from dimos_streams.cli.system.abbreviated_ids import meant_by
+from dimos_streams.cli.system.abbreviated_ids import find_abbreviated
 from dimos_streams.cli.terminal.output import duration
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
@@ -28,7 +28,7 @@ def call_among(calls: Iterable[CallView], start: str, robot: str | None = None, 
     if not start:
         raise UserError(f"the id of a call is empty; {lists}")
     views = [view for view in calls if robot in (None, view.robot)]
-    candidates = meant_by(start, views, lambda view: view.call_id, prefer=lambda view: view.state != "closed")
+    candidates = find_abbreviated(start, views, lambda view: view.call_id, prefer=lambda view: view.state != "closed")
     if len(candidates) == 1:
         return candidates[0]
     if not candidates:

@@ -9,7 +9,7 @@ from dataclasses import replace
 
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Show
-from dimos_streams.cli.terminal.approval_text import awaited
+from dimos_streams.cli.terminal.approval_text import decision_note
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.reporter import Reporter, create_reporter
 from dimos_streams.operator.agents import is_conversation
@@ -25,7 +25,7 @@ def show_with(reporter: Reporter, call_id: str, *, as_json: bool) -> Show:
     decides, and what may become of a mission whose call is lost."""
 
     def show(event: ToolEvent) -> None:
-        waits = awaited(event) if event.call_id == call_id else ""
+        waits = decision_note(event) if event.call_id == call_id else ""
         if waits:
             note(f"{event.module}: {waits}")
         if as_json or not waits:

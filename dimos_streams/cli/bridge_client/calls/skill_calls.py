@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams import clock
-from dimos_streams.cli.bridge_client.agents import addressed, begin_at_agent
+from dimos_streams.cli.bridge_client.agents import begin_at_agent, find_addressee
 from dimos_streams.cli.bridge_client.calls.beginning import begin_in_turn
 from dimos_streams.cli.bridge_client.calls.call_list import call_among
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Milestone, watching
@@ -90,8 +90,8 @@ async def follow_new_call(
         ):
             try:
                 keyed = options.terms.get("idempotency_key") is not None
-                closed = await _if_closed(gateway, call_id, options.robot) if keyed else None
-                return await _reached(watch, call_id, options, closed, waited_s)
+                closed = await _find_closed(gateway, call_id, options.robot) if keyed else None
+                return await _wait_until_reached(watch, call_id, options, closed, waited_s)
             except TimeoutError:
                 await finish(
                     _end(gateway, watch, call_id, f"the caller waited {options.timeout_s:g} s", options.robot)
@@ -130,7 +130,7 @@ async def follow_call(gateway: HttpGateway, start: str, options: CallOptions) ->
             naming_holders(gateway, watch, view.call_id, options.bridge_options),
         ):
             try:
-                return await _reached(watch, view.call_id, options, closed)
+                return await _wait_until_reached(watch, view.call_id, options, closed)
             except TimeoutError:
                 raise SkillError(f"after {options.timeout_s:g} s {goes_on}") from None
             except asyncio.CancelledError:
@@ -139,7 +139,7 @@ async def follow_call(gateway: HttpGateway, start: str, options: CallOptions) ->
                 raise
 
 
-async def _reached(
+async def _wait_until_reached(
     watch: EventWatch, call_id: str, options: CallOptions, closed: CallView | None, waited_s: float = 0.0
 ) -> ToolEvent:
     """Return the event of a call that is waited for; ``closed`` is the call if it has ended already. Raises
@@ -148,13 +148,13 @@ async def _reached(
     async with asyncio.timeout(None if options.timeout_s is None else options.timeout_s - waited_s):
         if closed is not None:
             await show_end(watch, closed)
-        with _told_if_unanswered(options, call_id):
+        with _note_if_unanswered(options, call_id):
             if options.outwaits_pause:
                 return await watch.wait(call_id, options.until)
             return await wait_unless_paused(watch, call_id, options.until)
 
 
-async def _if_closed(gateway: HttpGateway, call_id: str, robot: str | None) -> CallView | None:
+async def _find_closed(gateway: HttpGateway, call_id: str, robot: str | None) -> CallView | None:
     """Return a call if it is known and closed."""
     views = await gateway.calls()
     known = (view for view in views if view.call_id == call_id and robot in (None, view.robot))
@@ -162,7 +162,7 @@ async def _if_closed(gateway: HttpGateway, call_id: str, robot: str | None) -> C
 
 
 @contextlib.contextmanager
-def _told_if_unanswered(options: CallOptions, call_id: str) -> Iterator[None]:
+def _note_if_unanswered(options: CallOptions, call_id: str) -> Iterator[None]:
     """Say once on standard error that a skill has not answered, if it takes long. An agent answers when it can."""
     if options.until != "answer" or options.agent is not None:
         yield
@@ -206,7 +206,7 @@ async def follow_saying(gateway: HttpGateway, arguments: Mapping[str, Any], opti
     Unless it begins so nobody is asked beforehand who is there: it may be a stop.
     """
     if not options.agent:
-        agent, text = await addressed(gateway, arguments["text"])
+        agent, text = await find_addressee(gateway, arguments["text"])
         arguments, options = {**arguments, "text": text}, replace(options, agent=agent)
     return await follow_new_call(gateway, SAY, arguments, options, only=False)
 

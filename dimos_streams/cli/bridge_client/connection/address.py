@@ -105,7 +105,7 @@ class BridgeAddress:
                 return parse_json(response.content)
             if body is not None and response.status_code != 401 and "problem+json" in _type_of(response):
                 raise problem_error(parse_json(response.content))
-            raise BridgeUnreachableError(self._refused(response))
+            raise BridgeUnreachableError(self._refusal(response))
         except (NoAnswerError, ValueError) as error:
             if body is not None and isinstance(error, NoAnswerError) and error.may_have_arrived:
                 raise
@@ -114,7 +114,7 @@ class BridgeAddress:
                 reason += f"; {CA} names a file of who has signed it"
             raise BridgeUnreachableError(self._unreachable(reason)) from error
 
-    def _refused(self, response: requests.Response) -> str:
+    def _refusal(self, response: requests.Response) -> str:
         if response.status_code == 401:
             which = "another token than this one" if self.token else "a token"
             return f"the bridge at {self.url} wants {which}: give it with --token or DIMOS_STREAMS_TOKEN"

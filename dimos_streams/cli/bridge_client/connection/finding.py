@@ -27,12 +27,12 @@ def find_bridge(choice: BridgeChoice) -> BridgeAddress:
     choice.check()
     if choice.run is not None:
         record = find_run(choice.run)
-        if (address := bridge_of_run(record, choice.token)) is None:
+        if (address := bridge_of_run(record, choice.sent_token)) is None:
             raise _bridgeless(record)
         return address
     if choice.url is not None:
-        return BridgeAddress(bridge_url(choice.url), choice.token)
-    return _bridge_here(choice.port, choice.token)
+        return BridgeAddress(bridge_url(choice.url), choice.sent_token)
+    return _bridge_here(choice.port, choice.sent_token)
 
 
 def bridge_of_run(run: RunRecord, token: str | None = None) -> BridgeAddress | None:

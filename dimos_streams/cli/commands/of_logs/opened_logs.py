@@ -21,7 +21,7 @@ SHOWN = 5
 
 
 @contextmanager
-def opened(files: Sequence[Path]) -> Iterator[list[LogReader]]:
+def open_logs(files: Sequence[Path]) -> Iterator[list[LogReader]]:
     """Logs, open inside the block. Raises ``UserError``, also for a file that has something in it but no event."""
     from dimos_streams.recording.reader import LogReader
 

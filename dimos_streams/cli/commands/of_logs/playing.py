@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dimos_streams.cli.commands.of_logs.opened_logs import note_damage, note_unused, opened
+from dimos_streams.cli.commands.of_logs.opened_logs import note_damage, note_unused, open_logs
 from dimos_streams.cli.terminal.output import note, write
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import DimosStreamsError, UserError
@@ -28,7 +28,7 @@ def play(files: list[Path], part: LogPart, speed: float, bus: str | None, *, loo
     from dimos_streams.recording.player import Player
 
     url = find_bus_url(bus)
-    with opened(files) as logs:
+    with open_logs(files) as logs:
         player = Player(logs, part, speed=speed)
         run_async(_publish(player, logs, url, loop=loop, onto_run=onto_run))
         note_damage(logs)

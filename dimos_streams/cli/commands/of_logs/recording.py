@@ -13,7 +13,7 @@ from dimos_streams.cli.commands.of_logs.opened_logs import (
     bytes_read,
     note_damage,
     note_unused,
-    opened,
+    open_logs,
     part_of,
 )
 from dimos_streams.cli.system.signals import unwinding
@@ -52,7 +52,7 @@ def info(files: log_options.Files, as_json: options.Json = False) -> None:
     from dimos_streams.cli.terminal.progress import progress
     from dimos_streams.recording.summary import summarize
 
-    with opened(files) as logs:
+    with open_logs(files) as logs:
         with progress("reading", sum(log.size for log in logs)) as advance:
             summary = summarize(logs, lambda log: advance(bytes_read(logs)))
         if not summary.events and summary.metadata is None:
@@ -82,7 +82,7 @@ def cut(
     from dimos_streams.recording.cut import cut as copy
 
     part = part_of(from_s, to_s, channels, without, remap)
-    with opened(files) as logs:
+    with open_logs(files) as logs:
         with unwinding(), progress("copying", sum(log.size for log in logs)) as advance:
             copied = copy(logs, output, part, lambda log: advance(bytes_read(logs)))
         note_damage(logs)
@@ -132,7 +132,7 @@ def export(
     if (mcap is None) == (csv is None):
         raise UserError("export to what? give either --mcap OUT or --csv CHANNEL")
     part = part_of(from_s, to_s, channels, without, None)
-    with opened([file]) as logs, unwinding(), progress("exporting", logs[0].size) as advance:
+    with open_logs([file]) as logs, unwinding(), progress("exporting", logs[0].size) as advance:
         if mcap is not None:
             write_mcap(logs[0], mcap, part, advance)
         else:
@@ -163,7 +163,7 @@ def report(
     from dimos_streams.cli.terminal.progress import progress
     from dimos_streams.recording.report.write import write_report
 
-    with opened(files) as logs:
+    with open_logs(files) as logs:
         with unwinding(), progress("reading", sum(log.size for log in logs)) as advance:
             size = write_report(
                 logs, output, max_bytes=round(max_mb * 1e6), on_progress=lambda log: advance(bytes_read(logs))
@@ -184,7 +184,7 @@ def view(
     """
     from dimos_streams.cli.system.async_runner import run_async
 
-    with opened(files) as logs:
+    with open_logs(files) as logs:
         run_async(_serve(logs, port))
 
 

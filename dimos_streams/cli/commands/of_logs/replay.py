@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from dimos_streams.cli.commands.of_logs.opened_logs import opened, part_of
+from dimos_streams.cli.commands.of_logs.opened_logs import open_logs, part_of
 from dimos_streams.cli.commands.of_logs.playing import play
 from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.terminal import log_options, options
@@ -75,13 +75,13 @@ def replay(
         raise UserError("modules are tested with one whole log; `recording cut` makes one of a part or of several")
     if of_playing := [option for name, option in given.items() if name in _OF_PLAYING]:
         raise UserError(f"{of_playing[0]} is for playing a log onto a bus; modules are tested without one")
-    with opened(files) as logs:  # what is no log is reported before anything else
+    with open_logs(files) as logs:  # what is no log is reported before anything else
         given_tolerances = _tolerances(logs[0], tolerances, tolerance or [], time_tolerance, exact=exact)
     from dimos_streams.regression.replay import ReplayOptions
 
     chosen = ReplayOptions(
         modules=tuple(name.strip() for name in modules.split(",") if name.strip()),
-        blueprint=_configured(files[0], blueprint, settings),
+        blueprint=_load_blueprint(files[0], blueprint, settings),
         tolerances=given_tolerances,
         seed=seed,
         update=update,
@@ -119,7 +119,7 @@ def _draw(report: Report, picture: Path) -> None:
         note(f"picture: {picture}")
 
 
-def _configured(file: Path, reference: str | None, settings: list[str] | None) -> Blueprint:
+def _load_blueprint(file: Path, reference: str | None, settings: list[str] | None) -> Blueprint:
     """Return the blueprint of the modules under test, with the settings of the command line."""
     from dimos_streams.blueprint.load import resolve
     from dimos_streams.blueprint.settings import apply_settings

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import typer
 
-from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
-from dimos_streams.cli.system import completion
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
@@ -117,19 +114,3 @@ Caller = Annotated[
         show_default=False,
     ),
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class KeptBridge(BridgeChoice):
-    """The choice of a bridge that may have ended with its run, whose journal then answers in its place."""
-
-    run: Annotated[
-        str | None,
-        typer.Option(
-            "--run",
-            metavar="RUN",
-            help="A run's id or blueprint, also of one that has ended. Without it: the newest that lives.",
-            autocompletion=completion.kept_runs,
-            show_default=False,
-        ),
-    ] = None

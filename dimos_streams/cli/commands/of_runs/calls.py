@@ -10,7 +10,7 @@ import typer
 from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.commands.of_runs import call_options
 from dimos_streams.cli.commands.of_runs.call_exit import exit_by
-from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, KeptBridge
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_table
 from dimos_streams.common.readable.plural import plural
@@ -83,12 +83,12 @@ def call(
 
     exit_by(
         at_bridge(
-            find_bridge(bridge), lambda gateway: _called(gateway, skill, arguments or (), arguments_json, chosen)
+            find_bridge(bridge), lambda gateway: _call_skill(gateway, skill, arguments or (), arguments_json, chosen)
         )
     )
 
 
-async def _called(
+async def _call_skill(
     gateway: HttpGateway, skill: str, arguments: Sequence[str], arguments_json: str | None, chosen: CallOptions
 ) -> ToolEvent:
     """Call a skill as the command line has it, and return the event waited for. Raises ``UserError`` for arguments
@@ -133,7 +133,7 @@ def follow(
     wait: call_options.Wait = "close",
     timeout: call_options.FollowTimeout = None,
     *,
-    bridge: call_options.KeptBridge,
+    bridge: KeptBridge,
     as_json: options.JsonLines = False,
 ) -> None:
     """Show what a call that runs has said, and says until it is over; exits with 0 only if it completed.
@@ -144,10 +144,10 @@ def follow(
     """
     from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_call
     from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
-    from dimos_streams.cli.bridge_client.ended import show_call
+    from dimos_streams.cli.bridge_client.ended_calls import show_call
     from dimos_streams.cli.system.async_runner import run_async
 
-    if (ended := _ended(bridge)) is not None:
+    if (ended := _find_ended(bridge)) is not None:
         exit_by(run_async(show_call(ended, call_id, robot, as_json=as_json)))
         return
     chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, robot=robot, bridge_options=str(bridge))
@@ -160,7 +160,7 @@ def calls(
         bool, typer.Option("--all", help="Also those by which programs look at agents: approvals, reviews, reports.")
     ] = False,
     *,
-    bridge: call_options.KeptBridge,
+    bridge: KeptBridge,
     as_json: options.Json = False,
 ) -> None:
     """List the calls that the bridge remembers, oldest first; calls that a skill makes are listed below its own.
@@ -170,10 +170,12 @@ def calls(
     from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families
     from dimos_streams.cli.bridge_client.connection import at_bridge, find_bridge
 
-    if (ended := _ended(bridge)) is not None:
-        found = _kept(ended, open_only=open_only, every=every)
+    if (ended := _find_ended(bridge)) is not None:
+        found = _kept_calls(ended, open_only=open_only, every=every)
     else:
-        found = at_bridge(find_bridge(bridge), lambda gateway: _remembered(gateway, open_only=open_only, every=every))
+        found = at_bridge(
+            find_bridge(bridge), lambda gateway: _remembered_calls(gateway, open_only=open_only, every=every)
+        )
     if as_json:
         write_json([view.model_dump(mode="json") for view in found], indent=2)
     elif found:
@@ -182,7 +184,7 @@ def calls(
         note("no open calls" if open_only else "no calls")
 
 
-async def _remembered(gateway: HttpGateway, *, open_only: bool, every: bool) -> list[CallView]:
+async def _remembered_calls(gateway: HttpGateway, *, open_only: bool, every: bool) -> list[CallView]:
     """Return the calls that a bridge remembers."""
     from dimos_streams.cli.bridge_client.declarations import Declarations
 
@@ -190,9 +192,10 @@ async def _remembered(gateway: HttpGateway, *, open_only: bool, every: bool) -> 
     return views if every else await Declarations(gateway).without_looks(views)
 
 
-def _kept(run: EndedRun, *, open_only: bool, every: bool) -> list[CallView]:
+def _kept_calls(run: EndedRun, *, open_only: bool, every: bool) -> list[CallView]:
     """Return the calls in the journal of a run that has ended; how it ended, and how many were open then, is said."""
-    from dimos_streams.cli.bridge_client.ended import calls_of, end_of
+    from dimos_streams.cli.bridge_client.ended import end_of
+    from dimos_streams.cli.bridge_client.ended_calls import calls_of
     from dimos_streams.operator.agents import is_look
 
     found = [view for view in calls_of(run) if not (open_only and view.state == "closed")]
@@ -254,7 +257,7 @@ def _show_cancelled(view: CallView, *, as_json: bool) -> None:
         write(f"{view.skill} [{view.call_id}] {view.outcome}: {view.text}")
 
 
-def _ended(bridge: BridgeChoice) -> EndedRun | None:
+def _find_ended(bridge: BridgeChoice) -> EndedRun | None:
     """Return the run that the options name, if it has ended. Raises ``UserError``."""
     from dimos_streams.cli.bridge_client.ended import find_ended
 

@@ -56,14 +56,14 @@ def restart(
     Its calls are cancelled. Code that can't be imported, and settings that it does not take, change nothing.
     """
     from dimos_streams.cli.bridge_client.connection import find_run
-    from dimos_streams.cli.running.restarting import restarted
+    from dimos_streams.cli.running.restarting import restart_module
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.errors import UserError
 
     record = find_run(run)
-    if any(process["pid"] == record.pid for process in record.processes):
+    if any(process.pid == record.pid for process in record.processes):
         raise UserError(f"run {record.run_id} has all modules in one process: `stop` it and `run` it again")
-    answer = run_async(restarted(record, module))
+    answer = run_async(restart_module(record, module))
     if as_json:
         write_json({"run_id": record.run_id, "restarted": list(answer.modules)}, indent=2)
     else:

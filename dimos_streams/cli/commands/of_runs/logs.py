@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dimos_streams.cli.option_groups.bridge_choice import SeldomBridge
+from dimos_streams.cli.option_groups.bridge_choice import LogsBridge
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.connection import BridgeAddress
-
-
-@dataclass(frozen=True, kw_only=True)
-class LogsBridge(SeldomBridge):
-    """The choice of the bridge that reaches a part on another machine; the run may have ended if its logs are
-    here."""
-
-    run: options.KeptRunOption = None
 
 
 def logs(
@@ -44,7 +36,7 @@ def logs(
     bridge.refuse_unless(machine is not None, by="--machine")
     part = None if machine is None or bridge.has_address else part_here(machine, selector)
     if machine is not None and part is None:
-        address = find_bridge(bridge.of(selector))
+        address = find_bridge(replace(bridge, run=selector))
         run_async(_write_logs_of(address, machine, process, follow=follow, as_json=as_json))
         return
     run_dir = find_run_dir(selector) if part is None else part.run_dir

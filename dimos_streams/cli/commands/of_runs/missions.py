@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from dimos_streams.cli.system.abbreviated_ids import meant_by
+from dimos_streams.cli.system.abbreviated_ids import find_abbreviated
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import local_time, note, write, write_json, write_table
 from dimos_streams.common.readable.plural import plural
@@ -39,7 +39,7 @@ def missions(
     folder, open_state = run_dir / FOLDER, "cut off" if is_ended_run(run_dir) else "not over"
     found = read_missions(folder) if folder.is_dir() else []
     if mission is not None:
-        _show(_named(found, mission, run_id_of(run_dir)), open_state, as_json)
+        _show(_find_mission(found, mission, run_id_of(run_dir)), open_state, as_json)
     elif as_json:
         write_json([_summary(each) for each in found], indent=2)
     elif found:
@@ -51,7 +51,7 @@ def missions(
         note("no missions were recorded")
 
 
-def _named(found: list[RecordedMission], id: str, run: str) -> RecordedMission:
+def _find_mission(found: list[RecordedMission], id: str, run: str) -> RecordedMission:
     """Return the mission of that id, or of the only one that begins so, among those of a run. Raises
     ``UserError``."""
     from dimos_streams.errors import UserError, suggest
@@ -59,7 +59,7 @@ def _named(found: list[RecordedMission], id: str, run: str) -> RecordedMission:
     lists = f"`dimos-streams missions --run {run}` lists them" if found else "it has recorded none"
     if not id:
         raise UserError(f"the id of a mission of run {run} is empty; {lists}")
-    matching = meant_by(id, found, lambda each: each.id)
+    matching = find_abbreviated(id, found, lambda each: each.id)
     if len(matching) == 1:
         return matching[0]
     if matching:

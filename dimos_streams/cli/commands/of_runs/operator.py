@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 import typer
@@ -29,6 +30,16 @@ Approval = Annotated[
 Reason = Annotated[str, typer.Option("--reason", help="Passed on to the agent.", show_default=False)]
 
 
+@dataclass(frozen=True, kw_only=True)
+class OperatorOptions:
+    """The options of each operator's command: the agent that it is for, at which bridge, and how the answer is
+    shown."""
+
+    agent: options.AgentName = ""
+    bridge: BridgeChoice
+    as_json: options.Json = False
+
+
 def approvals(
     approval: Annotated[
         str,
@@ -36,10 +47,8 @@ def approvals(
             metavar="[ID]", help="The approval's id, or its beginning: only that one.", show_default=False
         ),
     ] = "",
-    agent: options.AgentName = "",
     *,
-    bridge: BridgeChoice,
-    as_json: options.Json = False,
+    chosen: OperatorOptions,
 ) -> None:
     """List the calls that wait for an operator's decision, with all their arguments, and all steps of plans.
 
@@ -48,8 +57,8 @@ def approvals(
     from dimos_streams.cli.bridge_client.operator_commands import pending_approvals
     from dimos_streams.cli.terminal.approval_text import HEADERS, approval_lines
 
-    found = _at_agent(lambda gateway: pending_approvals(gateway, agent, approval), bridge)
-    if as_json:
+    found = _at_agent(lambda gateway: pending_approvals(gateway, chosen.agent, approval), chosen.bridge)
+    if chosen.as_json:
         write_json([view.model_dump(mode="json") for view in found.views], indent=2)
     elif found.views:
         for line in approval_lines(found.views, HEADERS):
@@ -72,56 +81,37 @@ def approve(
             show_default=False,
         ),
     ] = None,
-    agent: options.AgentName = "",
     *,
-    bridge: BridgeChoice,
-    as_json: options.Json = False,
+    chosen: OperatorOptions,
 ) -> None:
     """Let a call begin that waits for approval, as it is shown then, or with changed arguments."""
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
     done = _at_agent(
-        lambda gateway: decide(gateway, approval, "approve", changes=arguments or (), agent=agent),
-        bridge,
+        lambda gateway: decide(gateway, approval, "approve", changes=arguments or (), agent=chosen.agent),
+        chosen.bridge,
     )
-    _show(done, as_json)
+    _show(done, chosen.as_json)
 
 
-def reject(
-    approval: Approval,
-    reason: Reason = "",
-    agent: options.AgentName = "",
-    *,
-    bridge: BridgeChoice,
-    as_json: options.Json = False,
-) -> None:
+def reject(approval: Approval, reason: Reason = "", *, chosen: OperatorOptions) -> None:
     """Refuse a call that waits for approval."""
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
-    done = _at_agent(lambda gateway: decide(gateway, approval, "reject", reason=reason, agent=agent), bridge)
-    _show(done, as_json)
+    done = _at_agent(
+        lambda gateway: decide(gateway, approval, "reject", reason=reason, agent=chosen.agent), chosen.bridge
+    )
+    _show(done, chosen.as_json)
 
 
-def pause(
-    reason: Reason = "",
-    agent: options.AgentName = "",
-    *,
-    bridge: BridgeChoice,
-    as_json: options.Json = False,
-) -> None:
+def pause(reason: Reason = "", *, chosen: OperatorOptions) -> None:
     """Hold the robot still and begin nothing new. Exit code 1 unless every velocity gate says that it holds."""
-    _command("pause", {"reason": reason}, agent, bridge, as_json=as_json)
+    _command("pause", {"reason": reason}, chosen)
 
 
-def resume(
-    reason: Reason = "",
-    agent: options.AgentName = "",
-    *,
-    bridge: BridgeChoice,
-    as_json: options.Json = False,
-) -> None:
+def resume(reason: Reason = "", *, chosen: OperatorOptions) -> None:
     """Go on after a pause, or leave step mode."""
-    _command("resume", {"reason": reason}, agent, bridge, as_json=as_json)
+    _command("resume", {"reason": reason}, chosen)
 
 
 def step(
@@ -129,13 +119,11 @@ def step(
         Literal["on", "off", "once"],
         typer.Argument(metavar="[on|off|once]", help="Step mode on or off; once lets one call go that waits."),
     ] = "once",
-    agent: options.AgentName = "",
     *,
-    bridge: BridgeChoice,
-    as_json: options.Json = False,
+    chosen: OperatorOptions,
 ) -> None:
     """Let the agent's calls begin one by one."""
-    _command("step", {"mode": mode}, agent, bridge, as_json=as_json)
+    _command("step", {"mode": mode}, chosen)
 
 
 def abort(
@@ -143,34 +131,25 @@ def abort(
         bool, typer.Option("--rollback", help="Take back what was done, newest first, as far as possible.")
     ] = False,
     reason: Reason = "",
-    agent: options.AgentName = "",
     *,
-    bridge: BridgeChoice,
-    as_json: options.Json = False,
+    chosen: OperatorOptions,
 ) -> None:
     """End the agent's missions and their calls. Exit code 1 unless every velocity gate has held the robot still."""
-    _command("abort", {"rollback": rollback, "reason": reason}, agent, bridge, as_json=as_json)
+    _command("abort", {"rollback": rollback, "reason": reason}, chosen)
 
 
 def undo(
     count: Annotated[int, typer.Argument(metavar="[COUNT]", min=1, help="How many calls, newest first.")] = 1,
-    agent: options.AgentName = "",
     *,
-    bridge: BridgeChoice,
-    as_json: options.Json = False,
+    chosen: OperatorOptions,
 ) -> None:
     """Take back the newest calls of the agent, newest first. Exit code 1 if one of them could not be."""
-    _command("undo", {"count": count}, agent, bridge, as_json=as_json)
+    _command("undo", {"count": count}, chosen)
 
 
-def forget(
-    agent: options.AgentName = "",
-    *,
-    bridge: BridgeChoice,
-    as_json: options.Json = False,
-) -> None:
+def forget(*, chosen: OperatorOptions) -> None:
     """Begin a new conversation with an agent; its record stays."""
-    _command("forget", {}, agent, bridge, as_json=as_json)
+    _command("forget", {}, chosen)
 
 
 def _at_agent(work: Callable[[HttpGateway], Awaitable[T]], bridge: BridgeChoice) -> T:
@@ -182,17 +161,11 @@ def _at_agent(work: Callable[[HttpGateway], Awaitable[T]], bridge: BridgeChoice)
         return at_bridge(find_bridge(bridge), work)
 
 
-def _command(
-    name: str,
-    arguments: dict[str, Any],
-    agent: str,
-    bridge: BridgeChoice,
-    *,
-    as_json: bool,
-) -> None:
+def _command(name: str, arguments: dict[str, Any], chosen: OperatorOptions) -> None:
     from dimos_streams.cli.bridge_client.operator_commands import order
 
-    _show(_at_agent(lambda gateway: order(gateway, name, arguments, agent), bridge), as_json)
+    done = _at_agent(lambda gateway: order(gateway, name, arguments, chosen.agent), chosen.bridge)
+    _show(done, chosen.as_json)
 
 
 def _show(done: CommandResult, as_json: bool) -> None:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from dimos_streams.cli.exit_codes import FAILED
-from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
-from dimos_streams.cli.system import completion
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, Bridges
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.errors import UserError
@@ -24,22 +22,6 @@ _ROBOT = typer.Argument(
 Robot = Annotated[str, _ROBOT]
 Released = Annotated[str | None, _ROBOT]
 Reason = Annotated[str, typer.Option("--reason", help="Shown while it lasts.", show_default=False)]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Bridges(BridgeChoice):
-    """The choice of the bridges that an order goes to: one, or those of all living runs."""
-
-    run: Annotated[
-        str | None,
-        typer.Option(
-            "--run",
-            metavar="RUN",
-            help="A run's id, blueprint or process id. Without it: all living runs.",
-            autocompletion=completion.living_runs,
-            show_default=False,
-        ),
-    ] = None
 
 
 def stop_robot(

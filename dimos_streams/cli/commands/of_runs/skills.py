@@ -38,7 +38,7 @@ def skills(
 
     found = at_bridge(find_bridge(bridge), lambda gateway: gateway.skills())
     if name is not None:
-        _describe(_named(name, found), as_json=as_json)
+        _describe(_find_skill(name, found), as_json=as_json)
     elif as_json:
         write_json([skill.model_dump(mode="json") for skill in found], indent=2)
     elif found:
@@ -66,7 +66,7 @@ def _list(found: Sequence[OfferedSkill]) -> None:
     note("`dimos-streams skills NAME` says all of one")
 
 
-def _named(name: str, offered: Sequence[OfferedSkill]) -> OfferedSkill:
+def _find_skill(name: str, offered: Sequence[OfferedSkill]) -> OfferedSkill:
     """Return the skill of a name, which may have its namespace with slashes. Raises ``UnknownSkillError``."""
     from dimos_streams.skill import public_names
 

@@ -13,6 +13,7 @@ from dimos_streams.cli.terminal.output import local_time, note, write, write_jso
 from dimos_streams.errors import DimosStreamsError, NoRunError, UserError
 
 if TYPE_CHECKING:
+    from dimos_streams.cli.bridge_client.run_status.state import RunState
     from dimos_streams.runtime.ended_runs import EndedRun
 
 
@@ -37,8 +38,9 @@ def status(
     """Show the living runs, or one of them: processes, modules' health, the bridge."""
     from dimos_streams.cli.bridge_client.connection import find_run
     from dimos_streams.cli.bridge_client.ended import last_ended
-    from dimos_streams.cli.bridge_client.readiness import unready
-    from dimos_streams.cli.bridge_client.run_state import states_of
+    from dimos_streams.cli.bridge_client.run_status.readiness import unready
+    from dimos_streams.cli.bridge_client.run_status.state import json_form
+    from dimos_streams.cli.bridge_client.run_status.states import states_of
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.runtime.ended_runs import ended_runs
     from dimos_streams.runtime.registry import runs
@@ -54,10 +56,10 @@ def status(
             note(text)
     ended = ended_runs() if every else []
     if every and as_json:
-        write_json({"ended": [_end(run) for run in ended], "living": states}, indent=2)
+        write_json({"ended": [_end(run) for run in ended], "living": json_form(states)}, indent=2)
     elif as_json:
         if states or not ready:
-            write_json(states, indent=2)
+            write_json(json_form(states), indent=2)
     else:
         _write_runs(ended, states)
         if not states and not ready and not unreadable:
@@ -71,15 +73,17 @@ def _end(run: EndedRun) -> dict[str, Any]:
     return {**asdict(run), "run_dir": str(run.run_dir), "logs": str(run.logs)}
 
 
-def _write_runs(ended: Sequence[EndedRun], states: Sequence[dict[str, Any]]) -> None:
-    from dimos_streams.cli.terminal.run_text import write_run
-
+def _write_runs(ended: Sequence[EndedRun], states: Sequence[RunState]) -> None:
     if ended:
         rows = [
             (run.run_id, local_time(run.began_utime), local_time(run.ended_utime), run.how, str(run.logs))
             for run in ended
         ]
         write_table(("RUN", "BEGAN", "ENDED", "HOW", "LOGS"), rows)
+    if not states:
+        return
+    from dimos_streams.cli.bridge_client.run_status.text import write_run
+
     for number, state in enumerate(states):
         if number or ended:
             write("")

@@ -6,11 +6,12 @@ import os
 import select
 import signal
 from collections.abc import Collection, Iterable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dimos_streams.cli.option_groups.bridge_choice import SeldomBridge
+from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json
 from dimos_streams.common.readable.listed import listed
@@ -36,7 +37,7 @@ def stop(
     ] = False,
     every: Annotated[bool, typer.Option("--all", help="All living runs of this machine.")] = False,
     *,
-    bridge: SeldomBridge,
+    bridge: BridgeChoice,
     as_json: options.Json = False,
 ) -> None:
     """Stop a run, and wait until all its processes have gone; of one on several machines, the part on this one."""
@@ -59,18 +60,18 @@ def stop(
         _stop_run(part or find_run(selector, alone=True), bridge, everywhere=everywhere, as_json=as_json)
 
 
-def _stop_elsewhere(machine: str, selector: str | None, bridge: SeldomBridge, *, as_json: bool) -> None:
+def _stop_elsewhere(machine: str, selector: str | None, bridge: BridgeChoice, *, as_json: bool) -> None:
     """End the part of a run on another machine."""
     from dimos_streams.cli.bridge_client.connection import find_bridge, find_run
     from dimos_streams.cli.bridge_client.machine_parts import stop_part
     from dimos_streams.cli.system.async_runner import run_async
 
     named = None if selector is None else find_run(selector, alone=True).run_id
-    run_async(stop_part(find_bridge(bridge.of(named)), machine))
+    run_async(stop_part(find_bridge(replace(bridge, run=named)), machine))
     _say_stopped({"machine": machine}, f"the part on {machine} has stopped", as_json=as_json)
 
 
-def _stop_all(runs: Iterable[RunRecord], bridge: SeldomBridge, *, everywhere: bool, as_json: bool) -> None:
+def _stop_all(runs: Iterable[RunRecord], bridge: BridgeChoice, *, everywhere: bool, as_json: bool) -> None:
     """Stop runs, whatever becomes of the others. Raises ``DimosStreamsError`` with those that have not stopped."""
     from dimos_streams.runtime.unreadable_runs import unreadable_runs
 
@@ -84,7 +85,7 @@ def _stop_all(runs: Iterable[RunRecord], bridge: SeldomBridge, *, everywhere: bo
         raise DimosStreamsError(f"not all runs have stopped: {'; '.join(problems)}")
 
 
-def _stop_run(run: RunRecord, bridge: SeldomBridge, *, everywhere: bool, as_json: bool) -> None:
+def _stop_run(run: RunRecord, bridge: BridgeChoice, *, everywhere: bool, as_json: bool) -> None:
     """Stop a run here, after its parts on other machines if it is to end ``everywhere``."""
     others = _stop_others(run, bridge, as_json=as_json) if everywhere else []
     _stop_here(run, as_json=as_json)  # whatever became of the others: this one can be reached
@@ -92,7 +93,7 @@ def _stop_run(run: RunRecord, bridge: SeldomBridge, *, everywhere: bool, as_json
         raise DimosStreamsError(f"of the other parts, not all have stopped: {'; '.join(others)}")
 
 
-def _stop_others(run: RunRecord, bridge: SeldomBridge, *, as_json: bool) -> list[str]:
+def _stop_others(run: RunRecord, bridge: BridgeChoice, *, as_json: bool) -> list[str]:
     """End the parts of a run on other machines; return which could not be ended, and why."""
     from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.bridge_client.machine_parts import machines_at, stop_part
@@ -100,7 +101,7 @@ def _stop_others(run: RunRecord, bridge: SeldomBridge, *, as_json: bool) -> list
 
     problems: list[str] = []
     try:
-        address = find_bridge(bridge.of(None if bridge.has_address else run.run_id))
+        address = find_bridge(replace(bridge, run=None if bridge.has_address else run.run_id))
         others = [name for name, alive in run_async(machines_at(address)).items() if alive and name != run.machine]
     except DimosStreamsError as error:
         return [str(error)]
@@ -124,8 +125,8 @@ def _say_stopped(what: dict[str, str], text: str, *, as_json: bool) -> None:
 def _stop_here(run: RunRecord, *, as_json: bool) -> None:
     from dimos_streams.runtime.registry import STOP_BOUND_S, lives
 
-    known = [(run.pid, run.pid_started), *((process["pid"], process.get("pid_started")) for process in run.processes)]
-    pids = [pid for pid, started in known if isinstance(pid, int) and lives(pid, started)]
+    known = [(run.pid, run.pid_started), *((process.pid, process.pid_started) for process in run.processes)]
+    pids = [pid for pid, started in known if pid is not None and lives(pid, started)]
     watched = {pid: fd for pid in dict.fromkeys(pids) if (fd := _pidfd(pid)) is not None}
     try:
         _signal(run, watched)
@@ -165,7 +166,7 @@ def _signal(run: RunRecord, watched: dict[int, int]) -> None:
 
 def _names(run: RunRecord, pids: Collection[int]) -> str:
     """Return the processes of a run that have these ids as people know them."""
-    labels = [str(process.get("label")) for process in run.processes if process.get("pid") in pids]
+    labels = [process.label for process in run.processes if process.pid in pids]
     return shortened(listed(labels or ["the main process"]), _SHOWN)
 
 

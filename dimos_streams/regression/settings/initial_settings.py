@@ -16,7 +16,7 @@ Assignments = Mapping[str, str]
 """Values of settings as the texts that give them."""
 
 
-def begun_settings(events: Iterable[LogEvent], modules: Collection[str]) -> dict[str, Assignments]:
+def initial_settings(events: Iterable[LogEvent], modules: Collection[str]) -> dict[str, Assignments]:
     """Return what was set in each of the modules when the log begins, as in a part that was cut out of a longer one.
 
     Only a heartbeat before the first change in the log counts: later ones have what is set again at its moment. Nor
