@@ -323,6 +323,17 @@ async def test_a_bridge_that_starts_again_knows_its_calls(tmp_path: Path) -> Non
 
 
 @pytest.mark.virtual_time
+async def test_a_call_that_its_module_had_not_heard_of_begins_when_the_bridge_is_back(tmp_path: Path) -> None:
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        world.processes[-1].bus.partitioned = True
+        call_id = await world.broker.call("at_once", {"value": 7}, caller="agent")
+        await world.kill_bridge()
+        world.processes[-1].bus.partitioned = False
+        await world.start_bridge()
+        assert (await closed(world.broker, call_id)).result == 7
+
+
+@pytest.mark.virtual_time
 async def test_a_call_that_ended_while_the_bridge_was_away_ends_when_it_is_back(tmp_path: Path) -> None:
     async with scene(journal=tmp_path / "journal.sqlite") as world:
         ended = await world.broker.call("follow", {"description": "ann", "steps": 5}, caller="agent")

@@ -128,7 +128,7 @@ class RobotStops:
         # Gates may hold for a bridge that is gone, too.
         gates = self._gates.of(robot)
         channels = {state.channel for state in gates if is_hold_channel(state.channel)}
-        self._beat.release((channels | usual_channels([robot])) - self._channels())
+        self._beat.release(channels | usual_channels([robot]))
         self._beat.changed()
         changed = self._state != before or any(STOP_ROBOT in state.holds for state in gates)
         still_stopped, unsaved = await asyncio.gather(self._gates.held_by_others(robot), self._keep())
