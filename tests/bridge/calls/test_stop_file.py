@@ -86,7 +86,7 @@ def test_an_order_that_comes_while_another_is_written_is_written_behind_it(
         second = asyncio.create_task(file.keep(newest, 5.0))
         await asyncio.sleep(0)
         goes_on.set()
-        return await asyncio.gather(first, second)
+        return list(await asyncio.gather(first, second))
 
     monkeypatch.setattr(stop_state, "save", save_slowly)
     assert asyncio.run(order_twice()) == ["", ""]
