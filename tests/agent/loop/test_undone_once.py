@@ -310,3 +310,16 @@ async def test_an_abort_says_nothing_of_an_undo_by_how_the_one_before_it_has_end
         await rig.core.loop.abort()
         await asyncio.wait([undoing])
         assert [data["phase"] for data in rig.data("undo")] == ["start", "end", "start"], "it may not be taken back"
+
+
+async def test_an_abort_ends_what_is_being_taken_back() -> None:
+    world = LineWorld()
+    async with world.rig(asks(("slow", {})), says("done")) as rig:
+        await rig.over(await rig.say("go"))
+        undoing = asyncio.create_task(rig.core.loop.undo())
+        await until(lambda: "slow_back" in {call.skill for call in world.bridge.calls_.values()})
+        await rig.core.loop.abort()
+        await asyncio.wait([undoing])
+        (back,) = [call for call in world.bridge.calls_.values() if call.skill == "slow_back"]
+        await until(lambda: back.outcome)
+        assert back.reason == "undoing was aborted"
