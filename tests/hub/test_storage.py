@@ -17,6 +17,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Answer
+from dimos_streams.fleet.lanes import MOST_AT_ONCE
 from dimos_streams.hub.fleet_view import FleetRobot
 from dimos_streams.hub.storage.rows import (
     Conflicting,
@@ -478,6 +479,19 @@ def test_a_command_that_is_given_later_than_now_has_expired_for_good(
         assert (state.sent, state.left_s <= 0) == (False, True), "known as one that was not carried out"
         other = command(f"k{number}", path="/robots/stop", expires_in_s=-1.0)
         assert storage.commands.give(other) != id, "its key is free"
+
+
+@pytest.mark.feature("H2")
+def test_commands_that_are_given_later_than_now_take_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(MOST_AT_ONCE, "others", 1)
+    with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage:
+        storage.robots.add("r1")
+        assert isinstance(storage.commands.give(command("first")), int)
+        assert "wait already" in str(storage.commands.give(command("second")))
+        engines = clock_owner(storage)
+        now = engines.now
+        monkeypatch.setattr(engines, "now", lambda db: now(db) - 600_000_000)
+        assert isinstance(storage.commands.give(command("second")), int), "the first one is never sent any more"
 
 
 @pytest.mark.slow

@@ -210,3 +210,20 @@ def test_it_is_private_and_written_only_when_what_is_asked_changes(tmp_path: Pat
     again = HoldFile(tmp_path, "gate")
     assert again.load(0.0) == (hold(1),)
     assert not again.is_due((hold(7),), 0.0)
+
+
+def test_what_was_written_before_a_write_that_failed_is_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = HoldFile(tmp_path, GATE)
+    with monkeypatch.context() as disk:
+        disk.setattr("dimos_streams.robot.velocity_gate.hold_file.save_state", _full)
+        file.save([Hold(source="agent", hold=True, valid_s=15.0)], 0.0)
+    assert file.trouble
+    assert file.is_due([], 3600.0), "else the next gate would hold for what nobody asks any more"
+    file.save([], 3600.0)
+    assert file.trouble == ""
+
+
+def _full(path: Path, text: str) -> None:
+    raise OSError(28, "No space left on device")

@@ -12,7 +12,7 @@ from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.messages.sensor_msgs import LaserScan
-from dimos_streams.operator.holding import HOLD_PERIOD_S, HOLDS_KNOWN_AFTER_S, MAX_VALID_S
+from dimos_streams.operator.holding import HOLD_PERIOD_S, HOLDS_KNOWN_AFTER_S, MAX_VALID_S, STOP_ROBOT
 from dimos_streams.robot.simulator import Simulator
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.runtime.module_host import ModuleHost
@@ -60,6 +60,16 @@ async def test_rates_the_stop_after_the_last_command_and_silence() -> None:
             if moment > stopped_at and twist == Twist()
         )
         assert first_zero - stopped_at <= 0.4
+
+
+@pytest.mark.virtual_time
+async def test_it_commands_to_stand_for_as_long_as_an_operator_has_stopped_the_robot() -> None:
+    async with ModuleHarness(VelocityGate, unwired=("scan",)) as harness:
+        harness.feed("hold", Hold(utime=clock.utime(), source=STOP_ROBOT, hold=True, valid_s=60.0))
+        await asyncio.sleep(5.0)
+        before = len(harness.sent("cmd_vel"))
+        await asyncio.sleep(1.0)
+        assert len(harness.sent("cmd_vel")) - before >= 19
 
 
 @pytest.mark.virtual_time

@@ -317,3 +317,20 @@ async def test_in_a_frame_from_before_the_known_poses_nobody_is_recognised() -> 
         assert watch.see(DetectionFrame(seen, stamp, stamp, clock.monotonic()), clock.monotonic()) is is_seen
     assert watch.target is not None
     assert watch.target.point == 2.0
+
+
+@pytest.mark.virtual_time
+async def test_who_is_found_again_elsewhere_has_not_run_there() -> None:
+    watch = PersonWatch("person in red", PoseHistory(), clock.monotonic())
+
+    def see(x: float, y: float, track: str) -> None:
+        seen = frame(Seen(at=(x, y), id=track))
+        stamp = utime_of(seen.header)
+        assert watch.see(DetectionFrame(seen, stamp, stamp, clock.monotonic()), clock.monotonic())
+
+    see(2.0, 0.0, "1")
+    await asyncio.sleep(1.0)
+    watch.let_go()
+    see(5.0, 4.0, "2")
+    assert watch.target is not None
+    assert (watch.target.point, watch.target.velocity) == (5 + 4j, 0j)

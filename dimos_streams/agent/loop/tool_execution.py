@@ -220,7 +220,7 @@ class Execution:
         event = await call.answer(self._parts.limits.answer_timeout_s)
         if event is not None:
             return self._answered(call, event, verdict.note)
-        if skill.motion and call.answered is None:
+        if skill.motion:
             self._in_motion = call
         text = (
             f"No answer within {self._parts.limits.answer_timeout_s:g} s. "

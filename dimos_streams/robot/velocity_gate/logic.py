@@ -147,7 +147,7 @@ class VelocityGateLogic:
             self.trouble = f"{self._without_scan(now)}: the gate only lets the robot turn"
             return _with_speed(velocity, 0.0)
         direction = math.atan2(velocity.vy, velocity.vx)
-        if self.needs_scan and self._scan is not None and not looks(self._scan.message, direction):
+        if self._scan is not None and not looks(self._scan.message, direction):
             slowest = self.limits.unseen_speed
             self.trouble = f"no ray of the scan was measured where the robot goes: at most {slowest:g} m/s"
             speed = min(speed, slowest)

@@ -81,7 +81,7 @@ class VelocityGate(Module):
             if now - due > HOLDS_KNOWN_AFTER_S:
                 self._listen(now)  # it was held up itself
             velocity = self.logic.decide(now)
-            busy = self.logic.commanded(now) or velocity != STILL or self.logic.holds.stopped(now)
+            busy = self.logic.commanded(now) or self.logic.holds.stopped(now)
             self._quiet = 0 if busy else min(self._quiet, PARTING_ZEROS) + 1
             if self._quiet <= PARTING_ZEROS:
                 self.cmd_vel.publish(_twist(velocity))

@@ -15,7 +15,7 @@ from dimos_streams.agent.control.undo_log import UndoEntry
 from dimos_streams.agent.control.undo_pause import UndoPause
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.record.agent_events import EventLog
-from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.operator.messages.agent import AgentEvent, WaitingCall
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 from tests.agent.loop.rig import FunctionModel, Rig, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
@@ -66,6 +66,18 @@ async def test_killed_at_any_event_of_it_the_pause_holds(tmp_path: Path, command
         async with LineWorld().with_model(FunctionModel(in_turn(says("go on"))), folder) as second:
             assert second.core.control.mode is Mode.PAUSED, folder.name
             assert second.core.holding, folder.name
+
+
+@pytest.mark.feature("B3", "B5")
+@pytest.mark.virtual_time
+async def test_meanwhile_only_what_a_call_asks_for_begins() -> None:
+    control = Control(EventLog("a").emit)
+    control.pause()
+    own, asked = WaitingCall(skill="move", arguments={}), WaitingCall(skill="move", arguments={}, parent="c1")
+    assert [control.permits(call, None) for call in (own, asked)] == [False, False]
+    with control.interrupted("it is taken back"):
+        assert [control.permits(call, None) for call in (own, asked)] == [False, True]
+    assert [control.permits(call, None) for call in (own, asked)] == [False, False]
 
 
 @pytest.mark.feature("B3", "B5")

@@ -102,6 +102,17 @@ async def test_polling_does_not_count_and_input_begins_anew() -> None:
     assert [guard.observe([("walk", {"n": next(numbers)})]) for _ in range(3)] == [None] * 3
 
 
+def test_a_long_rest_saves_no_more_actions_than_there_are_at_first() -> None:
+    guard = RunawayGuard(RepetitionSettings(), 3, 3600)
+    walks = [guard.observe([("walk", {"n": n})], at=at) for n, at in enumerate([0.0, *[86_400.0] * 4])]
+    assert [each and each[0] for each in walks] == [None, None, None, None, "max_actions"]
+
+
+def test_what_is_repeated_at_the_worlds_pace_is_no_repetition() -> None:
+    guard = RunawayGuard(RepetitionSettings(), None, 0.0)
+    assert [guard.observe([("walk", {})], at=86_400.0 * day) for day in range(50)] == [None] * 50
+
+
 @pytest.mark.feature("D2")
 @pytest.mark.virtual_time
 async def test_surplus_calls_of_an_answer_are_not_run() -> None:

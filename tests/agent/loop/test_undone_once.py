@@ -287,3 +287,39 @@ async def test_a_bug_before_anything_is_taken_back_fails_the_agent_and_no_report
         await rig._task
     await rig.leave()
     await world.bridge.close()
+
+
+async def test_what_takes_too_long_to_be_taken_back_does_not_go_on() -> None:
+    world = LineWorld()
+    async with world.rig(asks(("slow", {})), says("done")) as rig:
+        await rig.over(await rig.say("go"))
+        (undone,) = await rig.core.loop.undo()
+        assert undone.text.startswith("slow_back took longer than")
+        (back,) = [call for call in world.bridge.calls_.values() if call.skill == "slow_back"]
+        assert back.reason == "undoing took too long"
+
+
+async def test_an_abort_says_nothing_of_an_undo_by_how_the_one_before_it_has_ended() -> None:
+    world = LineWorld()
+    async with world.rig(asks(("move", {"by": 1}), ("move", {"by": 2})), says("done")) as rig:
+        await rig.over(await rig.say("go"))
+        world.bridge.latency_s = lambda: 1.0
+        undoing = asyncio.create_task(rig.core.loop.undo(2))
+        await until(lambda: [data["phase"] for data in rig.data("undo")] == ["start", "end", "start"])
+        await asyncio.sleep(0.1)
+        await rig.core.loop.abort()
+        await asyncio.wait([undoing])
+        assert [data["phase"] for data in rig.data("undo")] == ["start", "end", "start"], "it may not be taken back"
+
+
+async def test_an_abort_ends_what_is_being_taken_back() -> None:
+    world = LineWorld()
+    async with world.rig(asks(("slow", {})), says("done")) as rig:
+        await rig.over(await rig.say("go"))
+        undoing = asyncio.create_task(rig.core.loop.undo())
+        await until(lambda: "slow_back" in {call.skill for call in world.bridge.calls_.values()})
+        await rig.core.loop.abort()
+        await asyncio.wait([undoing])
+        (back,) = [call for call in world.bridge.calls_.values() if call.skill == "slow_back"]
+        await until(lambda: back.outcome)
+        assert back.reason == "undoing was aborted"

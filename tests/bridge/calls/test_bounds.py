@@ -14,7 +14,8 @@ from dimos_streams.bridge.calls.state.unsolicited_calls import UNSOLICITED_BYTES
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
-from dimos_streams.skill import MAX_RESOURCES
+from dimos_streams.module import Module
+from dimos_streams.skill import MAX_RESOURCES, skill
 from dimos_streams.tool_stream.event import CALLS, Outcome
 from tests.bridge.monitor.parts import agents
 from tests.bridge.parts import answered, closed, event, scene
@@ -69,6 +70,34 @@ async def test_whoever_fills_all_room_keeps_no_operator_from_an_agent(
         assert (await closed(broker, await broker.call("pause", {}, caller="cli"))).outcome == "completed"
         await answered(broker, await broker.call("say", {"text": "stop"}, caller="cli"))
         assert [name for name, _ in made["agent"].commands] == ["pause"]
+
+
+class Oracle(Module):
+    """An agent with a skill for everyone."""
+
+    @skill(audience="bridge")
+    async def review_call(self) -> None:
+        """Look at nothing."""
+
+    @skill
+    async def guess(self) -> str:
+        """Guess."""
+        return "seven"
+
+
+@pytest.mark.virtual_time
+async def test_what_a_skill_asks_of_an_agent_is_no_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_admission, "_FOR_OTHERS", call_admission._Room(open=1, waiting=9))
+
+    async with scene() as world:
+        await world.add(Oracle(name="oracle"))
+        await world.offered("guess")
+        asking = await world.broker.call("chain", {"then": "guess", "arguments": {}}, caller="you")
+        view = await closed(world.broker, asking)
+        assert (view.outcome, "too many calls are open" in view.text) == (Outcome.FAILED, True)
+        await answered(world.broker, await world.broker.call("follow", {"description": "ann"}, caller="you"))
+        order = await world.broker.call("guess", {}, caller="you")
+        assert (await closed(world.broker, order)).result == "seven"
 
 
 @pytest.mark.virtual_time

@@ -10,9 +10,11 @@ import pytest
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.journal import tables
 from dimos_streams.journal.query import Query
-from dimos_streams.tool_stream.event import EVENTS, MAX_SEQ, ToolEvent
+from dimos_streams.module import RunContext, Services
+from dimos_streams.testing import Faults
+from dimos_streams.tool_stream.event import CANCELS, EVENTS, MAX_SEQ, ToolEvent
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
-from tests.bridge.parts import answered, closed, scene
+from tests.bridge.parts import Worker, answered, closed, scene
 from tests.helpers import until
 
 
@@ -64,3 +66,19 @@ async def test_a_close_that_is_made_behind_the_last_seq_is_an_event_for_readers_
         assert (newest.type, newest.seq) == ("close", MAX_SEQ + 1)
         assert ToolEvent.from_dict(newest.to_dict()) == newest
         await until(lambda: newest in on_bus)
+
+
+@pytest.mark.virtual_time
+async def test_a_bridge_that_hears_a_lost_call_again_does_not_answer_for_it() -> None:
+    async with scene(worker=False) as world:
+        worker = Worker(name="worker", context=RunContext(services=Services(), loss_bound_s=6.0))
+        await world.add(worker)
+        await world.offered("follow")
+        call_id = await world.broker.call("follow", {"description": "ann"}, caller="you")
+        await answered(world.broker, call_id)
+        world.bridge_bus.partitioned = True
+        assert (await closed(world.broker, call_id)).outcome == "lost"
+        assert worker.running == [call_id]
+        world.bridge_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CANCELS)
+        world.bridge_bus.partitioned = False
+        await until(lambda: not worker.running)

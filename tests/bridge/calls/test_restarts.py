@@ -20,6 +20,7 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import CALLS, STATUS, Outcome
+from dimos_streams.tool_stream.family import child_id
 from dimos_streams.tool_stream.liveness.heartbeat import process_ended
 from tests.bridge.parts import Worker, answered, closed, collect, event, free_base, scene
 from tests.helpers import until
@@ -323,6 +324,17 @@ async def test_a_bridge_that_starts_again_knows_its_calls(tmp_path: Path) -> Non
 
 
 @pytest.mark.virtual_time
+async def test_a_call_that_its_module_had_not_heard_of_begins_when_the_bridge_is_back(tmp_path: Path) -> None:
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        world.processes[-1].bus.partitioned = True
+        call_id = await world.broker.call("at_once", {"value": 7}, caller="agent")
+        await world.kill_bridge()
+        world.processes[-1].bus.partitioned = False
+        await world.start_bridge()
+        assert (await closed(world.broker, call_id)).result == 7
+
+
+@pytest.mark.virtual_time
 async def test_a_call_that_ended_while_the_bridge_was_away_ends_when_it_is_back(tmp_path: Path) -> None:
     async with scene(journal=tmp_path / "journal.sqlite") as world:
         ended = await world.broker.call("follow", {"description": "ann", "steps": 5}, caller="agent")
@@ -362,6 +374,29 @@ async def test_a_bridge_without_its_journal_learns_of_the_calls_that_run() -> No
         assert events[1].data["from_seq"] == 2
         assert [event.seq for event in events[1:]] == list(range(events[1].seq, events[-1].seq + 1))
         assert {event.caller for event in events} == {"agent"}
+
+
+@pytest.mark.virtual_time
+async def test_a_part_of_a_call_of_which_a_new_bridge_has_heard_first_is_not_ended() -> None:
+    async with scene() as world:
+        ledger = world.broker.ledger
+        ledger.enter([event(1, "open", call_id=child_id("c1", 1))])
+        await asyncio.sleep(0.5)
+        ledger.enter([event(1, "open", call_id="c1")])
+        await asyncio.sleep(0.5)
+        assert [call.cancel_reason for call in ledger.calls.open] == [None, None]
+
+
+@pytest.mark.virtual_time
+async def test_what_runs_without_its_lease_and_does_not_end_has_it_as_soon_as_it_is_free() -> None:
+    async with scene() as world:
+        ledger = world.broker.ledger
+        for call_id in ("c1", "c2"):
+            ledger.enter([event(1, "open", call_id=call_id, data={"resources": ["base"]})])
+        await until(lambda: (call := ledger.calls.get("c2")) is not None and call.cancel_reason)
+        assert ledger.leases.holders() == {"base": "c1"}
+        ledger.enter([event(2, "close", call_id="c1")])
+        await until(lambda: ledger.leases.holders() == {"base": "c2"})
 
 
 @pytest.mark.slow

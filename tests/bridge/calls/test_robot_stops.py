@@ -28,6 +28,7 @@ from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
+from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import STOPPED, Outcome
 from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.overtaken import OrderKind
@@ -118,11 +119,13 @@ class Yard:
         self.passed: dict[str, float] = {}
         """The newest forward speed that each robot's gate has let pass, m/s."""
 
-    async def add(self, robot: str, **unwired: None) -> None:
-        topics = {name: f"/{robot}/{name}" for name in ("skill_vel", "teleop_vel", "hold", "cmd_vel")}
+    async def add(self, robot: str, **wired: str | None) -> None:
+        """``wired`` has the topics that are others than usual, and None for inputs without one."""
+        usual = {name: f"/{robot}/{name}" for name in ("skill_vel", "teleop_vel", "hold", "cmd_vel")}
+        topics = {name: topic for name, topic in (usual | wired).items() if topic is not None}
         process = await self.world.add()
         for module, wiring in ((VelocityGate(name=f"{robot}/gate"), topics), (Worker(**of(robot, "worker")), {})):
-            await process.host.start(module, {k: topic for k, topic in wiring.items() if k not in unwired})
+            await process.host.start(module, wiring)
             process.modules[module.name] = module
         channel = channel_name(topics["cmd_vel"], Twist)
 
@@ -140,12 +143,13 @@ class Yard:
 
 
 @contextlib.asynccontextmanager
-async def yard(*robots: str, journal: Path | None = None) -> AsyncIterator[Yard]:
+async def yard(*robots: str, journal: Path | None = None, hold: str | None = None) -> AsyncIterator[Yard]:
+    """``hold`` is the topic on which their gates listen to holds; None is for the usual ones."""
     config: dict[str, Any] = {"journal": journal} if journal else {}
     async with scene(worker=False, **config) as world:
         made = Yard(world)
         for robot in robots:
-            await made.add(robot)
+            await made.add(robot, **({"hold": hold} if hold else {}))
         topics = [f"/{robot}/skill_vel" for robot in robots]
         driving = asyncio.create_task(made.drive(*topics))
         await until(lambda: all(made.passed.get(robot, 0.0) > 0.3 for robot in robots))
@@ -303,10 +307,31 @@ async def test_a_stop_that_was_given_again_after_a_release_is_as_any_other() -> 
         assert second.confirmed
         assert (release.confirmed, release.stopped_again) == (False, ("robot1",))
         assert str(release) == "robot1 was released, but a stop came after this release; STOPPED AGAIN: robot1"
+        release, _ = await asyncio.gather(stops.release("robot1"), stops.stop_robot("robot1", ""))
+        assert (release.still_stopped, release.stopped_again) == ((), ("robot1",)), "nobody else has stopped it"
 
 
-async def test_what_a_bridge_that_is_gone_has_stopped_the_next_one_releases() -> None:
+async def test_a_release_is_sent_also_where_no_gate_was_heard_of() -> None:
+    async with scene(worker=False) as world:
+        channel, said = channel_name("/hold", Hold), list[bool]()
+        world.inner.subscribe(channel, lambda _, data: said.append(decode(Hold, data, channel=channel).hold))
+        await world.broker.stops.release("")
+        await until(lambda: said)
+        assert not any(said)
+
+
+async def test_a_gate_that_takes_its_time_to_say_that_it_lets_go_is_stopped_by_nobody_else() -> None:
     async with yard("robot1") as made:
+        stops = made.world.broker.stops
+        assert (await stops.stop_robot("robot1", "")).confirmed
+        made.world.processes[1].bus.faults = Faults(delay_s=(1.5, 1.5))
+        report = await stops.release("robot1")
+        assert (report.confirmed, report.still_stopped) == (True, ())
+
+
+@pytest.mark.parametrize("hold", ["/robot1/hold", "/stand"])
+async def test_what_a_bridge_that_is_gone_has_stopped_the_next_one_releases(hold: str) -> None:
+    async with yard("robot1", hold=hold) as made:
         world = made.world
         assert (await world.broker.stops.stop_robot("", "")).confirmed
         await world.kill_bridge()
@@ -404,6 +429,11 @@ async def test_gates_that_do_not_confirm_are_named() -> None:
             ("robot3", "missing"),
         ]
         assert "NOT held: robot2/gate: it does not listen to /hold; robot3: no velocity gate" in str(report)
+
+        await world.broker.stops.release("robot3")
+        assert [gate.gate for gate in world.broker.stops.stopped().not_held] == ["robot2/gate"], "what moves need not"
+
+        assert (await world.broker.stops.stop_robot("robot2", "")).held == (), "the other robot's gate is none of it"
 
         world.processes[1].bus.partitioned = True
         report = await world.broker.stops.stop_robot("robot1", "")

@@ -3,6 +3,8 @@ asked."""
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from pathlib import Path
 
 import pytest
@@ -12,6 +14,7 @@ from dimos_streams.bridge.calls.stops.stop_file import StopFile
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.operator.messages.stop import Stop
 from tests.bridge.serving import served
+from tests.helpers import until
 
 pytestmark = pytest.mark.feature("K5")
 FIRST, SECOND = Stop(robot="robot1", utime=1, reason="wet floor"), Stop(robot="robot2", utime=2)
@@ -58,6 +61,36 @@ async def test_a_bridge_that_begins_on_a_full_disk_says_that_a_stop_may_be_lost(
     assert lost.startswith("perhaps stops from before the bridge began")
     assert await file.keep(StopState(), 5.0) == ""
     assert file.lost() == [], "whoever has given an order since knows what holds"
+
+
+def test_an_order_that_comes_while_another_is_written_is_written_behind_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, begun, goes_on, save = (
+        tmp_path / "journal.stops.json",
+        threading.Event(),
+        threading.Event(),
+        stop_state.save,
+    )
+    newest = StopState().stop(FIRST).stop(SECOND)
+
+    def save_slowly(path: Path, state: StopState) -> str:
+        begun.set()
+        assert goes_on.wait(10.0)
+        return save(path, state)
+
+    async def order_twice() -> list[str]:
+        file = StopFile(path)
+        first = asyncio.create_task(file.keep(StopState().stop(FIRST), 5.0))
+        await until(begun.is_set)
+        second = asyncio.create_task(file.keep(newest, 5.0))
+        await asyncio.sleep(0)
+        goes_on.set()
+        return list(await asyncio.gather(first, second))
+
+    monkeypatch.setattr(stop_state, "save", save_slowly)
+    assert asyncio.run(order_twice()) == ["", ""]
+    assert stop_state.load(path) == newest
 
 
 def test_health_says_that_an_order_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

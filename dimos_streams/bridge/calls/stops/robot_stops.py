@@ -211,7 +211,7 @@ class RobotStops:
         self._beat.send(self._publish, self._channels() if stops else set(), reason)
 
     def _release_on(self, channels: set[str]) -> None:
-        self._beat.release(channels - self._channels())
+        self._beat.release(channels)
         self._beat.changed()
 
     def _hear(self, status: object) -> None:
