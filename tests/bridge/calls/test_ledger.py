@@ -206,11 +206,11 @@ async def test_only_listeners_have_the_events_of_a_call_that_is_not_journalled()
 def test_how_far_a_call_that_is_not_journalled_has_got_is_known_after_a_restart() -> None:
     with contextlib.closing(Journal()) as journal:
         journal.open()
-        ledger = Ledger(journal, JournalBroadcast(journal))
+        ledger = Ledger(JournalBroadcast(journal))
         ledger.begin(CallState(call_id="c1", skill="report", module="agent", caller="monitor", journalled=False))
         ledger.enter([event(1, "open")])
         ledger.enter([event(2), event(3)])
-        ledger = Ledger(journal, JournalBroadcast(journal))
+        ledger = Ledger(JournalBroadcast(journal))
         ledger.restore()
         assert ledger.resume("c1").delivered == 3, "or its receiver would ask for what nobody keeps"
 
