@@ -85,17 +85,21 @@ class Neighbours:
         end, host = clock.monotonic() + _TOGETHER_S, os.uname().nodename
         younger_since = math.inf
         own = set(own_pids())
-        ours: set[Instance] = set()
-        while clock.monotonic() < end:
+        ours: set[tuple[str, Instance]] = set()
+        while True:
             await asyncio.sleep(0.1)
+            now = clock.monotonic()
             own |= set(own_pids())  # what was restarted meanwhile is heard for a moment longer
             # One that falls silent on a busy machine has begun all the same; without it both runs might end.
-            ours.update(each for _, each in self._begun() if each.host == host and each.pid in own)
-            elders = self._elders(ours)
-            younger_since = min(younger_since, clock.monotonic()) if elders else math.inf
-            if clock.monotonic() - younger_since >= NAME_PROBE_S:  # by now all that have begun were heard
+            ours.update(each for each in self._begun() if each[1].host == host and each[1].pid in own)
+            elders = self._elders({each for _, each in ours})
+            younger_since = min(younger_since, now) if elders else math.inf
+            # The eldest of ours may be one that was not heard yet.
+            is_known = {name for name, _ in ours}.issuperset(self._names) or now >= end
+            if is_known and now - younger_since >= NAME_PROBE_S:  # by now all that have begun were heard
                 return self._refusal(elders)
-        return ""
+            if now >= end:
+                return ""
 
     def _elders(self, ours: Collection[Instance]) -> dict[str, Instance]:
         """Return the modules that others run under our names, if one of those began before all of ours; else nothing.
