@@ -59,6 +59,14 @@ class Cancelled:
         return Allow(request.arguments)
 
 
+class FailingLater:
+    """A gate whose second look at the world has a bug."""
+
+    async def review(self, request: CallRequest) -> Verdict:
+        answers = iter([None])
+        return Allow(request.arguments, again=lambda arguments: next(answers))
+
+
 class BenchPermit:
     """Holds while an event is set."""
 
@@ -540,6 +548,15 @@ async def test_a_gate_that_fails_lets_nothing_pass() -> None:
     verdict = await GateBench(gates=[f"{__name__}:Failing"]).review()
     assert isinstance(verdict, Refuse)
     assert "RuntimeError: a bug" in verdict.text
+
+
+@pytest.mark.virtual_time
+async def test_a_gate_that_fails_right_before_the_call_begins_lets_nothing_pass() -> None:
+    verdict = await GateBench(gates=[f"{__name__}:FailingLater"]).review()
+    assert isinstance(verdict, Allow)
+    refusal = await verdict.last_look()
+    assert refusal is not None
+    assert "the gate FailingLater failed (StopIteration" in refusal.text
 
 
 @pytest.mark.virtual_time
