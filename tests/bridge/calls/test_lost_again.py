@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sqlite3
 from typing import Any
 
@@ -10,9 +11,11 @@ import pytest
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.journal import tables
 from dimos_streams.journal.query import Query
+from dimos_streams.messages.codec import encode
+from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.module import RunContext, Services
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import CANCELS, EVENTS, MAX_SEQ, ToolEvent
+from dimos_streams.tool_stream.event import CANCELS, EVENTS, MAX_SEQ, STATUS, ToolEvent
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.bridge.parts import Worker, answered, closed, scene
 from tests.helpers import until
@@ -48,6 +51,23 @@ async def test_a_call_that_its_living_module_does_not_know_is_lost_and_says_so()
         world.broker.ledger.begin(call)
         lost = await closed(world.broker, "c1")
         assert (lost.outcome, lost.text) == ("lost", "module 'worker' does not know the call any more")
+
+
+@pytest.mark.virtual_time
+async def test_a_call_lives_by_heartbeats_of_its_own_instance_only() -> None:
+    async with scene() as world:
+        call = CallState(call_id="c1", skill="follow", module="worker", caller="you", state="open", instance="gone")
+        world.broker.ledger.begin(call)
+        status = ModuleStatus(module="worker", instance="another", call_ids=["c1"], last_seqs=[0])
+
+        async def beat() -> None:
+            while True:
+                world.inner.publish(STATUS, encode(status))
+                await asyncio.sleep(0.2)
+
+        beating = asyncio.create_task(beat())
+        assert (await closed(world.broker, "c1")).outcome == "lost"
+        beating.cancel()
 
 
 @pytest.mark.virtual_time
