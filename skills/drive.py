@@ -106,7 +106,7 @@ class Drive(Module):
         self._calls = OwnCalls()
         self.holds = HoldInput(self.hold, self.name)
         self._began = NewestEntries[str, Pose](_REMEMBERED)
-        self._continuity, self._heard_at = Continuity(), clock.monotonic()
+        self._continuity = Continuity()
         self.odom.on_message(self._watch_for_jumps)
 
     def on_settings(self, changed: frozenset[str]) -> None:
@@ -208,9 +208,8 @@ class Drive(Module):
 
     def _watch_for_jumps(self, odometry: Odometry) -> None:
         """Forget where calls began, which nobody knows once odometry has jumped."""
-        now, config = clock.monotonic(), self.config
-        elapsed_s, self._heard_at = min(now - self._heard_at, config.odom_timeout_s), now
-        why = self._continuity.break_of(pose_of(odometry), elapsed_s, config.max_speed)
+        pose, now, config = pose_of(odometry), clock.monotonic(), self.config
+        why = self._continuity.break_of(pose, now, longest_s=config.odom_timeout_s, max_speed=config.max_speed)
         if why and self._began:
             self.log.warning("%s Where calls before that began is not known now", why)
             self._began.clear()

@@ -241,13 +241,14 @@ class Motion:
         elapsed_s = min(now - self._looked_at, timeout)
         self._driven_s += elapsed_s
         self._looked_at = now
-        self._check_continuity(elapsed_s)
+        self._check_continuity(now)
         self._check_obedience(elapsed_s)
         return pose
 
-    def _check_continuity(self, elapsed_s: float) -> None:
+    def _check_continuity(self, now: float) -> None:
         """Raise ``SkillError`` if odometry has jumped and the motion goes by what was measured before."""
-        why = self._continuity.break_of(self._pose, elapsed_s, self._config.max_speed)
+        timeout, max_speed = self._config.odom_timeout_s, self._config.max_speed
+        why = self._continuity.break_of(self._pose, now, longest_s=timeout, max_speed=max_speed)
         self._has_jumped = self._has_jumped or bool(why)
         if why and self._goes_by_past:
             raise SkillError(f"{why} How far the robot has gone is not known; {self.whereabouts()}")

@@ -85,7 +85,7 @@ class AgentCore:
         self.memory = AgentMemory(config, name, record_dir, resumption)
         self.events, self.record, self.conversation = self.memory.events, self.memory.record, self.memory.conversation
         emit, undo_log = self.events.emit, self.memory.undo_log
-        self.changed = Listeners[Callable[[], None]]()
+        self.changed = Listeners[[]]()
         """Called whenever something that operators see may have changed."""
 
         # What holds the agent and its robot back.
@@ -98,7 +98,7 @@ class AgentCore:
             name,
             why=self.hold_reasons.why,
             emit=emit,
-            on_change=self.notify,
+            on_change=self.changed.notify,
             directory=directory,
             bound_s=config.limits.hold_bound_s,
         )
@@ -238,11 +238,6 @@ class AgentCore:
         """Pause if calls that move the robot were asked to end, and nobody waits for that any more."""
         pause_for_unended(self.control, self.catalog, self.calls.known.open)
 
-    def notify(self) -> None:
-        """Tell all who watch that something may have changed."""
-        for listener in self.changed:
-            listener()
-
     def _restore(self) -> None:
         """Take in the events of the process before this one."""
         if self.resumption is not None:
@@ -266,13 +261,13 @@ class AgentCore:
             changed.add(self._wake)
         for changed in (self.control.changed, self.foreground.changed, self.loop.machine.changed):
             changed.add(self.robot_hold.changed)
-            changed.add(self.notify)
+            changed.add(self.changed.notify)
 
     def _on_event(self, event: AgentEvent) -> None:
         self.memory.apply(event)
         self.gate_state.apply(event, of_sub_agent=of_sub_agent(event))
         self.model_watch.apply(event)
-        self.notify()
+        self.changed.notify()
 
     def _wake(self) -> None:
         self.loop.wake()

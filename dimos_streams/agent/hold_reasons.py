@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from dimos_streams.agent.calls.open_call import OpenCall, listed
 from dimos_streams.agent.calls.skill_catalog import SkillCatalog
@@ -21,7 +21,7 @@ class HoldReasons:
         """``machine`` has the state of the agent's loop."""
         self._control = control
         self._machine = machine
-        self.changed = Listeners[Callable[[], None]]()
+        self.changed = Listeners[[]]()
         """Called when a stop begins or ends."""
         self._stops = 0
         """The number of stops that are being carried out."""
@@ -45,8 +45,7 @@ class HoldReasons:
 
     def _count(self, stops: int) -> None:
         self._stops += stops
-        for listener in self.changed:
-            listener()
+        self.changed.notify()
 
 
 def pause_for_unended(control: Control, catalog: SkillCatalog, open_calls: Iterable[OpenCall]) -> None:

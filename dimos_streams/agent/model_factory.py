@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from dimos_streams.agent.config import AgentConfig
@@ -32,7 +32,7 @@ class ModelFactory:
         self._emit = emit
         self._random = rng
         self._lessons = lessons
-        self.retried = Listeners[Callable[[Retry], None]]()
+        self.retried = Listeners[[Retry]]()
         """Called with each failed attempt of a model that is asked again."""
         self._quirks: dict[str, ServerQuirks] = {}
 
@@ -45,7 +45,7 @@ class ModelFactory:
         """Return the adapter of a model of a name as in the config. Raises ``UserError``."""
         options = self._config.model_options
         model = create_model(spec, base_url=self._config.base_url, options=options, quirks=self._quirks_of(spec))
-        return guarded(model, name=spec, options=options, rng=self._random, on_retry=self._on_retry)
+        return guarded(model, name=spec, options=options, rng=self._random, on_retry=self.retried.notify)
 
     def _quirks_of(self, spec: str) -> ServerQuirks:
         """The quirks of a model's server, as far as they are known."""
@@ -60,7 +60,3 @@ class ModelFactory:
     def _on_lesson(self, spec: str, lesson: str) -> None:
         text = f"model {spec!r}: {lesson} from now on, because its server refused that"
         self._emit(EventKind.NOTE, (), text=text, model=spec, lesson=lesson)
-
-    def _on_retry(self, retry: Retry) -> None:
-        for listener in self.retried:
-            listener(retry)

@@ -195,7 +195,7 @@ class Agent(OperatorSkills):
 
     def _on_warnings(self) -> None:
         self._show_state()
-        self.core.notify()
+        self.core.changed.notify()
 
     async def _keep_showing(self) -> None:
         """Show what waits for an operator, whenever that is something else. Most events change nothing of it."""

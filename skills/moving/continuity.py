@@ -19,10 +19,13 @@ class Continuity:
 
     def __init__(self) -> None:
         self._last: Pose | None = None
+        self._heard_at = 0.0
 
-    def break_of(self, pose: Pose, elapsed_s: float, max_speed: float) -> str:
-        """Return how odometry has jumped, by a new pose and the time since the last one; or nothing."""
+    def break_of(self, pose: Pose, now: float, *, longest_s: float, max_speed: float) -> str:
+        """Return how odometry has jumped, by a pose that has come ``now``, s on the loop's clock; or nothing. A robot
+        is driven at ``max_speed``, m/s, for ``longest_s`` at most without any."""
         last, self._last = self._last or pose, pose
+        elapsed_s, self._heard_at = min(now - self._heard_at, longest_s), now
         moved = abs(pose.position - last.position)
         if moved <= JUMP_M + TOO_FAST * max(max_speed, FAST_MPS) * elapsed_s:
             return ""

@@ -27,15 +27,15 @@ class PoseHistory:
         that is not known."""
         self._measured_ahead = measured_ahead
         self._poses = self._begun()
-        self._continuity, self._heard_at = Continuity(), clock.monotonic()
+        self._continuity = Continuity()
         self.frames = 0
         """The number of still frames of odometry so far."""
 
     def add(self, odometry: Odometry) -> None:
         """Take odometry that has just come."""
         now, pose = clock.monotonic(), pose_of(odometry)
-        elapsed_s, self._heard_at = min(now - self._heard_at, _LONGEST_S), now
-        if self._continuity.break_of(pose, elapsed_s, FAST_MPS) or not self.frames:
+        has_jumped = self._continuity.break_of(pose, now, longest_s=_LONGEST_S, max_speed=FAST_MPS)
+        if has_jumped or not self.frames:
             self._poses = self._begun()
             self.frames += 1
         self._poses.add(utime_of(odometry.header), now, pose)

@@ -131,5 +131,11 @@ async def test_who_is_followed_is_not_sought_where_they_were_before_a_jump(to: f
 
 def test_small_corrections_and_the_fastest_ways_are_no_jumps() -> None:
     continuity = Continuity()
-    for x, elapsed_s, jumps in ((0.0, 0.05, False), (0.9, 0.0, False), (4.5, 0.5, False), (10.0, 0.5, True)):
-        assert bool(continuity.break_of(Pose(complex(x)), elapsed_s, 0.6)) is jumps
+    for x, now, jumps in (
+        (0.0, 7.0, False),
+        (0.9, 7.0, False),
+        (4.5, 7.5, False),
+        (10.0, 8.0, True),
+        (20.0, 99.0, True),
+    ):
+        assert bool(continuity.break_of(Pose(complex(x)), now, longest_s=0.5, max_speed=0.6)) is jumps

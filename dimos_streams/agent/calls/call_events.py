@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 
 from dimos_streams.agent.calls.call_endings import CallEndings
 from dimos_streams.agent.calls.call_starts import CallStarts
@@ -46,9 +46,9 @@ class CallEvents:
         self._endings = endings
         self._reconciliation = reconciliation
         self._deliver = deliver
-        self.adopted = Listeners[Callable[[OpenCall], None]]()
+        self.adopted = Listeners[[OpenCall]]()
         """Called with each call that somebody else has begun on this caller's behalf, before its updates."""
-        self.closed = Listeners[Callable[[ToolEvent], None]]()
+        self.closed = Listeners[[ToolEvent]]()
         """Called with the close of each call."""
         self._answers: dict[str, int] = {}
 
@@ -80,8 +80,7 @@ class CallEvents:
         if event.type != "open":
             await self._report(call, event, offset)
         if event.type == "close" and self._known.get(call.call_id) is not None:
-            for on_close in self.closed:
-                on_close(event)
+            self.closed.notify(event)
             self._known.close(call, event)
 
     async def _report(self, call: OpenCall, event: ToolEvent, offset: int) -> None:
@@ -135,8 +134,7 @@ class CallEvents:
         if doubtful is not None:
             self._known.memory.settled(doubtful)
         if not event.data.get("refused"):
-            for on_adopt in self.adopted:
-                on_adopt(call)
+            self.adopted.notify(call)
             call.on_late(call.call_id)
         if reason or all_ended(call.missions):
             self._endings.end_soon([call], reason or "what led to this call was ended", bound_s=_UNWANTED_S)

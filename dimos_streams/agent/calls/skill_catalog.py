@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from dimos_streams import clock
 from dimos_streams.common.listeners import Listeners
@@ -29,7 +29,7 @@ class SkillCatalog:
         self._asked_at: float | None = None
         self._all: dict[str, OfferedSkill] = {}
         self._offered: dict[str, OfferedSkill] = {}
-        self.refreshed = Listeners[Callable[[], None]]()
+        self.refreshed = Listeners[[]]()
         """Called when there is a newer list."""
 
     @property
@@ -61,8 +61,7 @@ class SkillCatalog:
         self._asked_at = now
         self._all = {skill.name: skill for skill in skills}
         self._offered = {skill.name: skill for skill in offered_to(self._module, skills)}
-        for listener in self.refreshed:
-            listener()
+        self.refreshed.notify()
 
     async def find(self, name: str, known: Iterable[str] | None = None) -> OfferedSkill:
         """Return a skill that models may call, after another look at the bridge's list if it is not in the last one.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from dimos_streams import clock
@@ -32,7 +32,7 @@ class Control:
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
-        self.changed = Listeners[Callable[[], None]]()
+        self.changed = Listeners[[]]()
         """Called at each change that may let something go on."""
         self._mode = Mode.RUNNING
         self._interrupted = False
@@ -84,7 +84,7 @@ class Control:
         """
         self._interrupted = True
         self._emit(EventKind.NOTE, (), text=f"The robot is not held in spite of the pause: {why}")
-        self._notify()
+        self.changed.notify()
         try:
             yield
         finally:
@@ -166,12 +166,12 @@ class Control:
         """Note that the operator is in the middle of a sentence: no turn begins for ``for_s`` seconds, or until it
         was said."""
         self._typing_until = clock.monotonic() + for_s
-        asyncio.get_running_loop().call_later(for_s, self._notify)
+        asyncio.get_running_loop().call_later(for_s, self.changed.notify)
 
     def typed(self) -> None:
         """Note that the sentence was said."""
         self._typing_until = 0.0
-        self._notify()
+        self.changed.notify()
 
     def may_begin_turn(self) -> bool:
         """Return whether the loop, if it is idle, may take what waits."""
@@ -190,12 +190,8 @@ class Control:
             _let_go(self._waiting)
         if mode is not Mode.PAUSED:
             _let_go(self._resumed)
-        self._notify()
+        self.changed.notify()
         return True
-
-    def _notify(self) -> None:
-        for listener in self.changed:
-            listener()
 
     def _show(self, call: WaitingCall, missions: tuple[str, ...]) -> None:
         self._emit(

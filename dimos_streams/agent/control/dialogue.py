@@ -83,7 +83,7 @@ class Foreground:
         """``put_back`` gets input that a dialogue left."""
         self._emit = emit
         self._put_back = put_back
-        self.changed = Listeners[Callable[[], None]]()
+        self.changed = Listeners[[]]()
         """Called when a dialogue begins or ends."""
         self._turn = asyncio.Lock()
         self._current: Dialogue | None = None
@@ -109,18 +109,14 @@ class Foreground:
         async with self._turn:
             dialogue = self._current = Dialogue(self._emit, missions)
             self._emit(EventKind.FOREGROUND, missions, held=True)
-            self._notify()
+            self.changed.notify()
             try:
                 yield dialogue
             finally:
                 self._current = None
                 self._emit(EventKind.FOREGROUND, missions, held=False)
                 self._close(dialogue)
-                self._notify()
-
-    def _notify(self) -> None:
-        for listener in self.changed:
-            listener()
+                self.changed.notify()
 
     def _close(self, dialogue: Dialogue) -> None:
         for input in dialogue.unheard():

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
 
 from dimos_streams.common.listeners import Listeners
 
@@ -52,7 +51,7 @@ class StateMachine:
 
     def __init__(self) -> None:
         self._state = LoopState.IDLE
-        self.changed = Listeners[Callable[[], None]]()
+        self.changed = Listeners[[]]()
         """Called at each change."""
 
     @property
@@ -68,5 +67,4 @@ class StateMachine:
         if new not in TRANSITIONS[old]:
             raise IllegalTransitionError(old, new)
         self._state = new
-        for listener in self.changed:
-            listener()
+        self.changed.notify()

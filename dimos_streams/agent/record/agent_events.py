@@ -94,7 +94,7 @@ class EventLog:
         self._agent = agent
         self._number = last_number
         self._kept: deque[AgentEvent] = deque(maxlen=_CAPACITY)
-        self._listeners = Listeners[Listener]()
+        self._listeners = Listeners[[AgentEvent]]()
 
     @property
     def last_number(self) -> int:

@@ -50,7 +50,7 @@ class Ledger:
         self.broadcast = broadcast
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()
-        self._listeners = Listeners[UnjournalledListener]()
+        self._listeners = Listeners[[int, ToolEvent]]()
         self._unsolicited = UnsolicitedCalls()
         self.waiting: dict[str, CallState] = {}
         """The calls that have been asked for and wait to begin, by id."""
@@ -171,8 +171,7 @@ class Ledger:
         try:
             self.broadcast.publish(entries)
             for offset, event in folded.unjournalled:
-                for listener in self._listeners:
-                    listener(offset, event)
+                self._listeners.notify(offset, event)
         finally:  # the journal has them, whoever could not be told
             for call, _ in folded.touched.values():
                 self._conclude(call)

@@ -26,12 +26,12 @@ class ModuleDirectory:
         """``namespaces`` are the prefixes of those modules that matter here, besides those in no namespace: others
         may not be heard until somebody wants to hear all. None means all namespaces."""
         self._bus = bus
-        self._listeners = Listeners[Callable[[ModuleStatus], None]]()
+        self._listeners = Listeners[[ModuleStatus]]()
         self._unwatch: Callable[[], None] = lambda: None
         self._attention = Attention(self._excuse)
         table = ModuleTable()
         self._entries = table.entries
-        self._intake = HeartbeatIntake(bus, table, self._attention, namespaces, self._tell)
+        self._intake = HeartbeatIntake(bus, table, self._attention, namespaces, self._listeners.notify)
 
     def start(self) -> None:
         """Begin to listen, and ask everybody to introduce themselves. The bus must be open."""
@@ -202,7 +202,3 @@ class ModuleDirectory:
         self._attention.now()
         for entry in self._entries.values():
             entry.token(instance, is_there=is_there)
-
-    def _tell(self, status: ModuleStatus) -> None:
-        for listener in self._listeners:
-            listener(status)
