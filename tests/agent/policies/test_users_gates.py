@@ -1,0 +1,110 @@
+"""Gates of the user's own: their place among the others, and what becomes of those with a bug."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
+from dimos_streams.agent.policies.gates.chain import load_gate
+from dimos_streams.errors import UserError
+from tests.agent.policies.gate_bench import GateBench
+
+
+class Doubling:
+    """A user's gate: twice the distance."""
+
+    async def review(self, request: CallRequest) -> Verdict:
+        return Allow({**request.arguments, "distance_m": request.arguments["distance_m"] * 2}, request.on_duplicate)
+
+
+class NotAGate:
+    """Has no review."""
+
+
+class Failing:
+    """A gate with a bug."""
+
+    async def review(self, request: CallRequest) -> Verdict:
+        raise RuntimeError("a bug")
+
+
+class Cancelled:
+    """A gate that asks a service, whose answer somebody has cancelled."""
+
+    async def review(self, request: CallRequest) -> Verdict:
+        answer = asyncio.get_running_loop().create_future()
+        answer.cancel()
+        await answer
+        return Allow(request.arguments)
+
+
+class FailingLater:
+    """A gate whose second look at the world has a bug."""
+
+    async def review(self, request: CallRequest) -> Verdict:
+        answers = iter([None])
+        return Allow(request.arguments, again=lambda arguments: next(answers))
+
+
+@pytest.mark.virtual_time
+async def test_the_order_is_as_documented() -> None:
+    bench = GateBench(gates=[f"{__name__}:Doubling"])
+    names = [type(gate).__name__.removesuffix("Gate") for gate in bench.chain.gates]
+    documented = (Path(__file__).parents[3] / "docs" / "gates.md").read_text()
+    listed = [line.split("`")[1] for line in documented.splitlines() if line[:1].isdigit() and ". `" in line]
+    users = names.index("Doubling")
+    assert [*names[:users], "your own", *names[users + 1 :]] == listed
+
+
+@pytest.mark.virtual_time
+async def test_users_gates_come_before_plans_and_what_they_change_is_checked() -> None:
+    bench = GateBench(gates=[f"{__name__}:Doubling"], plan={"motions": 0})
+    await bench.approved(("move", {"distance_m": 2}))
+    allowed = await bench.review(policy={"motion": True}, distance_m=1)
+    assert isinstance(allowed, Allow)
+    assert allowed.arguments == {"distance_m": 2}
+    text = await bench.review("say")
+    assert isinstance(text, Refuse)
+    assert "the gate Doubling failed (KeyError" in text.text
+
+
+@pytest.mark.virtual_time
+async def test_a_gate_that_fails_lets_nothing_pass() -> None:
+    verdict = await GateBench(gates=[f"{__name__}:Failing"]).review()
+    assert isinstance(verdict, Refuse)
+    assert "RuntimeError: a bug" in verdict.text
+
+
+@pytest.mark.virtual_time
+async def test_a_gate_that_fails_right_before_the_call_begins_lets_nothing_pass() -> None:
+    verdict = await GateBench(gates=[f"{__name__}:FailingLater"]).review()
+    assert isinstance(verdict, Allow)
+    refusal = await verdict.last_look()
+    assert refusal is not None
+    assert "the gate FailingLater failed (StopIteration" in refusal.text
+
+
+@pytest.mark.virtual_time
+async def test_a_gate_in_which_something_was_cancelled_lets_nothing_pass_and_ends_nothing_else() -> None:
+    verdict = await GateBench(gates=[f"{__name__}:Cancelled"]).review()
+    assert isinstance(verdict, Refuse)
+    assert "the gate Cancelled failed (RuntimeError: it ended because something that it awaited was" in verdict.text
+
+
+@pytest.mark.parametrize(
+    ("reference", "words"),
+    [
+        ("nonsense", "not of the form"),
+        ("no.such.place:Gate", "can't be imported"),
+        (f"{__name__}:Doublin", "did you mean 'Doubling'"),
+        (f"{__name__}:NotAGate", "no method 'review'"),
+        (f"{__name__}:GateBench.x", "not of the form"),
+        (f"{__name__}:pytest", "can't be made"),
+    ],
+)
+def test_a_gate_that_can_not_be_loaded_is_named(reference: str, words: str) -> None:
+    with pytest.raises(UserError, match=words):
+        load_gate(reference)
