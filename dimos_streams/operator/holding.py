@@ -31,6 +31,8 @@ name has had time to repeat that."""
 MAX_VALID_S: Final = 60.0
 """Maximum time, in seconds, for which a hold counts unrepeated. Nobody could let go of it after a crash; but a holder
 that hangs, or that a busy machine keeps from its processor, is back within that time and holds again."""
+LATE_GATE_S: Final = 2 * MAX_VALID_S
+"""Time, in seconds, in which a gate may turn up that was down when a hold ended, and so holds on."""
 _MEANT_S: Final = 3_600.0
 """Time, in seconds, beyond which a hold is damage: nobody means it, and one flipped bit in a usual one (65,536 s
 instead of 1 s) must not hold a robot."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Final
 
 from dimos_streams import clock
 from dimos_streams.agent.record.agent_events import Emit, EventKind
@@ -12,14 +11,12 @@ from dimos_streams.messages.dimos_streams import Hold, ModuleStatus
 from dimos_streams.operator.gate_answers import VelocityGateAnswers
 from dimos_streams.operator.gate_confirmation import GateConfirmation
 from dimos_streams.operator.hold_beat import HoldBeat
-from dimos_streams.operator.holding import MAX_VALID_S
+from dimos_streams.operator.holding import LATE_GATE_S
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 _OUTPUT = "hold"
 """The one output on which an agent holds: its wiring says which gates listen to it."""
-_MISSED_S: Final = 2 * MAX_VALID_S
-"""Time, in seconds, in which a gate may turn up that was down when its hold ended, and so holds on."""
 
 
 class RobotHold:
@@ -105,7 +102,7 @@ class RobotHold:
 
     def _is_missed(self) -> bool:
         """Return whether a gate holds on though the hold has ended: it was down when that was said."""
-        if self._let_go_at is None or clock.monotonic() - self._let_go_at > _MISSED_S:
+        if self._let_go_at is None or clock.monotonic() - self._let_go_at > LATE_GATE_S:
             return False
         return any(self._agent in state.holds for _, state in self._gates.gates())
 

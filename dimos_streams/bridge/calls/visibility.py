@@ -32,3 +32,10 @@ def may_move(broker: Broker) -> Callable[[CallFacts], bool]:
         return call.caller.startswith(MCP) if skill is None else skill.may_move
 
     return may_move_robot
+
+
+def stoppable_by_models(broker: Broker) -> Callable[[CallFacts], bool]:
+    """A function that returns whether these models may stop a call: one that they may know of, or that may move a
+    robot."""
+    is_shown, moves = shown_to_models(broker), may_move(broker)
+    return lambda call: is_shown(call) or moves(call)

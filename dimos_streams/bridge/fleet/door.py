@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,7 +13,7 @@ from starlette.types import ASGIApp, Message, Scope
 
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.calls.broker import Broker
-from dimos_streams.bridge.calls.visibility import may_move, shown_to_models
+from dimos_streams.bridge.calls.visibility import shown_to_models, stoppable_by_models
 from dimos_streams.bridge.http.call_routes import BEGIN_BY, check_caller
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.text import parse_json
@@ -24,6 +25,7 @@ from dimos_streams.fleet.paths import bare_path, is_open
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problem_kinds import ProblemKind
+from dimos_streams.tool_stream.gateway import CallFacts
 
 _HEADERS = {b"location": "Location", b"link": "Link"}
 
@@ -98,15 +100,14 @@ class Door:
             if not (isinstance(caller, str) and caller.startswith(MCP)):
                 return f"a call of a model has a caller that begins with {MCP!r}, not {caller!r}"
         elif path.startswith("/calls/"):
-            return await self._not_theirs(path.split("/")[2], cancels=path.endswith("/cancel"))
+            is_theirs = stoppable_by_models if path.endswith("/cancel") else shown_to_models
+            return await self._why_not_theirs(path.split("/")[2], is_theirs(self._broker))
         return ""
 
-    async def _not_theirs(self, call_id: str, *, cancels: bool) -> str:
-        """The reason why a model may not see, or cancel, a call; empty if it may, or if there is none."""
-        is_shown, moves = shown_to_models(self._broker), may_move(self._broker)
+    async def _why_not_theirs(self, call_id: str, is_theirs: Callable[[CallFacts], bool]) -> str:
+        """The reason why a call is nothing for models; empty if it is, or if there is none of that id."""
         with contextlib.suppress(UnknownCallError):  # which the app says
-            call = await self._broker.view(call_id)
-            if not is_shown(call) and not (cancels and moves(call)):
+            if not is_theirs(await self._broker.view(call_id)):
                 return f"call {call_id!r} is an operator's"
         return ""
 
@@ -121,7 +122,8 @@ class Door:
                 problem_kinds.NOT_FOUND,
                 f"POST {models_cancel.PATH}: nothing that a hub's model may ask for in this way: {why}",
             )
-        calls = [call_id for call_id in order.calls if not await self._not_theirs(call_id, cancels=True)]
+        is_theirs = stoppable_by_models(self._broker)
+        calls = [call_id for call_id in order.calls if not await self._why_not_theirs(call_id, is_theirs)]
         report = await self._broker.stops.cancel_for_model(calls, order.reason, order.caller)
         return DoorReply(200, report.model_dump(mode="json"), {})
 

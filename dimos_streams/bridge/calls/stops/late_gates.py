@@ -3,16 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Final
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel
 from dimos_streams.bridge.calls.stops.stop_state import is_of
-from dimos_streams.operator.holding import MAX_VALID_S, STOP_ROBOT, VelocityGateState
+from dimos_streams.operator.holding import LATE_GATE_S, STOP_ROBOT, VelocityGateState
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
-
-_LATE_S: Final = 2 * MAX_VALID_S
-"""Time, in seconds, in which a gate may turn up that was down at a release."""
 
 
 class LateGates:
@@ -31,14 +27,14 @@ class LateGates:
     def release(self, robot: str) -> None:
         """A robot, or every one (``""``), is released now."""
         now = clock.monotonic()
-        self._released = {name: at for name, at in self._released.items() if now - at <= _LATE_S} | {robot: now}
+        self._released = {name: at for name, at in self._released.items() if now - at <= LATE_GATE_S} | {robot: now}
         self._told = {gate: told for gate, told in self._told.items() if not is_of(gate, robot)}
 
     @property
     def awaited(self) -> bool:
         """True if any may still turn up."""
         now = clock.monotonic()
-        return any(now - at <= _LATE_S for at in self._released.values())
+        return any(now - at <= LATE_GATE_S for at in self._released.values())
 
     def channels(self, gates: Iterable[tuple[ModuleView, VelocityGateState]]) -> set[str]:
         """Return the channels of those to tell now, among gates whose robots are not stopped."""
@@ -47,7 +43,7 @@ class LateGates:
     def _is_due(self, module: ModuleView, state: VelocityGateState) -> bool:
         gate, said_at = module.name, clock.monotonic() - module.age_s
         released = max((at for robot, at in self._released.items() if is_of(gate, robot)), default=None)
-        if released is None or not released < said_at <= released + _LATE_S:
+        if released is None or not released < said_at <= released + LATE_GATE_S:
             return False
         if self._told.get(gate) in ("", module.instance):
             return False
