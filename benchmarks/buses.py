@@ -32,8 +32,9 @@ from dimos_streams.common.process.live_loop import run_live
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.testing import FaultBus, Faults
-from dimos_streams.tool_stream.event import EVENTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.heartbeat import HEARTBEAT_S
+from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 

@@ -25,6 +25,7 @@ from dimos_streams.agent.skill_watch import too_many, unmatched
 from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.documents.problem import problems_of
 from dimos_streams.errors import UserError
 from dimos_streams.messages.dimos_streams import Hold
@@ -37,7 +38,6 @@ from dimos_streams.operator.messages.scene import MAX_BYTES, SceneView, ZoneView
 from dimos_streams.operator.messages.waiting import Waiting
 from dimos_streams.skill import Call, SkillInfo, skill
 from dimos_streams.streams import In, Out
-from dimos_streams.tool_stream.event import json_text
 from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 

@@ -15,8 +15,8 @@ from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, mod
 
 from dimos_streams.blueprint.names import absolute, checked_machine, checked_name, checked_namespace, inside
 from dimos_streams.bus.delivery import Delivery
+from dimos_streams.common.json.replacement import with_value
 from dimos_streams.common.names import namespace_of, prefix_of
-from dimos_streams.common.nested import with_value
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.errors import UserError, suggest

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from dimos_streams.blueprint.classes import module_class, module_config
 from dimos_streams.blueprint.draft import Draft, Findings
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, UnknownModuleError
-from dimos_streams.common.nested import with_sorted_sets
+from dimos_streams.common.json.canonical import with_sorted_sets
 from dimos_streams.common.secrets import know_settings, masked, redacted, telling_name
 from dimos_streams.documents.document import parse_document
 from dimos_streams.documents.fields import spelled

@@ -27,7 +27,7 @@ def code_of(event: ToolEvent) -> int:
     not, nor is an order that has not come true in full, and one for arguments that don't fit has been called
     wrongly."""
     from dimos_streams.operator.order_results import is_done
-    from dimos_streams.tool_stream.event import BAD_ARGUMENTS
+    from dimos_streams.tool_stream.protocol.close_data import BAD_ARGUMENTS
 
     if event.outcome == "rejected" and event.data.get("error") == BAD_ARGUMENTS:
         return MISUSED

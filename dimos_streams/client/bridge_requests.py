@@ -12,8 +12,8 @@ from pydantic import TypeAdapter, ValidationError
 from dimos_streams.client.problems import problem_error
 from dimos_streams.common.http.bearer import bearer_headers
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.process.threads import in_own_thread
-from dimos_streams.common.text import parse_json
 from dimos_streams.errors import NoAnswerError, SkillError
 
 if TYPE_CHECKING:

@@ -19,11 +19,11 @@ from dimos_streams.client.call_body import call_body
 from dimos_streams.client.event_stream.sse_parser import SseEvent
 from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order, OrderReport, RobotsAnswer
 from dimos_streams.client.sse_client import SseClient
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.schemas.http_url import bridge_url
 from dimos_streams.common.secrets import checked, know
-from dimos_streams.common.text import parse_json
 from dimos_streams.errors import CallInDoubtError, NoAnswerError, SkillError
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import MAX_ENDED_AT_ONCE, CallTerms, CallView, JournalEntry, OfferedSkill

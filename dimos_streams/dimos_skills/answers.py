@@ -8,8 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.readable.json_cut import cut_to
-from dimos_streams.common.text import parse_json
 from dimos_streams.errors import CallRejectedError, SkillError
 
 MAX_TEXT = 40_000

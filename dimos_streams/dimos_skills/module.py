@@ -10,6 +10,7 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.client.sse_client import SseClient, SseError
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.dimos_skills.answers import Picture, ToolAnswer, ToolResult, result_of
@@ -27,7 +28,6 @@ from dimos_streams.operator.holding import HoldInput
 from dimos_streams.skill import Call, SkillSpec
 from dimos_streams.skill.names import public_prefix
 from dimos_streams.streams import In
-from dimos_streams.tool_stream.event import json_text
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
 _LIST_S = 10.0

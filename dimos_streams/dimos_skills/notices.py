@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.readable.json_cut import cut_to
-from dimos_streams.common.text import parse_json
 
 MAX_TEXT = 20_000
 """Maximum size of one message's text, in bytes; what is beyond is left out, and said to be."""

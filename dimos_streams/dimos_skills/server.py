@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.common.http.unread_answers import PLAIN, why_unread
+from dimos_streams.common.json.reading import parse_json
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.printable import printable
 from dimos_streams.common.readable.json_cut import cut_to
-from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, SkillUnavailableError
-from dimos_streams.tool_stream.event import json_text
 
 if TYPE_CHECKING:
     import requests

@@ -10,13 +10,13 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from dimos_streams.common.invalid import problem_of
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.printable import printable
 from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.dimos_skills.config import DimosSkillsConfig, matches
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call, SkillPolicy, SkillSpec, name_fault
 from dimos_streams.tool_stream.arguments.schema_parameters import SchemaParameters
-from dimos_streams.tool_stream.event import json_text
 
 MAX_TOOLS = 200
 MAX_SKILL = 16_000

@@ -8,8 +8,8 @@ from pydantic import Field
 
 from dimos_streams.common.names import MAX_NAME
 from dimos_streams.common.schemas.json_model import JsonModel
-from dimos_streams.tool_stream.event import MAX_REASON
 from dimos_streams.tool_stream.gateway import MAX_ENDED_AT_ONCE
+from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
 
 PATH = "/calls/cancel"
 """The path of the command."""

@@ -22,7 +22,7 @@ from dimos_streams.foxglove.orders import Operator
 from dimos_streams.foxglove.server import ViewerServer
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.module import Module, ModuleConfig
-from dimos_streams.tool_stream.event import OF_CALLS
+from dimos_streams.tool_stream.protocol.channels import OF_CALLS
 
 
 class FoxgloveConfig(ModuleConfig):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from pydantic import BaseModel, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
-from dimos_streams.common.text import parse_command
+from dimos_streams.common.json.reading import parse_command
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.foxglove.arrivals import Arrivals, split_number
 from dimos_streams.foxglove.orders import ORDERS, Operator, OrderAnswer, OrderRequest, ViewerOrder

@@ -8,7 +8,7 @@ import asyncio
 import json
 from typing import Any
 
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.foxglove.arrivals import Arrivals, is_order
 from dimos_streams.foxglove.conversion.frames import ClientFrame, binary_frame, read_client_frame, text_frame
 

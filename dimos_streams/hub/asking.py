@@ -11,8 +11,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.common.json.reading import parse_json
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.text import parse_json
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.fleet.commands import Method, Role
 from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S
@@ -20,7 +21,7 @@ from dimos_streams.hub.storage.rows import CommandState, NewCommand, StorageUnav
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import in_thread, within
 from dimos_streams.hub.woken import Woken
-from dimos_streams.tool_stream.event import is_call_id, json_text
+from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 _EXPIRES_IN_S = DEFAULT_EXPIRY_S
 _ANSWER_S = 15.0

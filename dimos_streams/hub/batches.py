@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.names import NAME_RULE, fault_of_names, is_name
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.fleet.batches import Batch, ShippedEvent, ShippedGap
 from dimos_streams.hub.storage.rows import BatchEntry, RobotBatch
-from dimos_streams.tool_stream.event import CALL_ID_RULE, ToolEvent, is_call_id, json_text
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.protocol.call_ids import CALL_ID_RULE, is_call_id
 
 _NAMES = frozenset({"utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data"})
 _SHOWN = 60

@@ -15,8 +15,8 @@ from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.mcp.calls import began_before
 from dimos_streams.client.problems import problem_error
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.names import fleet_name
-from dimos_streams.common.text import parse_json
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.fleet.models_cancel import PATH, ModelsCancel
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest

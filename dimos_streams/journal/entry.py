@@ -9,7 +9,7 @@ from typing import Any
 from pydantic_core import PydanticSerializationError, to_json
 
 from dimos_streams import clock
-from dimos_streams.common.text import parse_json, repaired
+from dimos_streams.common.json.reading import parse_json, repaired
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import JournalEntry
 

@@ -19,7 +19,7 @@ import stat
 import zlib
 from pathlib import Path
 
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.journal.tables import Row
 from dimos_streams.tool_stream.event import ToolEvent
 

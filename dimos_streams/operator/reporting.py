@@ -8,17 +8,18 @@ from typing import Any, TypeVar
 from pydantic import ValidationError
 
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.common.nested import is_deeper
+from dimos_streams.common.json.depth import is_deeper
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot, ApprovalView, WaitingCall
-from dimos_streams.tool_stream.event import MAX_DEPTH, MAX_PAYLOAD, json_text
+from dimos_streams.tool_stream.protocol.bounds import MAX_DATA_DEPTH, MAX_PAYLOAD
 
 MAX_REPORT = MAX_PAYLOAD - 4_000
 """Maximum bytes of an event's or a snapshot's JSON; the rest is for the update's text."""
 _LIMITS = (8_000, 1_000, 100)
 """Limits to a text in an event, and to the bytes of a waiting call's arguments, tried in turn: both are shortened as
 little as will do."""
-_SHORTENED_DEPTH = MAX_DEPTH // 2
+_SHORTENED_DEPTH = MAX_DATA_DEPTH // 2
 """Maximum depth of what is shortened; a model may nest what it asks for as deep as it likes."""
 _Asked = TypeVar("_Asked", ApprovalView, WaitingCall)
 
@@ -125,7 +126,7 @@ def shortened(value: Any, limit: int, depth: int = _SHORTENED_DEPTH) -> Any:
 def _fits(value: Any) -> bool:
     """Return whether an event or a snapshot fits into one update, as one of its data."""
     text = json_text(value)
-    return len(text.encode()) <= MAX_REPORT and not is_deeper(text, MAX_DEPTH - 1)
+    return len(text.encode()) <= MAX_REPORT and not is_deeper(text, MAX_DATA_DEPTH - 1)
 
 
 def _with_arguments(asked: _Asked, most_bytes: int) -> _Asked:

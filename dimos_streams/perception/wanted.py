@@ -5,7 +5,7 @@ from __future__ import annotations
 from pydantic import TypeAdapter, ValidationError
 
 from dimos_streams import clock
-from dimos_streams.common.text import well_formed_json
+from dimos_streams.common.json.reading import well_formed_json
 from dimos_streams.errors import MessageError
 
 MAX_WANTED = 32

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import TypeAdapter, ValidationError
 
-from dimos_streams.common.text import well_formed_json
+from dimos_streams.common.json.reading import well_formed_json
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.geometry_msgs import Point, Pose, PoseWithCovariance

@@ -19,8 +19,8 @@ from dimos_streams.recording.reader import LogReader, OnProgress, events_of_logs
 from dimos_streams.recording.selection import Selection
 from dimos_streams.recording.steady_times import going_on
 from dimos_streams.recording.writer import LogWriter
-from dimos_streams.tool_stream.event import EVENTS, STATUS
 from dimos_streams.tool_stream.liveness.skill_fragments import fragment_number
+from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 

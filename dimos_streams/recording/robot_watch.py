@@ -6,13 +6,13 @@ from collections.abc import Callable
 from hashlib import blake2b
 
 from dimos_streams.bus import Bus, Subscription
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.newest_entries import NewestEntries
-from dimos_streams.common.text import parse_json
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.operator.holding import GATE
-from dimos_streams.tool_stream.event import STATUS
+from dimos_streams.tool_stream.protocol.channels import STATUS
 
 _MOST_PLAYED = 10_000
 """The number of played heartbeats that are remembered, which is far more than those that are under way on a bus."""

@@ -18,7 +18,9 @@ from dimos_streams.regression.differences import (
 )
 from dimos_streams.regression.matching import Matcher, Output, StreamResult
 from dimos_streams.regression.tolerances import Tolerances
-from dimos_streams.tool_stream.event import EVENTS, OF_AUTHORS, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.protocol.channels import EVENTS
+from dimos_streams.tool_stream.protocol.close_data import OF_AUTHORS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 _SHOWN = 160

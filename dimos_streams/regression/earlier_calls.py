@@ -11,7 +11,8 @@ from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.regression.scope import MARGIN_US, Scope
-from dimos_streams.tool_stream.event import CALLS, EVENTS, STATUS, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 _SHOWN = 4

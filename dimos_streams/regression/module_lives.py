@@ -16,10 +16,10 @@ from dimos_streams.regression.settings.given_settings import without_given
 from dimos_streams.regression.settings.initial_settings import Assignments
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.plan import ModulePlan
-from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.hosting.settings_change import kept_assignments, restore_settings
 from dimos_streams.tool_stream.liveness.heartbeat import ENDED, head_of, stop_reason
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
+from dimos_streams.tool_stream.protocol.channels import STATUS
 
 ENDS_HERE = "the recording of its module ends here"
 """The reason with which calls end that go on where their module stops in the log, or the log ends."""

@@ -9,7 +9,7 @@ from dimos_streams.messages.base import Message, fields_of
 from dimos_streams.messages.codec import split_channel, type_named
 from dimos_streams.messages.plain_classes import class_of
 from dimos_streams.regression.tolerances import Tolerances
-from dimos_streams.tool_stream.event import CALLS, EVENTS
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS
 
 STAMPS = {"std_msgs.Time", "builtin_interfaces.Time"}
 """The types that are compared as times, by the tolerance for these."""

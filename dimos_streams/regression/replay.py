@@ -31,7 +31,7 @@ from dimos_streams.regression.settings.changed_settings import changed_settings
 from dimos_streams.regression.settings.given_settings import REPLAY
 from dimos_streams.regression.settings.initial_settings import initial_settings
 from dimos_streams.regression.tolerances import EXACT, LIVE, Tolerances
-from dimos_streams.tool_stream.event import REQUESTS
+from dimos_streams.tool_stream.protocol.channels import REQUESTS
 
 
 @dataclass(frozen=True, kw_only=True)

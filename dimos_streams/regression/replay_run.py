@@ -32,8 +32,9 @@ from dimos_streams.regression.settings.initial_settings import Assignments
 from dimos_streams.regression.tolerances import Tolerances
 from dimos_streams.regression.unreadable_inputs import UnreadableInputs
 from dimos_streams.runtime.module_host import ModuleHost
-from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.liveness.heartbeat import STOPS
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, REQUESTS
 from dimos_streams.tool_stream.signature import parse_signature
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 

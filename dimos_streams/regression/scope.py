@@ -10,13 +10,15 @@ from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.kinds import AGENT, BRIDGE, RECORDER, is_of
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import Port, ports_of
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.runtime.plan import ModulePlan, plan_modules
 from dimos_streams.skill import skills_of
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS, ToolEvent, json_text
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, EVENTS, REQUESTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 Role = Literal["input", "output", "other"]

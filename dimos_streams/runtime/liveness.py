@@ -88,7 +88,7 @@ class ModuleReporter:
         """
         from dimos_streams.messages.codec import encode
         from dimos_streams.messages.dimos_streams import ModuleStatus
-        from dimos_streams.tool_stream.event import STATUS
+        from dimos_streams.tool_stream.protocol.channels import STATUS
 
         bus = await self._open_bus()
         if bus is None:

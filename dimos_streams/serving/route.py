@@ -13,7 +13,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from dimos_streams.common.text import parse_command
+from dimos_streams.common.json.reading import parse_command
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problems import ProblemError
 from dimos_streams.serving.query_names import check_headers, check_query, header_names, query_names

@@ -11,10 +11,10 @@ from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.json.reading import is_finite
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.references import inlined
 from dimos_streams.common.secrets import redacted
-from dimos_streams.common.text import is_finite
 
 _SHOWN = 80
 """Maximum number of characters of a result that are shown."""

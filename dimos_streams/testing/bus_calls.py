@@ -9,13 +9,14 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import Module
 from dimos_streams.skill.names import own_name, public_prefix
 from dimos_streams.skill.spec import SkillSpec
-from dimos_streams.tool_stream.event import CALLS, json_text
+from dimos_streams.tool_stream.protocol.channels import CALLS
 
 _AGAIN_S = 0.5
 

@@ -39,7 +39,8 @@ from dimos_streams.testing.block import Block
 from dimos_streams.testing.bus_calls import asking, find_offered, request_call
 from dimos_streams.testing.harness_call import HarnessCall, check_awaited
 from dimos_streams.tool_stream.calling.withdrawal import request_end
-from dimos_streams.tool_stream.event import STATUS, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.protocol.channels import STATUS
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dimos_streams.errors import SkillError
-from dimos_streams.tool_stream.event import MISFIT, UNAWAITED, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.protocol.close_data import MISFIT, UNAWAITED
 
 
 class HarnessCall:

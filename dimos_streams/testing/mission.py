@@ -42,8 +42,9 @@ from dimos_streams.testing.patterns import EventPattern
 from dimos_streams.testing.topic import Topic, channel_of
 from dimos_streams.testing.transcript import Transcript
 from dimos_streams.tool_stream.calling.withdrawal import request_end
-from dimos_streams.tool_stream.event import EVENTS, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 CALLER = "test"

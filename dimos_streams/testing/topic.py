@@ -13,7 +13,7 @@ from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel, type_named
 from dimos_streams.recording.reader import LogReader
-from dimos_streams.tool_stream.event import OF_CALLS
+from dimos_streams.tool_stream.protocol.channels import OF_CALLS
 
 
 class Topic:

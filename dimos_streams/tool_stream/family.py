@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 
-from dimos_streams.tool_stream.event import CHILD
-
+CHILD = "~"
+"""The separator between the id of a call and the number of its child."""
 CONTINUATION = "."
+"""The separator between the id of a call and the number of its continuation."""
 MAX_DEPTH = 8
 """Maximum number of calls that may run each other, one below the other, under the one that nobody runs."""
 _CHILD = re.compile(rf"(.+){re.escape(CHILD)}[0-9]+")

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from dimos_streams.common.names import MAX_NAME
 from dimos_streams.skill import MAX_RESOURCES, OnLoss
-from dimos_streams.tool_stream.event import is_call_id
+from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 
 class Opening(NamedTuple):

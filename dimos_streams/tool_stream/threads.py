@@ -9,9 +9,9 @@ import threading
 from collections.abc import Coroutine
 from typing import Any, Literal
 
+from dimos_streams.common.json.writing import json_bytes
 from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.skill import Call
-from dimos_streams.tool_stream.event import json_bytes
 
 _logger = logging.getLogger(__name__)
 

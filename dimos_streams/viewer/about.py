@@ -9,7 +9,7 @@ from dimos_streams import __version__
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.messages.sensor_msgs import CompressedImage, Image
 from dimos_streams.recording.reader import LogReader
-from dimos_streams.tool_stream.event import EVENTS, STATUS
+from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS
 from dimos_streams.viewer.index import Index
 
 _SHOWN = 3

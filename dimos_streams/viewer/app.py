@@ -15,7 +15,7 @@ from dimos_streams.bridge.monitor.lanes import Lanes
 from dimos_streams.bridge.monitor.socket import QUERY
 from dimos_streams.bridge.monitor.socket import serve as serve_monitor
 from dimos_streams.bridge.monitor.view import message
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.journal.broadcast import JournalBroadcast

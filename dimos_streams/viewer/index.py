@@ -20,7 +20,8 @@ from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import Metadata
 from dimos_streams.recording.steady_times import SetBack
 from dimos_streams.recording.tape import Place, Tape
-from dimos_streams.tool_stream.event import EVENTS, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from dimos_streams.viewer.marks import Marks
 from dimos_streams.viewer.state.world import RecordedWorld

@@ -19,7 +19,7 @@ from dimos_streams.journal.query import Query
 from dimos_streams.operator.known_names import MONITOR
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.tape import Place
-from dimos_streams.tool_stream.event import EVENTS
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.index import KEY_BYTES, Index

@@ -7,8 +7,8 @@ from typing import Annotated, Literal
 from pydantic import Field, TypeAdapter, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
+from dimos_streams.common.json.reading import parse_command
 from dimos_streams.common.schemas.json_model import JsonModel
-from dimos_streams.common.text import parse_command
 from dimos_streams.viewer.transport import FASTEST, SLOWEST
 
 

@@ -34,9 +34,9 @@ from dimos_streams.runtime.options import RunOptions
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 from dimos_streams.testing import ModuleHarness
-from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
+from dimos_streams.tool_stream.protocol.channels import STATUS
 from tests.agent.stage import calling, script
 from tests.bridge.monitor.parts import Console
 from tests.helpers import until

@@ -19,11 +19,13 @@ from dimos_streams.agent.models.protocol import (
     ToolCall,
     ToolCallDelta,
 )
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.errors import SkillArgumentError
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
-from dimos_streams.tool_stream.event import MAX_ARGUMENTS, MAX_PAYLOAD, Outcome, json_text
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS, MAX_PAYLOAD
 from tests.agent.policies.lookout_world import lookout_world, round_with
 from tests.agent.policies.parts import Brain, decide, offered, robot_stage
 from tests.helpers import until

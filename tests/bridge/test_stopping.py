@@ -16,8 +16,8 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import RunContext, Services
 from dimos_streams.serving.server.server import HttpServer
-from dimos_streams.tool_stream.event import CALLS
 from dimos_streams.tool_stream.gateway import SkillGateway
+from dimos_streams.tool_stream.protocol.channels import CALLS
 from tests.bridge.monitor.parts import Console, ToyAgent
 from tests.bridge.parts import Scene, answered, scene
 from tests.helpers import until

@@ -15,7 +15,7 @@ from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import Image, LaserScan
 from dimos_streams.messages.std_msgs import Header, Time
 from dimos_streams.recording.metadata import CHANNEL, Metadata
-from dimos_streams.tool_stream.event import EVENTS
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 from tests.browser.test_hostile import EVIL
 from tests.recording.logs import START, write_log
 

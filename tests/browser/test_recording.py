@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Page, expect
 
-from dimos_streams.tool_stream.event import EVENTS, EventType
+from dimos_streams.tool_stream.event import EventType
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.packing import pack_event
 from tests.bridge.parts import event
 from tests.browser.accessibility import violations

@@ -13,7 +13,8 @@ import sys
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.tool_stream.event import EVENTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 from tests.helpers import anybody, until

@@ -27,7 +27,8 @@ from dimos_streams.cli.system.zenoh_checks import _peers, check_zenoh
 from dimos_streams.errors import BusError, UserError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.tool_stream.event import EVENTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 from tests.bus.stream_end import beat

@@ -15,7 +15,7 @@ from dimos_streams.bus.url import leaves_process
 from dimos_streams.bus.zenoh.keys import KeySpace
 from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.errors import BusUrlError, UserError
-from dimos_streams.tool_stream.event import EVENTS
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 
 CANCELS = "/skill_cancels#dimos_streams.SkillCancel"
 TWIST = "/robot1/cmd_vel#geometry_msgs.Twist"

@@ -22,6 +22,7 @@ from dimos_streams.blueprint.settings import apply_settings, explain
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.common.json.writing import json_without_secrets
 from dimos_streams.common.printable import LogFormatter, printable, show_tracebacks
 from dimos_streams.common.secrets import (
     REDACTED,
@@ -39,7 +40,6 @@ from dimos_streams.errors import UserError
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.recording.metadata import without_secrets
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.tool_stream.event import json_without_secrets
 
 
 class KeeperConfig(ModuleConfig):

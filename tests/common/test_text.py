@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dimos_streams.common.json.reading import parse_command, parse_json, repaired, well_formed_json
 from dimos_streams.common.readable.comparable_text import comparable, normalized
 from dimos_streams.common.readable.surrogates import TextJoiner, well_formed, with_escaped_bytes
-from dimos_streams.common.text import parse_command, parse_json, repaired, well_formed_json
 
 ANY_TEXT = st.text(st.characters() | st.sampled_from(["\ud83d", "\ude00", "\udcff", "\\", '"', "u", "😀"]))
 

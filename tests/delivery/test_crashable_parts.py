@@ -13,8 +13,9 @@ from dimos_streams.bus import create_bus
 from dimos_streams.client.asking_again import ask_until_answered
 from dimos_streams.errors import CallRejectedError, NoAnswerError
 from dimos_streams.testing import CrashablePart, PartDownError, PartGateway
-from dimos_streams.tool_stream.event import STATUS, Outcome
+from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import JournalEntry
+from dimos_streams.tool_stream.protocol.channels import STATUS
 from tests.delivery.skills import Body, Walker
 from tests.helpers import until
 

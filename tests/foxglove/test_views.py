@@ -44,7 +44,7 @@ from dimos_streams.recording.cut import LogPart
 from dimos_streams.recording.export.mcap import Exported, export_mcap
 from dimos_streams.recording.metadata import CHANNEL, describe
 from dimos_streams.recording.reader import LogReader
-from dimos_streams.tool_stream.event import EVENTS, STATUS
+from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS
 from dimos_streams.tool_stream.wire.layout import INSTANCE
 from tests.detected import detection
 from tests.recording.logs import START, write_log

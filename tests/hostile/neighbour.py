@@ -29,7 +29,7 @@ from dimos_streams.messages.dimos_streams import (
 )
 from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.sensor_msgs import BatteryState
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, EVENTS, REQUESTS, STATUS
 from tests.hostile.test_forged_heartbeats import exponential, skills
 from tests.hostile.texts import HOSTILE_JSON
 

@@ -26,8 +26,9 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.skill import SkillInfo
 from dimos_streams.testing import FaultBus, FaultInjection, Faults
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
-from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_ARGUMENTS, STATUS
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, STATUS
 from tests.helpers import run_virtual, until
 from tests.hostile.datagrams import Sender
 from tests.hostile.texts import HOSTILE_JSON

@@ -19,7 +19,8 @@ from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.dimos_streams import Hold, SkillCall
 from dimos_streams.operator.holding import GATE
-from dimos_streams.tool_stream.event import CALLS, Outcome
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.channels import CALLS
 from tests.helpers import until
 from tests.hostile.datagrams import MAX_DATAGRAM, DatagramFuzzer, Sender
 from tests.hostile.watch import Watch

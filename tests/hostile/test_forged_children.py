@@ -8,7 +8,8 @@ import pytest
 
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolStreamEvent
-from dimos_streams.tool_stream.event import CALLS, EVENTS, STATUS, Outcome
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, STATUS
 from tests.bridge.calls.families import Composer
 from tests.bridge.parts import Scene, closed, scene
 from tests.helpers import until

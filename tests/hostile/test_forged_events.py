@@ -19,7 +19,8 @@ from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolStreamEvent, ToolStreamRequest
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, MAX_SEQ, REQUESTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import MAX_SEQ, Outcome, ToolEvent
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, EVENTS, REQUESTS, STATUS
 from dimos_streams.tool_stream.receiving.event_admission import NOTED_S
 from dimos_streams.tool_stream.receiving.received_calls import ALL_PENDING_BYTES, MAX_CLOSED, MAX_NAMED, MAX_OPEN
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver

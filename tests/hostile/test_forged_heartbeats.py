@@ -17,11 +17,11 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.schemas import check_arguments, check_schema
-from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import MAX_CALLS
 from dimos_streams.tool_stream.liveness.module_table import MAX_MODULES
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
+from dimos_streams.tool_stream.protocol.channels import STATUS
 
 pytestmark = pytest.mark.feature("F6")
 

@@ -24,7 +24,8 @@ from dimos_streams.cli.entry import run_command
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.testing.mission import MissionRun
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS, Outcome
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, EVENTS, REQUESTS, STATUS
 from tests.bridge.serving import served
 from tests.dimos_skills.stand_in import stand_in
 from tests.dimos_skills.test_dimos_skills import taken_in

@@ -13,12 +13,13 @@ from typing import Any
 
 import requests
 
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.process.live_loop import new_live_loop
 from dimos_streams.fleet.batches import ShippedGap, encoded_batch, encoded_event, encoded_gap
 from dimos_streams.hub.process import FleetHub
 from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
-from dimos_streams.tool_stream.event import EventType, ToolEvent, json_text
+from dimos_streams.tool_stream.event import EventType, ToolEvent
 
 TIMEOUT_S = 30.0
 

@@ -7,11 +7,12 @@ import dataclasses
 from collections.abc import Iterator
 from typing import Any
 
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.hub.storage.engine import Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, NewCommand, RobotBatch
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.journal.query import Query
-from dimos_streams.tool_stream.event import EventType, ToolEvent, json_text
+from dimos_streams.tool_stream.event import EventType, ToolEvent
 
 PARTITION = 50
 ALL = 10**9

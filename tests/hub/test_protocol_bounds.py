@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 import requests
 
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.fleet.batches import Batch, ShippedEvent, encoded_event
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES, MAX_BATCH_BYTES, MAX_REPORT_BYTES
 from dimos_streams.hub.batches import robot_batch
-from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME, ToolEvent, json_text
+from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME, ToolEvent
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
 from tests.hub.test_shipping import problem
 

@@ -11,7 +11,8 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.testing import FaultBus, Faults
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS, Outcome
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, EVENTS, REQUESTS, STATUS
 from tests.helpers import until
 from tests.live.mission import Mission, running
 

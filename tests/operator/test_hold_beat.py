@@ -22,8 +22,8 @@ from dimos_streams.operator.gate_confirmation import GateConfirmation
 from dimos_streams.operator.hold_beat import HoldBeat
 from dimos_streams.operator.holding import HOLD_PERIOD_S, MAX_VALID_S, RELEASES, HoldTable
 from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.protocol.channels import STATUS
 
 CHANNELS = ("left", "right", "third")
 channels = st.sets(st.sampled_from(CHANNELS))

@@ -6,13 +6,14 @@ import json
 
 import pytest
 
-from dimos_streams.common.nested import is_deeper
+from dimos_streams.common.json.depth import is_deeper
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.errors import UnknownAgentError
 from dimos_streams.operator.agents import agents_among, choose_agent
 from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot, ConversationEntry, QueueView
 from dimos_streams.operator.messages.run import SkillLine
 from dimos_streams.operator.reporting import MAX_REPORT, event_data, report_of, snapshot_data
-from dimos_streams.tool_stream.event import MAX_DEPTH, json_text
+from dimos_streams.tool_stream.protocol.bounds import MAX_DATA_DEPTH
 
 
 def event(**data: object) -> AgentEvent:
@@ -46,7 +47,7 @@ def test_reports_come_out_as_they_went_in() -> None:
 def test_what_is_too_long_is_shortened_and_says_so(data: dict[str, object]) -> None:
     packed = event_data(event(**data))
     assert len(json_text(packed["event"])) <= MAX_REPORT
-    assert not is_deeper(json_text(packed), MAX_DEPTH)
+    assert not is_deeper(json_text(packed), MAX_DATA_DEPTH)
     reported = report_of(packed)
     assert isinstance(reported, AgentEvent)
     assert reported.data["shortened"] is True

@@ -10,7 +10,8 @@ from dimos_streams.regression.comparison import Comparison
 from dimos_streams.regression.differences import value_differences
 from dimos_streams.regression.matching import StreamResult
 from dimos_streams.regression.tolerances import Tolerances
-from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
+from dimos_streams.tool_stream.event import EventType, ToolEvent
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.packing import pack_event
 from tests.recording.logs import START
 

@@ -23,7 +23,7 @@ from dimos_streams.regression.report import Report
 from dimos_streams.regression.tolerances import LIVE
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.tool_stream.event import CALLS, EVENTS, STATUS
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.recording.logs import raw, read_log, write_log
 from tests.recording.recorded import NO_PICTURES, robot_with_bridge

@@ -33,7 +33,8 @@ from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import plan_modules
-from dimos_streams.tool_stream.event import CALLS, EVENTS, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.helpers import until
 

@@ -21,7 +21,8 @@ from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import context_for, plan_run
-from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_SEQ, REQUESTS, STATUS
+from dimos_streams.tool_stream.event import MAX_SEQ
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, REQUESTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.recording.logs import raw, read_log, write_log
 from tests.recording.recorded import NO_PICTURES, robot_with_bridge

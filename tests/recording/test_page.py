@@ -29,7 +29,8 @@ from dimos_streams.recording.report.collect import collect
 from dimos_streams.recording.report.map_figure import COLOURS, map_figure
 from dimos_streams.recording.report.model import Recorded
 from dimos_streams.recording.report.write import LEAST_BYTES, write_report
-from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
+from dimos_streams.tool_stream.event import EventType, ToolEvent
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.packing import pack_event
 from tests.messages.test_detections import detected
 from tests.recording.logs import START, write_log

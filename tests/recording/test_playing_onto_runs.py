@@ -23,7 +23,7 @@ from dimos_streams.recording.cut import LogPart
 from dimos_streams.recording.player import Player
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.robot_watch import RobotWatch
-from dimos_streams.tool_stream.event import STATUS
+from dimos_streams.tool_stream.protocol.channels import STATUS
 from tests.helpers import until
 from tests.recording.logs import read_log
 

@@ -20,7 +20,8 @@ from dimos_streams.regression.feed import Feed, ReplayLoop, run_with_feed
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of, scope_of
 from dimos_streams.regression.tolerances import Tolerances
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS, EventType, ToolEvent
+from dimos_streams.tool_stream.event import EventType, ToolEvent
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, EVENTS, REQUESTS, STATUS
 from dimos_streams.tool_stream.wire.packing import pack_event
 from tests.recording.logs import START, raw, read_log, write_log
 

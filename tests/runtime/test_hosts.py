@@ -28,8 +28,8 @@ from dimos_streams.runtime.liveness import ModuleReporter, beat
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.protocol.channels import STATUS
 from tests.helpers import run_virtual, until
 from tests.runtime.modules import DeafAtItsEnd, DeafAtWork, Listener, Talker
 

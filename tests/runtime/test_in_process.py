@@ -22,8 +22,9 @@ from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.tool_stream.event import CALLS, EVENTS, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.helpers import until
 

@@ -17,7 +17,7 @@ from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.parts.part import Part
 from dimos_streams.runtime.parts.part_host import host_part
-from dimos_streams.tool_stream.event import STATUS
+from dimos_streams.tool_stream.protocol.channels import STATUS
 
 HOST = os.uname().nodename
 

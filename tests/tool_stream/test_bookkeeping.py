@@ -16,12 +16,13 @@ from dimos_streams import clock
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.tool_stream.event import STATUS, EventType, ToolEvent
+from dimos_streams.tool_stream.event import EventType, ToolEvent
 from dimos_streams.tool_stream.liveness import module_table
 from dimos_streams.tool_stream.liveness.heartbeat import MAX_CALLS, MAX_SKILLS_JSON, Head, head_of
 from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment
+from dimos_streams.tool_stream.protocol.channels import STATUS
 from dimos_streams.tool_stream.receiving import received_calls, reorder_buffer
 from dimos_streams.tool_stream.receiving.received_call import ReceivedCall, ResumePoint
 from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls

@@ -14,8 +14,9 @@ from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent, ToolStreamRequest
 from dimos_streams.testing import FaultBus, Faults
-from dimos_streams.tool_stream.event import EVENTS, REQUESTS, STATUS, EventType, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import EventType, Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.protocol.channels import EVENTS, REQUESTS, STATUS
 from dimos_streams.tool_stream.receiving import received_calls
 from dimos_streams.tool_stream.receiving.received_call import ResumePoint
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME, ToolEvent, json_text
+from dimos_streams.common.json.writing import json_text
+from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME, ToolEvent
 
 _FIELDS: dict[str, Any] = {
     "utime": 1, "call_id": "c", "seq": 2, "type": "update", "module": "m", "skill": "s", "caller": "x",

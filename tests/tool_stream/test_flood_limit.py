@@ -10,9 +10,9 @@ from dimos_streams.bus import create_bus
 from dimos_streams.bus.subscription import Mark, Ration
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.tool_stream.event import EVENTS, STATUS
 from dimos_streams.tool_stream.flood_limit import MARK_BYTES, MAX_MARKS, FloodLimit
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS
 from tests.hostile.test_forged_events import event
 from tests.tool_stream.liveness.test_instances import two_walkers
 

@@ -8,20 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.names import MAX_NAME
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
-from dimos_streams.tool_stream.event import (
-    EVENT_TYPES,
-    MAX_EVENT,
-    MAX_PAYLOAD,
-    MAX_SEQ,
-    MAX_UTIME,
-    MIN_UTIME,
-    ToolEvent,
-    json_text,
-)
+from dimos_streams.tool_stream.event import EVENT_TYPES, MAX_SEQ, MAX_UTIME, MIN_UTIME, ToolEvent
+from dimos_streams.tool_stream.protocol.bounds import MAX_EVENT, MAX_PAYLOAD
 from dimos_streams.tool_stream.wire.layout import call_id_of
 from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.tool_stream.wire.unpacking import EventUnpacker, unpack_event

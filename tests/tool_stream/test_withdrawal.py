@@ -11,7 +11,7 @@ from dimos_streams.cli.running.run_link import bus_link
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import SkillCancel
 from dimos_streams.tool_stream.calling.withdrawal import request_end
-from dimos_streams.tool_stream.event import CANCELS
+from dimos_streams.tool_stream.protocol.channels import CANCELS
 from tests.tool_stream.hosting.test_client import client_on_a_bus
 
 

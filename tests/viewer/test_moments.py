@@ -16,7 +16,8 @@ from dimos_streams.operator.reporting import event_data, snapshot_data
 from dimos_streams.recording.cut import LogPart, cut
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.tape import Place, Tape
-from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
+from dimos_streams.tool_stream.event import EventType, ToolEvent
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.viewer import index as index_module
 from dimos_streams.viewer import stage as stage_module

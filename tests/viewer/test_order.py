@@ -11,7 +11,8 @@ import pytest
 
 from dimos_streams.recording import call_events
 from dimos_streams.recording.call_events import InOrder
-from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
+from dimos_streams.tool_stream.event import EventType, ToolEvent
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.index import Index

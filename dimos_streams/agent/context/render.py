@@ -8,8 +8,9 @@ from typing import Any
 from dimos_streams.agent.context.images import without_urls
 from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.tool_stream.event import Outcome, ToolEvent, json_text
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 
 
 def answer_text(event: ToolEvent) -> str:

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from dimos_streams.agent.missions.end_reasons import CALL_CANCELLED, STOPPED_BY_OPERATOR
 from dimos_streams.agent.models.protocol import CALL_FAILED, NOT_UNDERSTOOD, STALE
-from dimos_streams.tool_stream.event import STOPPED, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.protocol.close_data import STOPPED
 
 _UNDONE = (CALL_FAILED, NOT_UNDERSTOOD)
 

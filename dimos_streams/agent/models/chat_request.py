@@ -22,7 +22,7 @@ from dimos_streams.agent.models.protocol import (
     ToolSchema,
     UserMessage,
 )
-from dimos_streams.common.text import parse_command
+from dimos_streams.common.json.reading import parse_command
 
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")

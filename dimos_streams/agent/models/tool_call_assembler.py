@@ -10,10 +10,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Literal
 
 from dimos_streams.agent.models.protocol import ToolCall, ToolCallDelta
+from dimos_streams.common.json.reading import parse_command, repaired, well_formed_json
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.common.readable.surrogates import well_formed
 from dimos_streams.common.secrets import redacted, redacted_data
-from dimos_streams.common.text import parse_command, repaired, well_formed_json
 
 SHOWN_CHARACTERS = 200
 """Maximum length of damaged arguments as the model is shown them, in characters."""

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from dimos_streams.common.nested import canonical_json
+from dimos_streams.common.json.canonical import canonical_json
 from dimos_streams.common.printable import printable
 from dimos_streams.common.readable.comparable_text import comparable
 from dimos_streams.common.readable.shortening import beginning

@@ -13,12 +13,12 @@ from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.canonical import canonical, shown
 from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.operator.reporting import within
-from dimos_streams.tool_stream.event import json_text
 
 SUBMIT_PLAN = "submit_plan"
 _MAX_PLANS = 100

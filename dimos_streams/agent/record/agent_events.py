@@ -11,9 +11,9 @@ from typing import Any, Protocol, TypeAlias
 from pydantic_core import to_jsonable_python
 
 from dimos_streams import clock
+from dimos_streams.common.json.reading import repaired
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.listeners import Listeners
-from dimos_streams.common.text import repaired
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import ToolEvent
 

@@ -17,11 +17,11 @@ from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.event_data import check_data
 from dimos_streams.agent.record.mission_record import GENERAL, OLD, file_name, mission_files
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.printable import printable
 from dimos_streams.common.process.disk import read_small
 from dimos_streams.common.process.ownership import stranger_with
 from dimos_streams.common.readable.shortening import beginning
-from dimos_streams.common.text import parse_json
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import MAX_UTIME, MIN_UTIME
 

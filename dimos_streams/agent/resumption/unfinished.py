@@ -12,7 +12,7 @@ from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.agent.resumption.state import AskedBatch, UnfinishedMission
 from dimos_streams.agent.subagents.sub_mission import SUB, of_sub_agent
-from dimos_streams.common.text import parse_command
+from dimos_streams.common.json.reading import parse_command
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
 
 _ASKED = 1000

@@ -24,9 +24,9 @@ from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
 from dimos_streams.bridge.calls.stops.stop_state import SUFFIX as STOPS
 from dimos_streams.bridge.calls.watchdog import Watchdog
 from dimos_streams.bus import Bus
+from dimos_streams.common.json.reading import repaired
 from dimos_streams.common.secrets import redacted_data
 from dimos_streams.common.tasks import ends_within
-from dimos_streams.common.text import repaired
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.messages.dimos_streams import ModuleStatus

@@ -16,6 +16,7 @@ from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.secrets import redacted, redacted_data
 from dimos_streams.common.tasks import end_tasks_silently
@@ -23,22 +24,13 @@ from dimos_streams.errors import CallRejectedError, DimosStreamsError, MessageEr
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.tool_stream.addressee import first_texts
-from dimos_streams.tool_stream.event import (
-    CALLS,
-    CANCELS,
-    MAX_ARGUMENTS,
-    MAX_REASON,
-    PENDING,
-    REQUEST_BYTES,
-    REQUESTS,
-    Outcome,
-    arguments_object,
-    check_names,
-    json_text,
-    on_loss_of,
-)
+from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS, MAX_REASON, REQUEST_BYTES
+from dimos_streams.tool_stream.protocol.call_message import check_names, on_loss_of
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, PENDING, REQUESTS
+from dimos_streams.tool_stream.protocol.json_fields import arguments_object
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 
 _MAX_PENDING = 100

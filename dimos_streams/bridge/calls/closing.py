@@ -16,7 +16,8 @@ from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bus import Bus
 from dimos_streams.common.secrets import redacted, redacted_data
 from dimos_streams.errors import ConflictError
-from dimos_streams.tool_stream.event import EVENTS, EventType, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import EventType, Outcome, ToolEvent
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.packing import pack_event
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED
-from dimos_streams.common.nested import canonical_json
+from dimos_streams.common.json.canonical import canonical_json
 from dimos_streams.errors import CallRejectedError, KeyUsedError, SkillError
 from dimos_streams.skill import OnLoss, public_names
 

@@ -26,8 +26,8 @@ from dimos_streams.client.iterators import closing
 from dimos_streams.client.sse_client import SseClient, SseError
 from dimos_streams.common.http.bearer import bearer_headers
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.text import parse_json
 from dimos_streams.fleet.batches import Position
 from dimos_streams.fleet.commands import Answer, Command, Hello
 from dimos_streams.fleet.protocol import COMMANDS_SILENCE_S, StreamId

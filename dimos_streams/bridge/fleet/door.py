@@ -16,7 +16,7 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.visibility import shown_to_models, stoppable_by_models
 from dimos_streams.bridge.http.call_routes import BEGIN_BY, check_caller
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.errors import CallRejectedError, UnknownCallError
 from dimos_streams.fleet import models_cancel
 from dimos_streams.fleet.commands import Command

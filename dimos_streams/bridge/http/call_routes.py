@@ -22,8 +22,8 @@ from dimos_streams.operator.known_names import HTTP
 from dimos_streams.serving import links, problem_kinds
 from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.skill import OnDuplicate, OnLoss
-from dimos_streams.tool_stream.event import MAX_REASON
 from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
 
 BEGIN_BY = "dimos_streams.begin_by"
 """Key under which the scope of a request that did not come over HTTP has the latest time for a call to begin. The

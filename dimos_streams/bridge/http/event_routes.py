@@ -14,7 +14,7 @@ from dimos_streams.serving.events.parameters import From, LastEventId, OfCall, O
 from dimos_streams.serving.events.stream import EventStream
 from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.serving.server.slow_clients import SlowClients
-from dimos_streams.tool_stream.event import is_call_id
+from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 _OWN_REFUSALS = refusals(problem_kinds.NOT_FOUND, problem_kinds.UNKNOWN_CALL, problem_kinds.BAD_REQUEST)
 _STREAM = answers(

@@ -7,8 +7,8 @@ from typing import Annotated
 from pydantic import Field, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
+from dimos_streams.common.json.reading import parse_command
 from dimos_streams.common.schemas.json_model import JsonModel
-from dimos_streams.common.text import parse_command
 
 MAX_TOPICS = 64
 """Maximum number of topics that one client may watch at a time."""

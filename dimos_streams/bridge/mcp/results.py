@@ -6,12 +6,12 @@ from __future__ import annotations
 from typing import Any
 
 from dimos_streams.bridge.mcp.reading import Page
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.names import fleet_name
 from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
 from dimos_streams.common.secrets import redacted
 from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.event import json_text
 from dimos_streams.tool_stream.gateway import CallView
 
 _SHOWN_ARGUMENTS = 200

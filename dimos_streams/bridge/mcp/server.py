@@ -29,7 +29,7 @@ from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.journal.broadcast import Broadcast
 from dimos_streams.serving.problems import log_internal_error
-from dimos_streams.tool_stream.event import MAX_REASON
+from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
 
 Messages = AsyncGenerator[dict[str, Any] | None, None]
 

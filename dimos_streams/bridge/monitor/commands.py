@@ -11,8 +11,8 @@ from dimos_streams.bridge.calls.closing import conflict_of
 from dimos_streams.bridge.monitor.lanes import Lanes, SharedLanes
 from dimos_streams.bridge.monitor.view import message
 from dimos_streams.common.invalid import in_a_line, problems_with_values
+from dimos_streams.common.json.reading import parse_command
 from dimos_streams.common.secrets import redacted_data
-from dimos_streams.common.text import parse_command
 from dimos_streams.errors import (
     DimosStreamsError,
     SkillArgumentError,

@@ -12,7 +12,7 @@ from pydantic import ValidationError
 
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.journal import tables
 from dimos_streams.journal.tail import left_in_tail

@@ -25,8 +25,8 @@ from dimos_streams.messages.std_msgs import Header
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import utime_of
 from dimos_streams.messages.vision_msgs import Detection2DArray
-from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.heartbeat import ENDED
+from dimos_streams.tool_stream.protocol.channels import STATUS
 
 _LOOKS_HZ = 50.0
 """The rate of a channel's messages above which not every one is decoded."""

@@ -22,7 +22,7 @@ from dimos_streams.recording.files.older import check_replaceable, replacing
 from dimos_streams.recording.metadata import Metadata
 from dimos_streams.recording.recorder import RecordingOptions, recording
 from dimos_streams.recording.selection import Selection
-from dimos_streams.tool_stream.event import OF_CALLS
+from dimos_streams.tool_stream.protocol.channels import OF_CALLS
 
 NAME = "recorder"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dimos_streams.common.text import is_finite, parse_command
+from dimos_streams.common.json.reading import is_finite, parse_command
 from dimos_streams.errors import UserError
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.names import namespace_of
 from dimos_streams.common.printable import printable_lines
-from dimos_streams.common.text import parse_json
 from dimos_streams.foxglove.conversion.form import TopicContext, Value, timestamp
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
 from dimos_streams.operator.known_names import MONITOR

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.messages.base import Message, to_json_value
 
 

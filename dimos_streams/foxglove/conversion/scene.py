@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.names import namespace_of
 from dimos_streams.common.polygon import centre_of
-from dimos_streams.common.text import parse_json
 from dimos_streams.foxglove.conversion.form import TopicContext, Value, stamp_of, timestamp
 from dimos_streams.foxglove.conversion.spaces import at
 from dimos_streams.messages.detections import place_of, title_of

@@ -15,7 +15,7 @@ from dimos_streams.serving.events import pages
 from dimos_streams.serving.events.parameters import From, LastEventId, OfCall, OfCaller, after_offset
 from dimos_streams.serving.events.stream import EventStream
 from dimos_streams.serving.openapi import answers, refusals
-from dimos_streams.tool_stream.event import is_call_id
+from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 _OWN_KINDS = (
     problem_kinds.UNKNOWN_CALL,

@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Iterator
 
-from dimos_streams.common.nested import is_deeper
+from dimos_streams.common.json.depth import is_deeper
+from dimos_streams.common.json.writing import json_bytes
 from dimos_streams.fleet.protocol import MAX_COMMAND_DEPTH
 from dimos_streams.hub.asking import (
     ORDER_WAITS_S,
@@ -25,7 +26,6 @@ from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaE
 from dimos_streams.hub.threads import within
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problems import ProblemError
-from dimos_streams.tool_stream.event import json_bytes
 
 ASKING = (
     problem_kinds.UNKNOWN_ROBOT,

@@ -14,7 +14,7 @@ from dimos_streams.fleet.paths import bare_path, is_open
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.serving.problems import ProblemError
-from dimos_streams.tool_stream.event import is_call_id
+from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 _QUERY = r"\?[!#-;=?-\[\]-~]*"
 _HEADERS = {

@@ -13,6 +13,7 @@ from fastapi.responses import JSONResponse
 
 from dimos_streams import clock
 from dimos_streams.bridge.http.call_routes import CallBody, Wait
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.fleet.protocol import RobotName
 from dimos_streams.hub.asking import ORDER_WAITS_S, BridgeReply, BridgeRequest
@@ -22,7 +23,7 @@ from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
 from dimos_streams.hub.threads import in_thread, within
 from dimos_streams.serving.problems import MEDIA_TYPE, ProblemError
-from dimos_streams.tool_stream.event import is_call_id, json_text
+from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 T = TypeVar("T")
 

@@ -11,7 +11,7 @@ from starlette.types import Send
 
 from dimos_streams import __version__
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.fleet.batches import Batch, Position, ShippedGap
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import (

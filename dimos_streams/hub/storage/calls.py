@@ -7,7 +7,7 @@ from collections.abc import Collection, Iterator, Sequence
 from dimos_streams.bridge.calls.call_pages import WantedState
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.fleet.paths import bare_path
 from dimos_streams.hub.storage.engine import Engine, Row, Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, RobotCallRow

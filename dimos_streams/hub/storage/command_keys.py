@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.fleet.commands import Method, Outcome, Role, began_nothing, is_last_word
 from dimos_streams.hub.storage.engine import Transaction
 from dimos_streams.hub.storage.rows import NewCommand

@@ -6,13 +6,13 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any, NamedTuple
 
 from dimos_streams import clock
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.fleet.commands import Answer, Method, Role, two_robots
 from dimos_streams.fleet.lanes import MOST_AT_ONCE, lane_of
 from dimos_streams.fleet.paths import bare_path
 from dimos_streams.hub.storage.command_keys import WHAT, find_by_key, shown_key, what_of
 from dimos_streams.hub.storage.engine import COMMANDS, Engine, Transaction
 from dimos_streams.hub.storage.rows import CommandState, DueCommand, NewCommand, StorageUnavailableError
-from dimos_streams.tool_stream.event import json_text
 
 _US = 1_000_000
 _RETURN_US = 3 * _US

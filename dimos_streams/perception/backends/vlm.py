@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 from dimos_streams import clock
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.json.reading import well_formed_json
 from dimos_streams.common.secrets import redacted, without_user
-from dimos_streams.common.text import well_formed_json
 from dimos_streams.errors import UserError
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.std_msgs import Header

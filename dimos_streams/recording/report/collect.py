@@ -21,7 +21,7 @@ from dimos_streams.recording.report.senses import Senses
 from dimos_streams.recording.report.series import LARGEST
 from dimos_streams.recording.steady_times import steady
 from dimos_streams.recording.summary import summarize
-from dimos_streams.tool_stream.event import EVENTS
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 _MAX_SCENE = 200

@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from importlib.resources import files
 from xml.etree.ElementTree import Element
 
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.readable.dates import utc_text
 from dimos_streams.common.readable.plural import plural
-from dimos_streams.common.text import parse_json
 from dimos_streams.recording.report.axes import clock_text
 from dimos_streams.recording.report.map_figure import COLOURS, map_figure
 from dimos_streams.recording.report.markup import Node, cut, document, h, with_attributes

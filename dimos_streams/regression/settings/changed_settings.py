@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.settings import DEFAULT, SettingRow, settings_of
-from dimos_streams.common.nested import with_value
+from dimos_streams.common.json.replacement import with_value
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import is_secret, telling_name
 from dimos_streams.errors import UserError

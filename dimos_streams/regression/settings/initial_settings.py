@@ -8,8 +8,8 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.recording.format import LogEvent
-from dimos_streams.tool_stream.event import EVENTS, STATUS
 from dimos_streams.tool_stream.hosting.settings_change import SET, kept_assignments
+from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 Assignments = Mapping[str, str]

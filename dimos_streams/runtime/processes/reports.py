@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from multiprocessing.connection import Connection
 from typing import Any
 
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
 
 Report = dict[str, Any]
 

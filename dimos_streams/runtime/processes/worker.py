@@ -14,6 +14,7 @@ from functools import partial
 from multiprocessing.connection import Connection
 from typing import TYPE_CHECKING, Any
 
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.names import robot_of
 from dimos_streams.common.printable import LogFormatter, show_tracebacks
 from dimos_streams.common.process.collector import keep_all_that_is_there
@@ -23,7 +24,6 @@ from dimos_streams.common.process.log_settings import log_level
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import know_environment, redacted
 from dimos_streams.common.tasks import end_tasks, first_of
-from dimos_streams.common.text import parse_json
 from dimos_streams.errors import BusError, DimosStreamsError, UnendingError, UserError
 from dimos_streams.runtime.plan import LiveSettings
 from dimos_streams.runtime.processes.memory import give_back_large_blocks

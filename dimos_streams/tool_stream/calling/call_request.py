@@ -11,7 +11,8 @@ from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.errors import CallRejectedError, MessageError, SkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamRequest
-from dimos_streams.tool_stream.event import CALLS, EVENTS, PENDING, REQUESTS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, PENDING, REQUESTS
 from dimos_streams.tool_stream.wire.layout import call_id_of
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 

@@ -11,8 +11,9 @@ from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.tool_stream.event import PARENT, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.protocol.channels import PARENT
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 
 _MAX_WAITING = 1024

@@ -9,6 +9,7 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
+from dimos_streams.common.json.writing import json_without_secrets
 from dimos_streams.common.names import MAX_NAME, is_name
 from dimos_streams.errors import (
     CallRejectedError,
@@ -25,17 +26,13 @@ from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.calling.call_request import RepeatedRequest
 from dimos_streams.tool_stream.calling.children import ChildStream, ChildStreams
 from dimos_streams.tool_stream.calling.withdrawal import named_reason, request_end
-from dimos_streams.tool_stream.event import (
-    CALLS,
-    MAX_ARGUMENTS,
-    Outcome,
-    ToolEvent,
-    arguments_object,
-    is_call_id,
-    json_without_secrets,
-)
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.family import child_id, continuation_id
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS
+from dimos_streams.tool_stream.protocol.call_ids import is_call_id
+from dimos_streams.tool_stream.protocol.channels import CALLS
+from dimos_streams.tool_stream.protocol.json_fields import arguments_object
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 
 _INTRODUCTION_S = 1.0

@@ -12,7 +12,8 @@ from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import BusError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCancel
-from dimos_streams.tool_stream.event import CANCELS, MAX_REASON
+from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
+from dimos_streams.tool_stream.protocol.channels import CANCELS
 
 _AGAIN_S = (0.1, 0.3, 0.7)
 """The times, in seconds, after which the request is repeated: any datagram may get lost, and a call that has ended

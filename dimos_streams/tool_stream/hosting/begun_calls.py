@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.readable.shortening import at_most
-from dimos_streams.tool_stream.event import Outcome, is_call_id
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 REMEMBERED = 4096
 """Maximum number of ended calls that are remembered, the newest ones."""

@@ -17,11 +17,11 @@ from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks, report_defect
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import CALLS_BYTES, ENDED, HEARTBEAT_S, MAX_HEALTH
 from dimos_streams.tool_stream.liveness.instances import Instance
+from dimos_streams.tool_stream.protocol.channels import STATUS
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
 HEARTBEAT_RETRY_S = 0.1

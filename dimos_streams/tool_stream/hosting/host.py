@@ -11,6 +11,7 @@ from typing import Any
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.allowance import Allowance
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import redacted
@@ -22,18 +23,7 @@ from dimos_streams.skill import OnLoss, SkillSpec
 from dimos_streams.tool_stream.addressee import first_texts
 from dimos_streams.tool_stream.calling.children import ChildStreams
 from dimos_streams.tool_stream.calling.client import BusSkillClient
-from dimos_streams.tool_stream.event import (
-    BAD_ARGUMENTS,
-    CALLS,
-    CANCELS,
-    MAX_ARGUMENTS,
-    MAX_REASON,
-    OUTCOMES,
-    REQUEST_BYTES,
-    Outcome,
-    check_names,
-    json_text,
-)
+from dimos_streams.tool_stream.event import OUTCOMES, Outcome
 from dimos_streams.tool_stream.hosting.begun_calls import BegunCalls
 from dimos_streams.tool_stream.hosting.heart import Heart
 from dimos_streams.tool_stream.hosting.host_admission import MAX_SHOWN, admitted, read_call
@@ -42,6 +32,10 @@ from dimos_streams.tool_stream.hosting.loss import OVERDUE_AFTER_S
 from dimos_streams.tool_stream.hosting.running_call import RunningCall, close_failed, run_call
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import STOPS
+from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS, MAX_REASON, REQUEST_BYTES
+from dimos_streams.tool_stream.protocol.call_message import check_names
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS
+from dimos_streams.tool_stream.protocol.close_data import BAD_ARGUMENTS
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 

@@ -11,10 +11,12 @@ from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.skill import OnLoss, SkillSpec
 from dimos_streams.tool_stream.arguments.schemas import check_arguments, check_size
 from dimos_streams.tool_stream.audience import refusal
-from dimos_streams.tool_stream.event import CALLS, arguments_object, on_loss_of
 from dimos_streams.tool_stream.hosting.failures import logged_bug
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.settings_change import SET
+from dimos_streams.tool_stream.protocol.call_message import on_loss_of
+from dimos_streams.tool_stream.protocol.channels import CALLS
+from dimos_streams.tool_stream.protocol.json_fields import arguments_object
 
 MAX_SHOWN = 120
 """Maximum characters of an argument in texts about a call."""

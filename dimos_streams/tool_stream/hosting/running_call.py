@@ -9,16 +9,19 @@ from collections.abc import Awaitable, Generator, Mapping
 from typing import Any
 
 from dimos_streams import clock
-from dimos_streams.common.nested import is_deeper
+from dimos_streams.common.json.depth import is_deeper
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.process.threads import check_thread
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import is_stray, stray_cancellation
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, OnLoss, SkillClient, SkillSpec
-from dimos_streams.tool_stream.event import MAX_DEPTH, MAX_PAYLOAD, MISFIT, STOPPED, UNAWAITED, Outcome, json_text
+from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting.failures import ExitedError, logged_bug, skill_errors
 from dimos_streams.tool_stream.hosting.unawaited import Unawaited, note_unawaited
+from dimos_streams.tool_stream.protocol.bounds import MAX_DATA_DEPTH, MAX_PAYLOAD
+from dimos_streams.tool_stream.protocol.close_data import MISFIT, STOPPED, UNAWAITED
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 
 _logger = logging.getLogger(__name__)
@@ -259,8 +262,8 @@ def _result(result: Any) -> tuple[str, dict[str, Any]]:
         encoded = json_text(result)
     except SkillError as error:
         raise SkillError(f"the result: {error}") from error
-    if is_deeper(encoded, MAX_DEPTH - 1):  # it is within the data of the close
-        raise SkillError(f"the result is nested more than {MAX_DEPTH - 1} deep; give a reference instead")
+    if is_deeper(encoded, MAX_DATA_DEPTH - 1):  # it is within the data of the close
+        raise SkillError(f"the result is nested more than {MAX_DATA_DEPTH - 1} deep; give a reference instead")
     text = (result if isinstance(result, str) else _own_text(result) or encoded)[:_MAX_TEXT]
     data = {"result": result}
     if (size := _size(text, data)) > MAX_PAYLOAD:

@@ -10,12 +10,12 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.errors import DimosStreamsError, SettingsError
 from dimos_streams.live_settings import MAX_LIVE, STATE, Change, changes, shown_secrets, with_assignments
 from dimos_streams.module import MAX_STATE, Module, ModuleConfig
 from dimos_streams.skill import SkillSpec, skill, skills_of
-from dimos_streams.tool_stream.event import json_text
 
 SET = "settings:set"
 """The name of the skill."""

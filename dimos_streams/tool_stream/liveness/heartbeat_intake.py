@@ -19,7 +19,6 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.event import CALL_ID_RULE, DESCRIBE, REQUESTS, STATUS, is_call_id
 from dimos_streams.tool_stream.flood_limit import MARK_BYTES, FloodLimit
 from dimos_streams.tool_stream.liveness.attention import Attention
 from dimos_streams.tool_stream.liveness.heartbeat import BEGIN, ENDED, MAX_HEALTH, Head, beginning, head_of
@@ -27,6 +26,8 @@ from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment, fragment_in, is_fragment, skills_in
+from dimos_streams.tool_stream.protocol.call_ids import CALL_ID_RULE, is_call_id
+from dimos_streams.tool_stream.protocol.channels import DESCRIBE, REQUESTS, STATUS
 
 _SHOWN = 60
 """Maximum length of what is no name in an error, in characters."""

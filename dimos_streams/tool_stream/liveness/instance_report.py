@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.liveness.skill_fragments import PartialSkills
 

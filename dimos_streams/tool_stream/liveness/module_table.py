@@ -11,12 +11,13 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.module import MAX_STATE
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.event import STATUS, json_object
 from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.instances import UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment
+from dimos_streams.tool_stream.protocol.channels import STATUS
+from dimos_streams.tool_stream.protocol.json_fields import json_object
 
 MAX_MODULES = 1000
 MAX_NEW = 256

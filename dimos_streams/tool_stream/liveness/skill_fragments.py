@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 
 from pydantic import Field, TypeAdapter
 
+from dimos_streams.common.json.reading import well_formed_json
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import redacted_data
-from dimos_streams.common.text import well_formed_json
 from dimos_streams.skill import SkillInfo, name_fault
 from dimos_streams.tool_stream.arguments.schemas import check_schema
 

@@ -15,8 +15,11 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.tool_stream.addressee import first_texts
-from dimos_streams.tool_stream.event import EVENTS, GONE, MAX_SEQ, REQUEST_BYTES, REQUESTS, ToolEvent, is_call_id
+from dimos_streams.tool_stream.event import MAX_SEQ, ToolEvent
 from dimos_streams.tool_stream.flood_limit import MARK_BYTES, FloodLimit
+from dimos_streams.tool_stream.protocol.bounds import REQUEST_BYTES
+from dimos_streams.tool_stream.protocol.call_ids import is_call_id
+from dimos_streams.tool_stream.protocol.channels import EVENTS, GONE, REQUESTS
 from dimos_streams.tool_stream.receiving.acks import ACK_EVERY, Acks
 from dimos_streams.tool_stream.receiving.batch import BatchedDelivery
 from dimos_streams.tool_stream.receiving.event_admission import EventAdmission

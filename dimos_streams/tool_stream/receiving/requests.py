@@ -7,7 +7,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
-from dimos_streams.tool_stream.event import ACK, NACK, REQUESTS
+from dimos_streams.tool_stream.protocol.channels import ACK, NACK, REQUESTS
 from dimos_streams.tool_stream.receiving.received_call import CLOSED, ReceivedCall
 from dimos_streams.tool_stream.signature import parse_signature, signed
 

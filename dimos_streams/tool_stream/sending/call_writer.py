@@ -10,8 +10,9 @@ from typing import Any, Protocol
 from dimos_streams import clock
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import SkillError, StreamClosedError
-from dimos_streams.tool_stream.event import PARENT, EventType, Outcome
+from dimos_streams.tool_stream.event import EventType, Outcome
 from dimos_streams.tool_stream.family import parent_of
+from dimos_streams.tool_stream.protocol.channels import PARENT
 from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S, Receivers
 from dimos_streams.tool_stream.wire.packing import EventPacker

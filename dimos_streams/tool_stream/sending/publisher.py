@@ -19,17 +19,9 @@ from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
 from dimos_streams.tool_stream.addressee import first_texts
-from dimos_streams.tool_stream.event import (
-    ACK,
-    DESCRIBE,
-    EVENTS,
-    GONE,
-    NACK,
-    PARENT,
-    REQUEST_BYTES,
-    REQUESTS,
-    Outcome,
-)
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.bounds import REQUEST_BYTES
+from dimos_streams.tool_stream.protocol.channels import ACK, DESCRIBE, EVENTS, GONE, NACK, PARENT, REQUESTS
 from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherLimits
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_FORGOTTEN_S, Receivers
 from dimos_streams.tool_stream.signature import parse_signature

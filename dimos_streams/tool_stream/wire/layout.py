@@ -10,8 +10,9 @@ from __future__ import annotations
 import functools
 import struct
 
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
-from dimos_streams.tool_stream.event import MAX_EVENT, json_text
+from dimos_streams.tool_stream.protocol.bounds import MAX_EVENT
 
 TYPE = ToolStreamEvent.msg_name
 FINGERPRINT = ToolStreamEvent._get_packed_fingerprint()

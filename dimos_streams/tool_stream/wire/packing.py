@@ -5,18 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dimos_streams.common.nested import is_deeper
+from dimos_streams.common.json.depth import is_deeper
+from dimos_streams.common.json.writing import json_without_secrets
 from dimos_streams.common.readable.surrogates import well_formed
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import SkillError
-from dimos_streams.tool_stream.event import (
-    EVENT_TYPES,
-    MAX_DEPTH,
-    MAX_PAYLOAD,
-    EventType,
-    ToolEvent,
-    json_without_secrets,
-)
+from dimos_streams.tool_stream.event import EVENT_TYPES, EventType, ToolEvent
+from dimos_streams.tool_stream.protocol.bounds import MAX_DATA_DEPTH, MAX_PAYLOAD
 from dimos_streams.tool_stream.wire.layout import FINGERPRINT, INSTANCE, LENGTH, SEQ, UTIME, instance_ending
 
 
@@ -69,8 +64,8 @@ def _json_of(data: Mapping[str, Any], type: EventType) -> bytes:
         encoded = json_without_secrets(data)
     except SkillError as error:
         raise SkillError(f"the data of an {type}: {error}") from error
-    if is_deeper(encoded, MAX_DEPTH):
-        raise SkillError(f"the data of an {type} is nested more than {MAX_DEPTH} deep")
+    if is_deeper(encoded, MAX_DATA_DEPTH):
+        raise SkillError(f"the data of an {type} is nested more than {MAX_DATA_DEPTH} deep")
     return encoded
 
 

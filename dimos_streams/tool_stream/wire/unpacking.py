@@ -12,16 +12,11 @@ from dimos_streams.common.names import MAX_NAME, fault_of_names
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
-from dimos_streams.tool_stream.event import (
-    EVENT_TYPES,
-    EVENTS,
-    MAX_EVENT,
-    OUTCOMES,
-    ToolEvent,
-    is_call_id,
-    json_object,
-    last_seq_of,
-)
+from dimos_streams.tool_stream.event import EVENT_TYPES, OUTCOMES, ToolEvent, last_seq_of
+from dimos_streams.tool_stream.protocol.bounds import MAX_EVENT
+from dimos_streams.tool_stream.protocol.call_ids import is_call_id
+from dimos_streams.tool_stream.protocol.channels import EVENTS
+from dimos_streams.tool_stream.protocol.json_fields import json_object
 from dimos_streams.tool_stream.wire.layout import FINGERPRINT, ID_AT, INSTANCE, LENGTH, SEQ, TYPE, UTIME
 
 _UTIME_LENGTH = struct.Struct(">qI")

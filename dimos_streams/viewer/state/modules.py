@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.names import is_name
-from dimos_streams.common.text import parse_json
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S, ModuleView

@@ -8,8 +8,8 @@ from typing import TypeVar
 from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S, CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.bridge.calls.state.leases import Leases
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.newest_entries import NewestEntries
-from dimos_streams.common.text import parse_json
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import decode, split_channel
@@ -19,8 +19,9 @@ from dimos_streams.operator.messages.agent import AgentEvent, AgentSnapshot
 from dimos_streams.operator.messages.run import RobotView
 from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
 from dimos_streams.recording.format import LogEvent
-from dimos_streams.tool_stream.event import CALLS, CANCELS, STATUS, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, STATUS
 from dimos_streams.tool_stream.review import review_skill
 from dimos_streams.viewer.state.agents import Agents
 from dimos_streams.viewer.state.holds import Holds

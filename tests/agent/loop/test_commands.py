@@ -11,7 +11,7 @@ from dimos_streams.agent.missions.end_reasons import explained
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.offline import OfflineModel
 from dimos_streams.errors import SkillError
-from dimos_streams.tool_stream.event import STOPPED
+from dimos_streams.tool_stream.protocol.close_data import STOPPED
 from tests.agent.loop.rig import Body, FakeBridge, FakeCall, FunctionModel, Rig, asks, in_turn, offered, says
 
 

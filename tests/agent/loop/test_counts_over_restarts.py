@@ -16,7 +16,7 @@ from dimos_streams.agent.models.protocol import Finish, TextDelta, TokenUsage
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.tool_stream.event import STOPPED
+from dimos_streams.tool_stream.protocol.close_data import STOPPED
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
 from tests.helpers import until

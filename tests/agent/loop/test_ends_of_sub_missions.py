@@ -11,7 +11,8 @@ import pytest
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.models.protocol import ModelRequest
-from dimos_streams.tool_stream.event import STOPPED, Outcome
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.close_data import STOPPED
 from tests.agent.loop.rig import Answer, FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
 from tests.helpers import until

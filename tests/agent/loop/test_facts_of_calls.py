@@ -9,7 +9,8 @@ import pytest
 
 from dimos_streams.agent.missions.end_state import CallFact, fact_of_result, fact_of_update
 from dimos_streams.agent.models.protocol import STALE
-from dimos_streams.tool_stream.event import STOPPED, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.protocol.close_data import STOPPED
 from tests.agent.loop.rig import asks, says
 from tests.agent.loop.skills import LineWorld
 

@@ -10,7 +10,7 @@ import pytest
 from dimos_streams.bus import Bus
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import SkillCall
-from dimos_streams.tool_stream.event import CALLS
+from dimos_streams.tool_stream.protocol.channels import CALLS
 from tests.agent.stage import script, stage
 
 

@@ -16,8 +16,9 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import Module
 from dimos_streams.skill import skill
-from dimos_streams.tool_stream.event import CALLS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
+from dimos_streams.tool_stream.protocol.channels import CALLS
 from tests.agent.policies.lookout_world import (
     Holder,
     Late,

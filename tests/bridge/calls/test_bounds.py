@@ -16,7 +16,8 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import Module
 from dimos_streams.skill import MAX_RESOURCES, skill
-from dimos_streams.tool_stream.event import CALLS, Outcome
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.channels import CALLS
 from tests.bridge.monitor.parts import agents
 from tests.bridge.parts import answered, closed, event, scene
 from tests.helpers import until

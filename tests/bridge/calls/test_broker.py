@@ -22,7 +22,9 @@ from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import RunContext
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import CALLS, EVENTS, MAX_ARGUMENTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.bridge.parts import Scene, Worker, answered, closed, collect, event, scene
 from tests.helpers import run_virtual, until

@@ -16,8 +16,8 @@ from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.journal import Journal
-from dimos_streams.tool_stream.event import MAX_ARGUMENTS
 from dimos_streams.tool_stream.gateway import CallPhase
+from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS
 from tests.bridge.http.test_http import problem
 from tests.bridge.parts import event
 from tests.bridge.serving import Served, served

@@ -16,7 +16,8 @@ from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import RunContext
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.calling import client
-from dimos_streams.tool_stream.event import CALLS, CANCELS, EVENTS, REQUESTS, STATUS, Outcome
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, EVENTS, REQUESTS, STATUS
 from tests.bridge.calls.families import Composer, child_of, open_calls, outcome_of
 from tests.bridge.parts import Scene, SimulatedProcess, Worker, closed, collect, free_base, scene
 from tests.helpers import until

@@ -9,13 +9,15 @@ from typing import Any
 import pytest
 
 from dimos_streams.bridge.calls.state.call_state import CallState
-from dimos_streams.common.nested import is_deeper
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.depth import is_deeper
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.errors import MessageError, SkillArgumentError, SkillError
 from dimos_streams.fleet.batches import Batch, encoded_batch, encoded_event
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
-from dimos_streams.tool_stream.event import CALLS, MAX_ARGUMENTS_DEPTH, MAX_DEPTH, arguments_object, json_object
+from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS_DEPTH, MAX_DATA_DEPTH
+from dimos_streams.tool_stream.protocol.channels import CALLS
+from dimos_streams.tool_stream.protocol.json_fields import arguments_object, json_object
 from tests.bridge.parts import Scene, closed, scene
 
 
@@ -57,7 +59,7 @@ async def test_what_is_as_deep_as_may_be_is_read_by_all() -> None:
     async with scene(worker=False) as world:
         await world.add(Digger(name="digger"))
         await world.offered("take")
-        deepest = {"say": MAX_DEPTH - 1, "give": MAX_DEPTH - 1, "fail": MAX_DEPTH - 1}
+        deepest = {"say": MAX_DATA_DEPTH - 1, "give": MAX_DATA_DEPTH - 1, "fail": MAX_DATA_DEPTH - 1}
         asked: list[tuple[str, dict[str, Any]]] = [(name, {"depth": depth}) for name, depth in deepest.items()]
         asked.append(("take", {"hole": nested(MAX_ARGUMENTS_DEPTH - 1)}))
         for name, arguments in asked:
@@ -79,21 +81,21 @@ async def test_what_is_deeper_is_refused_where_it_is_made() -> None:
         await world.add(Digger(name="digger"))
         await world.offered("take")
         said = {}
-        for name, depth in (("say", MAX_DEPTH), ("give", MAX_DEPTH), ("give", 201), ("fail", MAX_DEPTH)):
+        for name, depth in (("say", MAX_DATA_DEPTH), ("give", MAX_DATA_DEPTH), ("give", 201), ("fail", MAX_DATA_DEPTH)):
             call_id = await world.broker.call(name, {"depth": depth}, caller="me")
             view = await closed(world.broker, call_id)
             said[name, depth] = (str(view.outcome), view.text)
         assert said == {
-            ("say", MAX_DEPTH): ("failed", f"the data of an update is nested more than {MAX_DEPTH} deep"),
-            ("give", MAX_DEPTH): (
+            ("say", MAX_DATA_DEPTH): ("failed", f"the data of an update is nested more than {MAX_DATA_DEPTH} deep"),
+            ("give", MAX_DATA_DEPTH): (
                 "failed",
-                f"the result is nested more than {MAX_DEPTH - 1} deep; give a reference instead",
+                f"the result is nested more than {MAX_DATA_DEPTH - 1} deep; give a reference instead",
             ),
             ("give", 201): (
                 "failed",
-                f"the result is nested more than {MAX_DEPTH - 1} deep; give a reference instead",
+                f"the result is nested more than {MAX_DATA_DEPTH - 1} deep; give a reference instead",
             ),
-            ("fail", MAX_DEPTH): ("failed", "the ground is hard"),
+            ("fail", MAX_DATA_DEPTH): ("failed", "the ground is hard"),
         }
         for depth in (MAX_ARGUMENTS_DEPTH, 199):
             with pytest.raises(SkillArgumentError, match=f"nested more than {MAX_ARGUMENTS_DEPTH} deep"):
@@ -111,13 +113,13 @@ def test_levels_are_counted_and_not_brackets() -> None:
 
 
 def test_what_readers_repair_is_not_too_deep() -> None:
-    wide = ",[]" * MAX_DEPTH
+    wide = ",[]" * MAX_DATA_DEPTH
     assert json_object('{"a":["\\ud800"' + wide + "]}", CALLS, "x")["a"][0] == "\ufffd"
-    assert not is_deeper('["\ud800"' + wide + "]", MAX_DEPTH)
+    assert not is_deeper('["\ud800"' + wide + "]", MAX_DATA_DEPTH)
 
 
 def test_what_comes_deeper_from_the_bus_is_no_message() -> None:
-    for read, most in ((json_object, MAX_DEPTH), (arguments_object, MAX_ARGUMENTS_DEPTH)):
+    for read, most in ((json_object, MAX_DATA_DEPTH), (arguments_object, MAX_ARGUMENTS_DEPTH)):
         assert read(json.dumps({"a": nested(most - 1)}), CALLS, "x")
         with pytest.raises(MessageError, match=f"JSON nested more than {most} deep"):
             read(json.dumps({"a": nested(most)}), CALLS, "x")

@@ -8,8 +8,8 @@ import pytest
 
 from dimos_streams.bridge.calls.state.leases import Leases
 from dimos_streams.skill import public_names
-from dimos_streams.tool_stream.event import is_call_id
 from dimos_streams.tool_stream.family import ancestors_of, child_id, head_of_family, parent_of
+from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 pytestmark = pytest.mark.feature("K1")
 FAMILY = ("a", "a~1", "a~1~2")

@@ -9,8 +9,8 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
-from dimos_streams.tool_stream.event import CALLS
 from dimos_streams.tool_stream.liveness.attention import CATCHES_UP_S
+from dimos_streams.tool_stream.protocol.channels import CALLS
 from tests.bridge.parts import Worker, closed, scene
 from tests.helpers import until
 

@@ -20,8 +20,9 @@ from dimos_streams.journal.broadcast_reader import BroadcastReader
 from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.journal.journal import Journal
 from dimos_streams.journal.query import Query
-from dimos_streams.tool_stream.event import EVENTS, EventType, ToolEvent
+from dimos_streams.tool_stream.event import EventType, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.receiving.batch import BatchedDelivery
 from tests.bridge.parts import event
 from tests.helpers import until

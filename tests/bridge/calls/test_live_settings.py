@@ -30,8 +30,9 @@ from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.drive import Drive
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import CALLS, Outcome
+from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting.settings_change import SET
+from dimos_streams.tool_stream.protocol.channels import CALLS
 from tests.bridge.parts import Scene, SimulatedProcess, closed, collect, scene
 from tests.helpers import until
 

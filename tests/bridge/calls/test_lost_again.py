@@ -15,7 +15,8 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.module import RunContext, Services
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import CANCELS, EVENTS, MAX_SEQ, STATUS, ToolEvent
+from dimos_streams.tool_stream.event import MAX_SEQ, ToolEvent
+from dimos_streams.tool_stream.protocol.channels import CANCELS, EVENTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.bridge.parts import Worker, answered, closed, scene
 from tests.helpers import until

@@ -19,9 +19,10 @@ from dimos_streams.errors import (
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import CALLS, STATUS, Outcome
+from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.family import child_id
 from dimos_streams.tool_stream.liveness.heartbeat import process_ended
+from dimos_streams.tool_stream.protocol.channels import CALLS, STATUS
 from tests.bridge.parts import Worker, answered, closed, collect, event, free_base, scene
 from tests.helpers import until
 

@@ -16,8 +16,9 @@ from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.operator.hold_beat import HoldBeat
 from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT
-from dimos_streams.tool_stream.event import STOPPED, Outcome
+from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting.settings_change import SET
+from dimos_streams.tool_stream.protocol.close_data import STOPPED
 from tests.bridge.calls.yard import Gripper, Stubborn, of, yard
 from tests.bridge.parts import Worker, answered, closed, scene
 from tests.helpers import until

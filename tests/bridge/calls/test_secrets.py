@@ -8,7 +8,8 @@ from dimos_streams.common.secrets import know, know_environment
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
-from dimos_streams.tool_stream.event import CALLS, CANCELS, Outcome
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS
 from tests.bridge.parts import answered, closed, collect, scene
 from tests.helpers import until
 

@@ -12,8 +12,8 @@ from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.tools import McpTools, listed
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
+from dimos_streams.tool_stream.protocol.channels import STATUS
 from tests.bridge.parts import Scene, closed, scene
 from tests.helpers import until
 

@@ -12,7 +12,7 @@ import pytest
 from dimos_streams.bridge.calls import ledger
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
-from dimos_streams.tool_stream.event import CALLS
+from dimos_streams.tool_stream.protocol.channels import CALLS
 from tests.bridge.http.test_http import problem
 from tests.bridge.serving import served
 

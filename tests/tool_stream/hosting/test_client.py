@@ -19,18 +19,9 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillC
 from dimos_streams.tool_stream.calling import children
 from dimos_streams.tool_stream.calling.children import ChildStream, ChildStreams
 from dimos_streams.tool_stream.calling.client import BusSkillClient
-from dimos_streams.tool_stream.event import (
-    CALLS,
-    CANCELS,
-    EVENTS,
-    PENDING,
-    REQUESTS,
-    STATUS,
-    EventType,
-    Outcome,
-    ToolEvent,
-)
+from dimos_streams.tool_stream.event import EventType, Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, EVENTS, PENDING, REQUESTS, STATUS
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 from dimos_streams.tool_stream.wire.packing import pack_event

@@ -18,7 +18,8 @@ from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.testing import Faults, ModuleHarness
-from dimos_streams.tool_stream.event import CALLS, Outcome
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.channels import CALLS
 from tests.bridge.parts import Worker, answered, closed, scene
 from tests.helpers import until
 

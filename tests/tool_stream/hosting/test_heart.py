@@ -15,9 +15,9 @@ from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.module import Module
 from dimos_streams.runtime.module_host import ModuleHost
-from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.hosting.heart import Heart
 from dimos_streams.tool_stream.hosting.loss import LossWatch
+from dimos_streams.tool_stream.protocol.channels import STATUS
 from tests.helpers import until
 
 pytestmark = pytest.mark.virtual_time

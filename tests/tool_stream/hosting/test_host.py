@@ -24,10 +24,11 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.testing.bus_calls import request_call
-from dimos_streams.tool_stream.event import CALLS, EVENTS, REQUESTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.hosting import host, host_admission
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import stop_reason
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, REQUESTS, STATUS
 from dimos_streams.tool_stream.threads import ToolStream
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 

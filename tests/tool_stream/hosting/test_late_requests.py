@@ -14,9 +14,10 @@ from dimos_streams.module import Module
 from dimos_streams.skill import skill
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.testing.bus_calls import request_call
-from dimos_streams.tool_stream.event import CANCELS, Outcome
+from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.liveness import attention
 from dimos_streams.tool_stream.liveness.attention import CATCHES_UP_S, OUTDATED_S
+from dimos_streams.tool_stream.protocol.channels import CANCELS
 
 
 class Shop(Module):

@@ -14,9 +14,11 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillC
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.testing import ModuleHarness
-from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_ARGUMENTS, STATUS, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.hosting import begun_calls, host
 from dimos_streams.tool_stream.liveness.heartbeat import HEARTBEAT_S
+from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, STATUS
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S
 
 

@@ -23,10 +23,11 @@ from dimos_streams.module import Module, RunContext
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 from dimos_streams.testing import CrashablePart, Faults, ModuleHarness, PartGateway
-from dimos_streams.tool_stream.event import CALLS, CANCELS, REQUESTS, Outcome
+from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.hosting.host import SkillHost
 from dimos_streams.tool_stream.hosting.loss import LossWatch
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, REQUESTS
 from tests.helpers import until
 
 CMD_VEL = channel_name("/cmd_vel", Twist)

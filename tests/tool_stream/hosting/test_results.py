@@ -14,11 +14,13 @@ import pytest
 from pydantic import BaseModel, Field
 
 from dimos_streams.common import secrets
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.module import Module
 from dimos_streams.skill import skill
 from dimos_streams.skill.result_type import ResultType
 from dimos_streams.testing import ModuleHarness
-from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, json_text
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.bounds import MAX_PAYLOAD
 
 
 class Place(BaseModel):

@@ -11,7 +11,7 @@ from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import skill
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.calling.withdrawal import named_reason
-from dimos_streams.tool_stream.event import MAX_REASON
+from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
 from tests.tool_stream.hosting.test_client import client_on_a_bus
 
 SECRET = "sk-p1ant3d/key+8"

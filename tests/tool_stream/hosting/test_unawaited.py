@@ -15,8 +15,9 @@ from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.testing import MissionRun, ModuleHarness
-from dimos_streams.tool_stream.event import MAX_PAYLOAD, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.hosting.unawaited import warn_each_time
+from dimos_streams.tool_stream.protocol.bounds import MAX_PAYLOAD
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.filterwarnings("always:coroutine:RuntimeWarning")]
 """As it is without `-W error`, with which Python makes an error of it that pytest finds."""

@@ -16,11 +16,11 @@ from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.module import MAX_STATE
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.event import REQUESTS, STATUS
 from dimos_streams.tool_stream.liveness import module_table
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.liveness.skill_fragments import described
+from dimos_streams.tool_stream.protocol.channels import REQUESTS, STATUS
 
 
 class Heard:

@@ -19,11 +19,12 @@ from dimos_streams.bus import Bus, create_bus
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.testing import CrashablePart, Faults
-from dimos_streams.tool_stream.event import REQUESTS, STATUS, Outcome
+from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import ENDED
 from dimos_streams.tool_stream.liveness.instances import ESTABLISHED_S, FORGOTTEN_S, SUPERSEDED_S, UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_table import MAX_MODULES, MAX_NEW
+from dimos_streams.tool_stream.protocol.channels import REQUESTS, STATUS
 from tests.tool_stream.liveness.test_instances import Walker
 
 pytestmark = pytest.mark.feature("F6")

@@ -16,7 +16,6 @@ from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import SkillInfo, skill
 from dimos_streams.testing.harness import ModuleHarness
-from dimos_streams.tool_stream.event import STATUS
 from dimos_streams.tool_stream.liveness import module_table
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.skill_fragments import (
@@ -26,6 +25,7 @@ from dimos_streams.tool_stream.liveness.skill_fragments import (
     fragment_number,
     is_fragment,
 )
+from dimos_streams.tool_stream.protocol.channels import STATUS
 from tests.helpers import until
 
 SKILLS = 200

@@ -8,7 +8,8 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.tool_stream.event import EVENTS, REQUESTS, EventType, ToolEvent
+from dimos_streams.tool_stream.event import EventType, ToolEvent
+from dimos_streams.tool_stream.protocol.channels import EVENTS, REQUESTS
 from dimos_streams.tool_stream.receiving.acks import ACK_DELAY_S, ACK_EVERY
 from dimos_streams.tool_stream.receiving.received_call import ResumePoint
 from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls

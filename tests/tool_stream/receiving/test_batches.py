@@ -8,7 +8,8 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import create_bus
-from dimos_streams.tool_stream.event import EVENTS, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.wire.packing import EventPacker
 from tests.helpers import anybody

@@ -11,7 +11,8 @@ import pytest
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import EVENTS, REQUESTS, EventType, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import EventType, Outcome, ToolEvent
+from dimos_streams.tool_stream.protocol.channels import EVENTS, REQUESTS
 from dimos_streams.tool_stream.receiving import received_calls
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.wire.packing import pack_event

@@ -9,7 +9,8 @@ import pytest
 from dimos_streams.bus import create_bus
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
-from dimos_streams.tool_stream.event import EVENTS, NACK, REQUESTS, ToolEvent
+from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.protocol.channels import EVENTS, NACK, REQUESTS
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.wire.packing import EventPacker
 from tests.helpers import anybody

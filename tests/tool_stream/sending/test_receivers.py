@@ -9,7 +9,8 @@ import pytest
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import REQUESTS, Outcome
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.channels import REQUESTS
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.call_writer import PublisherLimits
 from dimos_streams.tool_stream.sending.history import EventHistory

@@ -11,7 +11,9 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.testing import Faults
-from dimos_streams.tool_stream.event import MAX_PAYLOAD, PARENT, Outcome, ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.protocol.bounds import MAX_PAYLOAD
+from dimos_streams.tool_stream.protocol.channels import PARENT
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.call_writer import RECEIVER_ANSWERS_S, CallWriter, PublisherLimits
 from dimos_streams.tool_stream.sending.receivers import (

@@ -9,11 +9,15 @@ from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED, OPEN, REQUESTED
 from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.bus import Bus
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
-from dimos_streams.tool_stream.event import CALLS, CANCELS, MAX_REASON, STOPPED, Outcome, json_text
+from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS
+from dimos_streams.tool_stream.protocol.close_data import STOPPED
 
 MOST_CANCELS = 20
 """Number of times that a cancel is sent, in the end every 0.5 s; the skill may take longer to end."""

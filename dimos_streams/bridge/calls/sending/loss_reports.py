@@ -13,7 +13,7 @@ from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCancel
-from dimos_streams.tool_stream.event import CANCELS
+from dimos_streams.tool_stream.protocol.channels import CANCELS
 
 _MAX_LOST = 1000
 """Maximum number of lost calls that are reported at a time; beyond it, those reported for longest are dropped."""

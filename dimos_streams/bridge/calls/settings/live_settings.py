@@ -22,15 +22,17 @@ from dimos_streams.bridge.calls.settings.pending_changes import (
     UnknownChangeError,
 )
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import know_settings, telling_name
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import CallRejectedError, SettingsError, SkillError, SkillUnavailableError, suggest
 from dimos_streams.live_settings import shown_secret
 from dimos_streams.operator.messages.settings import SettingChange, SettingsReport
-from dimos_streams.tool_stream.event import MAX_ARGUMENTS, Outcome, json_text
+from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting.settings_change import SET, as_assignments
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS
 
 _CLOSES_WITHIN_S = 5.0
 """Time, in seconds, within which a module must have changed its settings; it does so at once, unless it hangs."""

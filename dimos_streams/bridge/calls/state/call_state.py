@@ -15,14 +15,16 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED, JOURNALLED_CALL, OPEN, REQUESTED, JournalledCall
 from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.moment import Moment
 from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.journal.tables import CallRow
 from dimos_streams.skill import OnDuplicate
-from dimos_streams.tool_stream.event import STOPPED, ToolEvent, json_text
+from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.opening import opening_of
+from dimos_streams.tool_stream.protocol.close_data import STOPPED
 
 CANCEL_OVERDUE_S: Final = 3.0
 """Time, in seconds, that a call has to end once asked to; operators hear of one that goes on for longer."""

@@ -43,11 +43,11 @@ from dimos_streams.operator.messages.stop import (
     StopReport,
 )
 from dimos_streams.skill import SkillInfo
-from dimos_streams.tool_stream.event import STOPPED
 from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.overtaken import OrderKind
+from dimos_streams.tool_stream.protocol.close_data import STOPPED
 
 _MAX_ROBOTS = 200
 _AT_ONCE = 50

@@ -13,7 +13,7 @@ from dimos_streams.common.names import namespace_of
 from dimos_streams.common.process.disk import load_state, save_state
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.stop import Stop
-from dimos_streams.tool_stream.event import MAX_REASON
+from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
 
 SUFFIX = ".stops.json"
 """The suffix of the file, which is beside the bridge's journal and otherwise has the journal's name."""

@@ -105,7 +105,7 @@ async def watching(
 async def watching_bus(bus: Bus, show: Show) -> AsyncIterator[EventWatch]:
     """Yield a watch of what can be heard on an open bus, where there is no bridge: some events may be lost."""
     from dimos_streams.errors import MessageError
-    from dimos_streams.tool_stream.event import EVENTS
+    from dimos_streams.tool_stream.protocol.channels import EVENTS
     from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
     watch = EventWatch(show)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.client.asking_again import UNKNOWN
-from dimos_streams.common.text import parse_json
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.errors import CallInDoubtError, DimosStreamsError, NoAnswerError
 
 if TYPE_CHECKING:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 def exit_by(event: ToolEvent) -> None:
     """End a command as the event says that it waited for; what the event warns of is said before. Raises
     ``typer.Exit`` for any code but 0."""
-    from dimos_streams.tool_stream.event import OF_AUTHORS
+    from dimos_streams.tool_stream.protocol.close_data import OF_AUTHORS
 
     for key in OF_AUTHORS:
         if key in event.data:

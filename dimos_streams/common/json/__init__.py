@@ -1,0 +1,1 @@
+"""JSON: read as it comes from outside, written for others, and compared."""

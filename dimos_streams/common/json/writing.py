@@ -1,0 +1,56 @@
+"""JSON text for others: whatever a value has in it, readers take it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
+
+from dimos_streams.common.json.reading import repaired
+from dimos_streams.common.secrets import has_secret, redacted_data
+from dimos_streams.errors import SkillError
+
+_JSON_RULE = "valid: texts, numbers, True, False, None, lists, dicts, dataclasses and pydantic models"
+
+_LARGE_DIGITS = 309
+"""Number of digits from which on a whole number may be beyond all that a float can be, which readers refuse."""
+_DIGITS, _LARGE = b"0123456789", b"0" * _LARGE_DIGITS
+_AS_ZEROS = bytes.maketrans(_DIGITS, b"0" * len(_DIGITS))
+
+
+def json_text(value: Any) -> str:
+    """Return compact JSON; pydantic models and dataclasses become objects, NaN and what no float can be become null,
+    and text is repaired.
+
+    Raises ``SkillError`` for values that have no JSON form.
+    """
+    return json_bytes(value).decode()
+
+
+def json_bytes(value: Any) -> bytes:
+    """Return the text of ``json_text`` in UTF-8. Raises as it does."""
+    try:
+        encoded = to_json(value, inf_nan_mode="null")
+        if not _may_have_large_number(encoded):
+            return encoded
+    except PydanticSerializationError:
+        pass  # because of half a character, or of more
+    try:
+        return to_json(repaired(to_jsonable_python(value)), inf_nan_mode="null")
+    except ValueError as error:  # pydantic's, and its plain one for what contains itself or is too deep
+        raise SkillError(f"not JSON: {error}; {_JSON_RULE}") from error
+
+
+def _may_have_large_number(encoded: bytes) -> bool:
+    """Return whether so many digits follow each other in JSON that readers may refuse the number. Then there is a
+    digit at one of the steps of that length: text is not looked through for it, which would take longer than all
+    else."""
+    steps = encoded[_LARGE_DIGITS - 1 :: _LARGE_DIGITS]
+    return len(steps.translate(None, _DIGITS)) < len(steps) and _LARGE in encoded.translate(_AS_ZEROS)
+
+
+def json_without_secrets(value: Any) -> bytes:
+    """Return ``json_bytes`` of a value with ``[redacted]`` in place of each secret of this process. Raises as it
+    does."""
+    encoded = json_bytes(value)
+    return json_bytes(redacted_data(from_json(encoded))) if has_secret(encoded.decode()) else encoded

@@ -1,0 +1,15 @@
+"""Keys and words in closes that more than one side knows."""
+
+STOPPED = "an operator has stopped the robot"
+"""The beginning of the reason for which the calls that a stop of the robot ends are cancelled."""
+
+MISFIT = "misfit"
+"""The key in a completed close under which stands, in words, how the result is not as its skill declares it."""
+
+UNAWAITED = "unawaited"
+"""The key in a close under which stands, in words, what the skill made and did not await."""
+OF_AUTHORS = (MISFIT, UNAWAITED)
+"""The keys in a close of what is wrong with the code of its skill, though the call has ended as it says."""
+
+BAD_ARGUMENTS = "arguments"
+"""The ``error`` in the data of a close that rejects a call whose arguments its module does not take."""
