@@ -81,7 +81,12 @@ async def test_what_is_deeper_is_refused_where_it_is_made() -> None:
         await world.add(Digger(name="digger"))
         await world.offered("take")
         said = {}
-        for name, depth in (("say", MAX_DATA_DEPTH), ("give", MAX_DATA_DEPTH), ("give", 201), ("fail", MAX_DATA_DEPTH)):
+        for name, depth in (
+            ("say", MAX_DATA_DEPTH),
+            ("give", MAX_DATA_DEPTH),
+            ("give", 201),
+            ("fail", MAX_DATA_DEPTH),
+        ):
             call_id = await world.broker.call(name, {"depth": depth}, caller="me")
             view = await closed(world.broker, call_id)
             said[name, depth] = (str(view.outcome), view.text)
