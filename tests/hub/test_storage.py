@@ -410,6 +410,8 @@ def test_the_end_of_an_older_stream_is_not_that_of_its_robots_newest(storage: Hu
     assert [row.connected for row in storage.robots.all()] == [True]
     storage.robots.disconnect("r1", "second")
     assert [row.connected for row in storage.robots.all()] == [False]
+    assert storage.robots.keep({"r1": "second"}, 60) == {"r1"}, "another thread had begun to note that it goes on"
+    assert [row.connected for row in storage.robots.all()] == [False]
 
 
 @pytest.mark.slow

@@ -151,7 +151,8 @@ class RobotTable:
         return bool(rows) and rows[0][0] > now
 
     def keep(self, streams: Mapping[str, str], valid_s: float) -> set[str]:
-        """Note that streams go on, by their robots' names; return the robots whose stream another has followed."""
+        """Note that streams go on, by their robots' names; return the robots whose stream is over, or followed by
+        another."""
         with self._engine.transaction() as db:
             until = db.now() + int(valid_s * _US)
             statement = "UPDATE robots SET connected_until = ? WHERE name = ? AND connected_by = ?"
@@ -160,7 +161,9 @@ class RobotTable:
     def disconnect(self, name: str, stream: str) -> None:
         """Note that a stream is over."""
         with self._engine.transaction() as db:
-            db.run("UPDATE robots SET connected_until = 0 WHERE name = ? AND connected_by = ?", name, stream)
+            # Without its name no ``keep`` that another thread has begun with it makes it go on.
+            statement = "UPDATE robots SET connected_until = 0, connected_by = '' WHERE name = ? AND connected_by = ?"
+            db.run(statement, name, stream)
 
 
 def new_token() -> str:
