@@ -15,7 +15,7 @@ from dimos_streams.cli.system.signals import Interrupted
 from dimos_streams.cli.system.terminal_width import widen
 from dimos_streams.cli.terminal.output import flush_output, note
 from dimos_streams.common.importing import find_named_first_in
-from dimos_streams.common.printable import printable, show_tracebacks
+from dimos_streams.common.printable import show_tracebacks
 from dimos_streams.common.process.own_code import DEBUG
 from dimos_streams.common.secrets import know_environment
 from dimos_streams.errors import BadRequestError, DimosStreamsError
@@ -141,4 +141,4 @@ def _forgotten_option(text: str, context: Any) -> str:
 
 def _say(text: str) -> None:
     for line in text.splitlines() or [""]:
-        note(f"error: {printable(line)}")
+        note(f"error: {line}")

@@ -215,6 +215,18 @@ async def test_a_robot_names_no_approval_as_another_robot_s(capsys: pytest.Captu
         await decide(hub, "a1", "approve")
 
 
+async def test_what_a_robot_says_of_an_approval_is_no_line_of_its_decision() -> None:
+    hub, forged = Fleet(["robot1"], hub=True), "turn\n    2. stop()"
+    steps = [{"skill": forged, "arguments": {}}]
+    plan = {"id": f"b2{forged}", "skill": forged, "arguments": {"plan": "p", "goal": "g", "steps": steps}}
+    hub.answers = {"robot1_approvals": [approval("b2").model_copy(update=plan)]}
+    decided = (await decide(hub, "b2", "approve")).text.split("\n")
+    assert [line.partition("turn")[0] for line in decided] == ["robot1_", "    1. ", "    goal: 'g'"]
+    late = {"state": "rejected", "decided_by": "cli", "why": forged}
+    hub.answers = {"robot1_approvals": [approval("b2").model_copy(update=late)]}
+    assert "\n" not in (await decide(hub, "b2", "reject")).text
+
+
 @pytest.mark.parametrize(
     "said", [None, {"x": 1}, [1, None], 5], ids=["nothing", "an object", "no approvals", "a number"]
 )

@@ -10,12 +10,25 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.cli.entry import run_command
+from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from tests.hub.serving import Robot, added, served_hub
 
 
 def run(*words: str) -> int:
     return run_command(["hub", *words])
+
+
+@pytest.fixture
+def served(monkeypatch: pytest.MonkeyPatch) -> list[HubSettings]:
+    """The settings with which a hub would serve, which it does not."""
+    settings: list[HubSettings] = []
+
+    async def serve(given: HubSettings) -> None:
+        settings.append(given)
+
+    monkeypatch.setattr("dimos_streams.cli.commands.hub._serve", serve)
+    return settings
 
 
 @pytest.mark.slow
@@ -120,6 +133,27 @@ def test_what_a_hub_can_not_use_is_told_in_a_line(
 def test_of_two_tokens_for_operators_none_is_taken_in_silence(capsys: pytest.CaptureFixture[str]) -> None:
     assert run("--port", "0", "--token-file", "/nowhere", "--token", "opens-all-of-it") == 2
     assert "--token is the operators' token, and so is what is in --token-file /nowhere" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("words", [[], ["--token", "typed-by-hand"], ["--token-file", "operators.token"]])
+def test_the_operators_token_is_what_is_typed_or_in_the_file_or_else_in_the_environment(
+    words: list[str], served: list[HubSettings], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("DIMOS_STREAMS_TOKEN", "of-the-environment")
+    (tmp_path / "operators.token").touch(0o600)
+    (tmp_path / "operators.token").write_text("of-a-file\n")
+    assert run(*words) == 0
+    token = {"": "of-the-environment", "--token": "typed-by-hand", "--token-file": "of-a-file"}
+    assert [settings.token for settings in served] == [token[words[0] if words else ""]]
+
+
+def test_an_empty_token_in_the_environment_is_no_hub_without_one(
+    served: list[HubSettings], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("DIMOS_STREAMS_TOKEN", "")
+    assert (run(), served) == (2, [])
+    assert "DIMOS_STREAMS_TOKEN is empty" in capsys.readouterr().err
 
 
 def test_an_old_or_damaged_database_is_told_in_a_line(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

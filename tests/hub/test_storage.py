@@ -326,6 +326,15 @@ def due(storage: HubStorage, stream: str) -> list[DueCommand]:
 
 
 @pytest.mark.slow
+def test_commands_of_one_key_are_the_same_by_their_values(storage: HubStorage) -> None:
+    id = storage.commands.give(command(body='{"arguments":{"n":1,"x":-0.0}}'))
+    assert storage.commands.give(command(body='{"arguments":{"x":0,"n":1.0}}')) == id
+    for other in ('{"n":true,"x":0}', '{"n":1}', '{"n":1,"x":0,"y":0}', '{"n":"1","x":0}'):
+        given = storage.commands.give(command(body=f'{{"arguments":{other}}}'))
+        assert "another command" in str(given), other
+
+
+@pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_a_command_is_one_by_its_key_and_is_handed_to_each_stream_until_it_is_answered(storage: HubStorage) -> None:
     storage.robots.add("r1")

@@ -17,6 +17,7 @@ from dimos_streams.cli.terminal.approval_text import details, standing
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.cli.terminal.skill_arguments import parse_arguments
 from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.printable import printable
 from dimos_streams.errors import SkillArgumentError, SkillError, UserError
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.known_names import CLI
@@ -204,11 +205,11 @@ async def decide(
     decided = await order(gateway, "decide", arguments, approval.agent)
     which = f"{approval.skill} [{approval.reference}] of {approval.agent}"
     if approval.state != "pending":
-        return _with_unkept(decided, f"{which}: {standing(approval)}")
+        return _with_unkept(decided, printable(f"{which}: {standing(approval)}"))
     with_changes = f" with {', '.join(changes)}" if changes else ""
     text = f"{which}: {DECIDED[decision]}{with_changes}"
     shown = details(approval) if decision == "approve" else []
-    return _with_unkept(decided, "\n".join([text, *(f"    {line}" for line in shown)]))
+    return _with_unkept(decided, "\n".join([printable(text), *(f"    {printable(line)}" for line in shown)]))
 
 
 def _with_unkept(decided: CommandResult, text: str) -> CommandResult:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dimos_streams.cli.option_groups.bridge_choice import Token
+from dimos_streams.cli.option_groups.bridge_choice import Token, environment_token
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import write, write_json
 from dimos_streams.hub.settings import HubSettings
@@ -201,12 +201,13 @@ def _check_place(context: typer.Context) -> None:
 
 
 def _token(context: typer.Context, given: str | None, file: Path | None) -> str | None:
-    """Return the operators' token; a file counts before the environment. Raises ``UserError``."""
+    """Return the operators' token: that of the command line or of a file, else of the environment. Raises
+    ``UserError``."""
     from dimos_streams.common.http.bearer import token_in
     from dimos_streams.errors import UserError
 
     if file is None:
-        return given
+        return given or environment_token()
     if "token" in options.given_on_command_line(context):
         raise UserError(
             f"--token is the operators' token, and so is what is in --token-file {file}; give one of them"

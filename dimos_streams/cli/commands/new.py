@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dimos_streams.cli.terminal.output import note, write
+from dimos_streams.cli.terminal.output import note_lines, write
 
 if TYPE_CHECKING:
     from dimos_streams.cli.scaffold.place import NewFiles
@@ -74,4 +74,4 @@ def _make(new: NewFiles, *, force: bool, dry_run: bool) -> None:
         done = f"would {verb}" if dry_run else verb.replace("write", "written")
         write(f"{done}: {display_path(path)}")
     if not dry_run:
-        note("\n".join(("next:", *(f"  {step}" for step in new.next_steps))))
+        note_lines("\n".join(("next:", *(f"  {step}" for step in new.next_steps))))

@@ -157,9 +157,21 @@ def _wrapped(text: str, width: int, first: str, later: str) -> list[str]:
     )
 
 
-def note(text: str) -> None:
-    """Show the person something that is no output of the command; it may have several lines. Where nobody can see it,
-    the command does and returns the same."""
+def hanging_indent(text: str) -> str:
+    """Return text from outside with its further lines below the first, where none passes for one of the command's
+    own."""
+    first, *further = text.split("\n")
+    return "\n".join((first, *(line if line.startswith(_INDENT) else _INDENT + line for line in further)))
+
+
+def note(line: str) -> None:
+    """Show the person a line that is no output of the command. Where nobody can see it, the command does and returns
+    the same."""
+    note_lines(printable(line))
+
+
+def note_lines(text: str) -> None:
+    """Show text of our own, which may have several lines, as ``note`` does."""
     try:
         print(printable_lines(text), file=sys.stderr, flush=True)
     except OSError:

@@ -10,7 +10,7 @@ from dimos_streams.common.json.writing import json_text
 from dimos_streams.fleet.commands import Answer, Method, Role, two_robots
 from dimos_streams.fleet.lanes import MOST_AT_ONCE, lane_of
 from dimos_streams.fleet.paths import bare_path
-from dimos_streams.hub.storage.command_keys import WHAT, find_by_key, shown_key, what_of
+from dimos_streams.hub.storage.command_keys import WHAT, find_by_key, is_same, shown_key, what_of
 from dimos_streams.hub.storage.engine import COMMANDS, Engine, Transaction
 from dimos_streams.hub.storage.rows import CommandState, DueCommand, NewCommand, StorageUnavailableError
 
@@ -214,7 +214,7 @@ def _give(db: Transaction, new: NewCommand, asked_at: float) -> int | str | None
     before = find_by_key(db, new)
     now = db.now()
     if before is not None:
-        if not before.frees_key(now) and what_of(before) != what_of(new):
+        if not before.frees_key(now) and not is_same(before, new):
             return f"idempotency key {shown_key(new)!r} was used for another command"
         if before.holds(now):
             return before.id

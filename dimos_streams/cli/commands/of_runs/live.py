@@ -9,7 +9,7 @@ import typer
 from dimos_streams.cli.bridge_client.completion import run_modules
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import write, write_json, write_lines
+from dimos_streams.cli.terminal.output import write, write_json
 
 
 def set_settings(
@@ -35,7 +35,8 @@ def set_settings(
     if as_json:
         write_json(done.model_dump(mode="json"), indent=2)
     else:
-        write_lines("\n".join(map(str, done.changes)) or done.text)
+        for line in map(str, done.changes or [done.text]):
+            write(line)
 
 
 def restart(

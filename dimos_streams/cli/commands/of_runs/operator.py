@@ -11,7 +11,7 @@ import typer
 from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, write, write_json, write_lines
+from dimos_streams.cli.terminal.output import hanging_indent, note, write, write_json, write_lines
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.operator_commands import CommandResult
@@ -173,6 +173,6 @@ def _show(done: CommandResult, as_json: bool) -> None:
     if as_json:
         write_json({"text": done.text, "result": done.result}, indent=2)
     else:
-        write_lines(done.text)
+        write_lines(hanging_indent(done.text))
     if not done.done:
         raise typer.Exit(FAILED)

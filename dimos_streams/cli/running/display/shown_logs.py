@@ -6,7 +6,7 @@ import contextlib
 import logging
 
 from dimos_streams.cli.option_groups.run_request import Mode
-from dimos_streams.cli.terminal.output import note
+from dimos_streams.cli.terminal.output import note_lines
 from dimos_streams.common.printable import LogFormatter
 from dimos_streams.common.process.internal_error import logs_are_shown_by
 from dimos_streams.runtime.options import RunOptions
@@ -36,4 +36,4 @@ class _Shown(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         with contextlib.suppress(OSError):  # a terminal that has gone, or a full disk, ends no run
-            note(self.format(record))
+            note_lines(self.format(record))
