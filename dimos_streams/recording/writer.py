@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 import os
 from pathlib import Path
@@ -31,9 +32,10 @@ class LogWriter:
         split_bytes: int | None = None,
         preamble: tuple[str, bytes] | None = None,
     ) -> None:
-        """Make a writer. With ``split_bytes`` a part that has reached the size is followed by another. ``preamble``
-        is a channel and data that come first in each part, with the time of the event that follows, and again where
-        the log is appended to."""
+        """Make a writer. With ``split_bytes`` a part that has reached the size is followed by another; with
+        ``append`` parts that are there stay as they are, but for the one that is appended to. ``preamble`` is a
+        channel and data that come first in each part, with the time of the event that follows, and again where the
+        log is appended to."""
         self.path = Path(path)
         self.written = 0
         """The number of events, without the preambles."""
@@ -93,22 +95,31 @@ class LogWriter:
         if self._split_bytes is not None and self._size >= self._split_bytes:
             self.close()
             self._part += 1
+            while self._append and self.part.exists():  # earlier parts may have been moved away, and this one is old
+                self._part += 1
             self._begin_part(append=False)
 
     def flush(self) -> None:
-        """Hand what was written to the system, which keeps it whatever happens to this process."""
+        """Hand what was written to the system, which keeps it whatever happens to this process. Raises ``OSError``,
+        also if the file was removed."""
         if self._file is not None:
             self._file.flush()
+            # Some file systems count no links at all.
+            if not os.fstat(self._file.fileno()).st_nlink and not self.part.exists():
+                raise OSError(errno.ENOENT, "it was removed, with all that was in it")
             self._whole = self._number, self._size, self._introduced
 
     def resume(self) -> int:
-        """Go on after an ``OSError``, behind what was written whole, and return the number of lost events. Raises
-        ``OSError``."""
+        """Go on after an ``OSError``, behind what was written whole, or in a new file if it was removed, and return
+        the number of lost events. Raises ``OSError``."""
         file, self._file = self._file, None
         if file is not None:
             with contextlib.suppress(OSError):  # it tries once more to write what is lost now
                 file.close()
-        lost = self._number - self._whole[0]
+        number = self._number
+        if not self.part.exists():
+            self._whole = 0, 0, False
+        lost = number - self._whole[0]
         self._number, self._size, self._introduced = self._whole
         self._file = _opened(self.part)
         if os.fstat(self._file.fileno()).st_size > self._size:

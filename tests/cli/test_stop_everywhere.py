@@ -105,8 +105,9 @@ def test_of_several_runs_the_part_of_the_one_that_is_named_is_meant(monkeypatch:
         stop.stop(machine="arm", bridge=BridgeChoice(run="r1"))
 
 
-def test_a_stop_that_takes_long_names_the_processes_that_it_waits_for(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("suspended", [True, False])
+def test_a_stop_that_takes_long_names_the_processes_that_it_waits_for_and_what_holds_them(
+    suspended: bool, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     ends, goes_on = os.pipe()  # readable when its other end is closed, as the descriptor of a process that has ended
     run = living_record().model_copy(update={"processes": (process_record("arm", pid=os.getpid()),)})
@@ -119,7 +120,9 @@ def test_a_stop_that_takes_long_names_the_processes_that_it_waits_for(
     monkeypatch.setattr(stop, "_signal", lambda run, watched: None)
     monkeypatch.setattr(stop, "_SLOW_S", 0.01)
     monkeypatch.setattr(stop, "note", say)
+    monkeypatch.setattr("dimos_streams.common.process.run_owner.is_suspended", lambda pid: suspended)
     stop._stop_here(run, as_json=False)
     said = capsys.readouterr()
-    assert said.err == f"waiting for arm of {run.run_id} to end, 15 s at most\n"
+    hint = f"; it is SUSPENDED: `kill -CONT {run.pid}` lets it end in order" if suspended else ""
+    assert said.err == f"waiting for arm of {run.run_id} to end, 15 s at most{hint}\n"
     assert said.out == f"{run.run_id} has stopped\n"

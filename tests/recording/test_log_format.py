@@ -110,6 +110,35 @@ def test_a_part_whose_beginning_the_disk_refused_describes_itself(tmp_path: Path
     assert [event.channel for event in read_log(writer.part)] == ["META", "/x"]
 
 
+def test_a_log_that_is_removed_while_it_is_written_begins_anew(tmp_path: Path) -> None:
+    with LogWriter(tmp_path / "a.lcmlog", preamble=("META", b"data")) as writer:
+        writer.write(START, "/lost", b"")
+        writer.path.unlink()
+        with pytest.raises(OSError, match="it was removed, with all that was in it"):
+            writer.flush()
+        assert writer.resume() == 2
+        writer.write(START + 1_000_000, "/x", b"")
+    assert [(event.number, event.channel) for event in read_log(writer.path)] == [(0, "META"), (1, "/x")]
+
+
+def test_a_log_that_is_moved_while_it_is_written_goes_on(tmp_path: Path) -> None:
+    with LogWriter(tmp_path / "a.lcmlog") as writer:
+        moved = writer.path.rename(tmp_path / "b.lcmlog")
+        writer.write(START, "/x", b"")
+        writer.flush()
+    assert [event.channel for event in read_log(moved)] == ["/x"]
+
+
+def test_where_earlier_parts_were_moved_away_later_ones_are_kept(tmp_path: Path) -> None:
+    later = write_log(tmp_path / "a.2.lcmlog", EVENTS[:1])
+    with LogWriter(tmp_path / "a.lcmlog", append=True, split_bytes=1) as writer:
+        for event in EVENTS[1:4]:
+            writer.write(*event)
+    assert raw(read_log(later)) == EVENTS[:1]
+    written = [tmp_path / name for name in ("a.lcmlog", "a.1.lcmlog", "a.3.lcmlog")]
+    assert [raw(read_log(path)) for path in written] == [[event] for event in EVENTS[1:4]]
+
+
 @contextmanager
 def full_disk() -> Iterator[None]:
     """Have this process write no files, as if there were no room for them."""

@@ -1,4 +1,5 @@
-"""The end of a worker whose supervisor has died: nobody ends the processes of such a run in order."""
+"""The end of a worker whose supervisor has died, or has lost it with the forkserver: nobody ends such processes
+in order."""
 
 from __future__ import annotations
 
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
     from dimos_streams.tool_stream.gateway import SkillGateway
 
 EXIT_ORPHANED = 70
+FORKSERVER_ENDED = "the process from which all others of the run are forked has ended, and they with it"
+"""The reason that callers hear of a process whose end its supervisor could not be told any more."""
 _GRACE_S = 3.0
 _LAST_ENDS_S = 1.0
 
@@ -26,8 +29,8 @@ def run_died(machine: str) -> str:
 
 
 def watch_parent(on_orphaned: Callable[[], None]) -> None:
-    """Call a function on the running loop when the parent of this process has died; a little later the process exits,
-    whatever it is doing."""
+    """Call a function on the running loop when the parent of this process has died or let go of it; a little later
+    the process exits, whatever it is doing."""
     loop = asyncio.get_running_loop()
     threading.Thread(target=_outlive_no_parent, args=(loop, on_orphaned), daemon=True).start()
 

@@ -18,6 +18,7 @@ from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
 from dimos_streams.runtime.processes.fork_server import end_stalled_server
+from dimos_streams.runtime.processes.orphaned import FORKSERVER_ENDED
 from dimos_streams.runtime.processes.processor_time import waited_for_processor
 from dimos_streams.runtime.processes.reports import Report, ReportReader
 from dimos_streams.runtime.processes.worker import main
@@ -154,6 +155,8 @@ class SupervisedProcess:
         loop.remove_reader(self._process.sentinel)
         self._process.join()
         code = self._process.exitcode
+        if self.last_pid is not None and process_start(self.last_pid) is not None:
+            self._send({"kind": STOP, "reason": FORKSERVER_ENDED})  # it ends with the pipes that are closed here
         self._reports.close()
         self._process.close()
         self._exited.set()

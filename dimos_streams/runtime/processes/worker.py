@@ -27,7 +27,13 @@ from dimos_streams.common.tasks import end_tasks, first_of
 from dimos_streams.errors import BusError, DimosStreamsError, UnendingError, UserError
 from dimos_streams.runtime.plan import LiveSettings
 from dimos_streams.runtime.processes.memory import give_back_large_blocks
-from dimos_streams.runtime.processes.orphaned import EXIT_ORPHANED, hear_last_ends, run_died, watch_parent
+from dimos_streams.runtime.processes.orphaned import (
+    EXIT_ORPHANED,
+    FORKSERVER_ENDED,
+    hear_last_ends,
+    run_died,
+    watch_parent,
+)
 from dimos_streams.runtime.processes.output import write_to
 from dimos_streams.runtime.processes.reports import ReportWriter
 from dimos_streams.runtime.processes.slow_start import warn_if_slow
@@ -196,23 +202,27 @@ class _Worker:
 
     def _on_term(self) -> None:
         """End, for the reason that the supervisor may have given before."""
+        self._read_reason()
+        self._end.set()
+
+    def _read_reason(self) -> None:
         with contextlib.suppress(EOFError, OSError):  # it has gone, or has nothing to say
             while self._reports.readable and self._reports.poll():
                 command = parse_json(self._reports.recv_bytes())
                 if command["kind"] == STOP:
                     self._stop_reason = command["reason"]
-        self._end.set()
 
     def _on_orphaned(self) -> None:
-        """End, because the supervisor has died."""
+        """End, because the supervisor has died, unless it has said another reason before it let go."""
+        self._read_reason()
         self._stop_reason = self._stop_reason or run_died(self._task.options.machine)
         self._is_orphan = True
         self._end.set()
 
     def _is_replaced(self) -> bool:
         """Return whether another process takes this one's place: the supervisor gives a reason only then, and one
-        that fails is begun again by its policy."""
-        if not self._end.is_set():
+        that fails, or is lost with the forkserver, is begun again by its policy."""
+        if not self._end.is_set() or self._stop_reason == FORKSERVER_ENDED:
             return self._task.process.restart != "never"
         return bool(self._stop_reason) and not self._is_orphan
 

@@ -131,15 +131,24 @@ def _stop_here(run: RunRecord, *, as_json: bool) -> None:
     try:
         _signal(run, watched)
         if left := _wait_for_end(watched, _SLOW_S):
-            note(f"waiting for {_names(run, left)} of {run.run_id} to end, {STOP_BOUND_S:g} s at most")
+            waits = f"waiting for {_names(run, left)} of {run.run_id} to end, {STOP_BOUND_S:g} s at most"
+            note(waits + _suspension(run))
             left = _wait_for_end({pid: watched[pid] for pid in left}, STOP_BOUND_S - _SLOW_S)
     finally:
         for fd in watched.values():
             os.close(fd)
     if left:
         numbers = " ".join(map(str, left))
-        raise DimosStreamsError(f"{run.run_id} did not end within {STOP_BOUND_S:g} s; `kill -9 {numbers}` ends it")
+        late = f"{run.run_id} did not end within {STOP_BOUND_S:g} s; `kill -9 {numbers}` ends it"
+        raise DimosStreamsError(late + _suspension(run))
     _say_stopped({"run_id": run.run_id, "blueprint": run.blueprint}, f"{run.run_id} has stopped", as_json=as_json)
+
+
+def _suspension(run: RunRecord) -> str:
+    """Return what lets a run end that can't because it is suspended; empty for any other."""
+    from dimos_streams.common.process.run_owner import is_suspended
+
+    return f"; it is SUSPENDED: `kill -CONT {run.pid}` lets it end in order" if is_suspended(run.pid) else ""
 
 
 def _pidfd(pid: int) -> int | None:
