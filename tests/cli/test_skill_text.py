@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.cli.terminal.output import UNBOUNDED, table_lines
-from dimos_streams.cli.terminal.skill_text import list_lines, skill_lines
+from dimos_streams.cli.terminal.skill_text import list_lines, signature, skill_lines
 from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
@@ -69,6 +69,28 @@ def test_arguments_are_told_with_their_parts_and_limits() -> None:
         'how "fast" | "slow" "slow"',
         "share number (more than 0) | string",
     ]
+
+
+def test_what_a_module_in_another_language_says_of_arguments_is_told_too() -> None:
+    properties = {
+        "mode": {"$ref": "#/$defs/Mode", "description": "How."},
+        "any": True,
+        "pair": {"type": "array", "items": [{"type": "integer"}, {"type": "string"}]},
+        "either": {"anyOf": [True, {"type": "object", "properties": {"deep": False}}]},
+        "rows": {"type": "array", "items": True},
+    }
+    schema = {"properties": properties, "$defs": {"Mode": {"enum": ["up", "down"], "default": "up"}}}
+    lines = skill_lines(offered(parameters=schema))
+    assert [" ".join(line.split()) for line in lines[2 : lines.index("", 2)]] == [
+        "ARGUMENT TYPE DEFAULT",
+        'mode "up" | "down" "up" How.',
+        "any any",
+        "pair array of any",
+        "either any | object",
+        "either.deep any",
+        "rows array of any",
+    ]
+    assert signature(schema).startswith('mode: "up" | "down" = "up", any: any, pair: array of any')
 
 
 @pytest.mark.parametrize(("names", "words"), [("xy", "x and y"), ("y", "y"), ("", None)])

@@ -330,6 +330,11 @@ def test_broken_yaml_is_named_where_no_text_is_taken() -> None:
         assert parse_arguments(["bed={x: 1"], None, {"properties": {"bed": schema}}) == {"bed": "{x: 1"}
 
 
+def test_an_argument_is_a_text_where_a_reference_says_so() -> None:
+    schema = {"properties": {"name": {"$ref": "#/$defs/Name"}, "any": True}, "$defs": {"Name": {"type": "string"}}}
+    assert parse_arguments(["name=45", "any=45"], None, schema) == {"name": "45", "any": 45}
+
+
 def test_an_empty_argument_is_refused_where_neither_a_text_nor_null_is_taken() -> None:
     number, null = {"type": "number"}, {"type": "null"}
     for schema in (number, {"type": ["array", "object"]}, {"anyOf": [number, {"type": "boolean"}]}):

@@ -230,7 +230,8 @@ async def test_schemas_that_take_for_ever_are_none(schema: dict[str, object], wh
     async with directory_on_a_bus() as (bus, directory):
         bus.publish(STATUS, heartbeat(skills_json=skills("s", schema=schema), skills_version="1"))
         await asyncio.sleep(0.01)
-        assert (directory.malformed, directory.modules()) == (1, [])
+        (view,) = directory.modules()
+        assert (directory.malformed, view.skills, directory.skills()) == (1, (), [])
 
 
 def test_schemas_may_use_definitions_more_than_once() -> None:

@@ -60,7 +60,7 @@ def chat_tools(tools: Sequence[ToolSchema]) -> list[dict[str, Any]]:
             "function": {
                 "name": tool.name,
                 "description": tool.description,
-                "parameters": dict(tool.parameters) or _NO_PARAMETERS,
+                "parameters": {**_NO_PARAMETERS, **tool.parameters},
             },
         }
         for tool in tools

@@ -106,7 +106,7 @@ def skill_tool(skill: SkillInfo) -> dict[str, Any]:
     return {
         "name": skill.name,
         "description": skill.description,
-        "inputSchema": {"type": "object", **inlined(skill.parameters, FOREIGN_PARTS)},
+        "inputSchema": {**inlined(skill.parameters, FOREIGN_PARTS), "type": "object"},
         "annotations": {
             "readOnlyHint": reads,
             "destructiveHint": not reads,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dimos_streams.cli.terminal.argument_schemas import arguments_of
 from dimos_streams.common.json.reading import is_finite, parse_command
 from dimos_streams.errors import UserError
 
@@ -16,12 +17,12 @@ def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Map
     Values are YAML; if the skill's schema wants a string, whatever is not quoted is one.
     """
     given = _json_object(as_json) if as_json is not None else {}
-    properties = schema.get("properties", {})
+    schemas = arguments_of(schema)
     for assignment in assignments:
         name, equals, text = assignment.partition("=")
         if not equals or not name.strip():
             raise UserError(f"--arg {assignment!r} is not of the form NAME=VALUE")
-        value = _value(text, properties.get(name.strip(), {}), assignment)
+        value = _value(text, schemas.get(name.strip(), {}), assignment)
         if not is_finite(value):
             raise UserError(f"--arg {assignment!r}: it must be finite; JSON has neither infinity nor NaN")
         if name.strip() in given:

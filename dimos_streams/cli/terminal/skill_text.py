@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
+from dimos_streams.cli.terminal.argument_schemas import arguments_of, part_of
 from dimos_streams.cli.terminal.output import UNBOUNDED, table_lines
 from dimos_streams.common.readable.listed import listed
 from dimos_streams.common.readable.shortening import at_most
@@ -78,8 +79,7 @@ def moving(skill: SkillTraits) -> str:
 
 def signature(schema: Mapping[str, Any]) -> str:
     """``"description: string, timeout_s: number = 120.0"`` for the JSON Schema of a skill's arguments."""
-    properties = schema.get("properties", {})
-    return ", ".join(_parameter(name, part) for name, part in properties.items())
+    return ", ".join(_parameter(name, part) for name, part in arguments_of(schema).items())
 
 
 def _owner(skill: OfferedSkill) -> str:
@@ -132,7 +132,7 @@ def _yes(is_so: bool) -> str:
 def _arguments(schema: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, ...]]:
     """Yield the cells of each argument, and of the parts of those that are objects."""
     needed = schema.get("required", ())
-    for name, part in schema.get("properties", {}).items():
+    for name, part in arguments_of(schema).items():
         default = json.dumps(part["default"], ensure_ascii=False) if "default" in part else ""
         described = " ".join(str(part.get("description", "")).split())
         yield f"{path}{name}", _limited_type(part), "required" if name in needed else default, described
@@ -143,11 +143,12 @@ def _arguments(schema: Mapping[str, Any], path: str = "", depth: int = 0) -> Ite
 
 def _objects_in(part: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield the schemas of objects that an argument may be, or consist of, each with the mark of a list."""
-    for option in part.get("anyOf", [part]):
+    for option in map(part_of, part.get("anyOf", [part])):
+        items = part_of(option.get("items"))
         if "properties" in option:
             yield option, ""
-        elif "properties" in option.get("items", {}):
-            yield option["items"], "[]"
+        elif "properties" in items:
+            yield items, "[]"
 
 
 def _limited_type(part: Mapping[str, Any]) -> str:
@@ -155,7 +156,7 @@ def _limited_type(part: Mapping[str, Any]) -> str:
     from dimos_streams.tool_stream.arguments.faults import limits
 
     if "anyOf" in part and "title" not in part:
-        return " | ".join(map(_limited_type, part["anyOf"]))
+        return " | ".join(_limited_type(part_of(option)) for option in part["anyOf"])
     limited = ", ".join(limits(part))
     return f"{_type(part)} ({limited})" if limited else _type(part)
 
@@ -170,12 +171,12 @@ def _type(part: Mapping[str, Any]) -> str:
         return " | ".join(json.dumps(value, ensure_ascii=False) for value in part["enum"])
     if "title" in part:
         return str(part["title"])
-    if "$ref" in part:  # of a module in another language, say
+    if "$ref" in part:  # one that leads nowhere
         return str(part["$ref"]).rpartition("/")[2]
     if "const" in part:
         return json.dumps(part["const"])
     if "anyOf" in part:
-        return " | ".join(_type(option) for option in part["anyOf"])
+        return " | ".join(_type(part_of(option)) for option in part["anyOf"])
     if part.get("type") == "array":
-        return f"array of {_type(part.get('items', {}))}"
+        return f"array of {_type(part_of(part.get('items')))}"
     return str(part.get("type", "any"))

@@ -17,8 +17,6 @@ class SchemaParameters:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         """Raise ``ValueError`` for a schema that is not one of an object, refers to others or itself, or is too
         large."""
-        if schema.get("type", "object") != "object" or not isinstance(schema.get("properties", {}), Mapping):
-            raise ValueError(f"it describes no object with properties: its type is {schema.get('type')!r:.50}")
         check_schema(schema)
         named = {"properties": {}, **inlined(schema, FOREIGN_PARTS), "type": "object", "additionalProperties": False}
         self._info = SkillInfo(name="", description="", parameters=named)

@@ -29,8 +29,16 @@ and callers see them."""
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` for a schema that refers to others or to itself, or becomes too large with all its
-    ``$ref`` put in: checking arguments with it would take as long as its author likes."""
+    """Raise ``ValueError`` for a schema that is not one of an object, of which nobody could write or show the
+    arguments, and for one that refers to others or to itself, or becomes too large with all its ``$ref`` put in:
+    checking arguments with it would take as long as its author likes."""
+    if (kind := schema.get("type", "object")) != "object":
+        raise ValueError(f"it describes no object with properties: its type is {kind!r:.50}")
+    properties = schema.get("properties", {})
+    if not isinstance(properties, Mapping) or not all(
+        isinstance(part, Mapping | bool) for part in properties.values()
+    ):
+        raise ValueError("it describes no object with properties: they are not names with their schemas")
     nodes = _Expansion(schema).nodes(schema, 0)
     if nodes > MAX_PARTS:
         raise ValueError(f"with each $ref put in it has more than {MAX_PARTS} parts")
@@ -51,8 +59,11 @@ def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
         errors = errors_of(skill.parameters, arguments)
     except TooManySteps:
         raise too_many_steps(skill.name) from None
+    except ValueError as error:
+        raise _unusable(skill.name, str(error)) from error
     except Exception as error:  # the schema comes from outside, and anything may be wrong with it
-        raise SkillError(f"the schema of skill {skill.name!r} can't be used: {error}"[:_MAX_PROBLEM]) from error
+        why = " ".join(str(error).split())
+        raise _unusable(skill.name, f"it is not valid in JSON Schema 2020-12 ({why})") from error
     problems: dict[str, str] = {}
     for found in errors:
         path = ".".join(str(part) for part in found.absolute_path)
@@ -63,6 +74,10 @@ def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:
     if problems:
         raise SkillArgumentError(skill.name, dict(islice(problems.items(), _MAX_PROBLEMS)))
     check_size(skill.name, arguments_size(arguments))  # last: an argument that does not belong there says more
+
+
+def _unusable(skill: str, why: str) -> SkillError:
+    return SkillError(f"the schema of skill {skill!r} can't be used: {why}"[:_MAX_PROBLEM])
 
 
 def too_many_steps(skill: str) -> SkillArgumentError:

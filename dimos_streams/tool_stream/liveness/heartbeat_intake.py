@@ -30,7 +30,7 @@ from dimos_streams.tool_stream.protocol.call_ids import CALL_ID_RULE, is_call_id
 from dimos_streams.tool_stream.protocol.channels import DESCRIBE, REQUESTS, STATUS
 
 _SHOWN = 60
-"""Maximum length of what is no name in an error, in characters."""
+"""Maximum length of what may be no name in an error, in characters."""
 _ASK_AGAIN_S = 0.2
 _ASKING = (1.0, 10.0)
 """Maximum number of requests for modules' skills, per second and at once: each module answers everybody."""
@@ -136,8 +136,10 @@ class HeartbeatIntake:
 
     def _on_message(self, channel: str, data: bytes) -> None:
         self._attention.now()  # before who seems to be gone makes room for others
+        whose = ""
         try:
             head = head_of(data, channel)
+            whose = f" of module {head.module[:_SHOWN]!r}"
             if not self._may_take(head):
                 return
             status = decode(ModuleStatus, data, channel=channel)
@@ -148,7 +150,7 @@ class HeartbeatIntake:
             self._take_heartbeat(status)
         except (MessageError, ValueError) as error:  # pydantic's error is one
             self._malformed += 1
-            _log.warning("skipped a heartbeat: %s", error)
+            _log.warning("skipped a heartbeat%s: %s", whose, error)
             return
         self._taken(status)
 

@@ -6,9 +6,11 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
-from pydantic import Field, TypeAdapter
+from pydantic import Field
 
-from dimos_streams.common.json.reading import well_formed_json
+from dimos_streams.common.invalid import problem_of
+from dimos_streams.common.json.reading import parse_json
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import redacted_data
 from dimos_streams.skill import SkillInfo, name_fault
@@ -19,7 +21,10 @@ FRAGMENT_BYTES = 40_000
 machine."""
 MAX_FRAGMENTS = 10
 _BEGINNING = '{"part":'
-_SKILLS: TypeAdapter[tuple[SkillInfo, ...]] = TypeAdapter(tuple[SkillInfo, ...])
+_MAX_LEFT_OUT = 100
+"""Maximum number of skills that are left out of one description: each costs more time than one that is read."""
+_SHOWN = 60
+"""Maximum length of a skill's name in an error, in characters."""
 
 
 class SkillFragment(FrozenModel):
@@ -60,26 +65,43 @@ def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
 
 
 def skills_in(text: str, skipped: Callable[[str], None]) -> tuple[SkillInfo, ...]:
-    """Return the skills of a description in one piece. ``skipped`` is told why one is left out whose names are none:
-    the module's others are offered all the same. Raises ``ValueError`` for what is no description."""
-    return _believed(_SKILLS.validate_json(well_formed_json(text)), skipped)
+    """Return the skills of a description in one piece. ``skipped`` is told why one is left out that can't be read or
+    used: the module's others are offered all the same. Raises ``ValueError`` for what is no description."""
+    return _believed(parse_json(text), skipped)
 
 
 def fragment_in(text: str, skipped: Callable[[str], None]) -> SkillFragment:
     """The same for a fragment of a description."""
-    fragment = SkillFragment.model_validate_json(well_formed_json(text))
-    return fragment.model_copy(update={"skills": _believed(fragment.skills, skipped)})
+    given = parse_json(text)
+    return SkillFragment.model_validate({**given, "skills": _believed(given.get("skills"), skipped)})
 
 
-def _believed(skills: Iterable[SkillInfo], skipped: Callable[[str], None]) -> tuple[SkillInfo, ...]:
-    found = []
-    for info in skills:
-        check_schema(info.parameters)
-        if fault := name_fault(info):
-            skipped(fault)
-        else:
-            found.append(info)
+def _believed(entries: object, skipped: Callable[[str], None]) -> tuple[SkillInfo, ...]:
+    if not isinstance(entries, list):
+        raise ValueError("its skills are no list")
+    found: list[SkillInfo] = []
+    for number, entry in enumerate(entries, 1):
+        try:
+            found.append(_skill(entry))
+        except ValueError as error:  # pydantic's error is one
+            if number - len(found) > _MAX_LEFT_OUT:
+                raise ValueError(f"more than {_MAX_LEFT_OUT} of its skills can't be used") from error
+            skipped(f"{_title(entry, number)}: {problem_of(error, 'it')}")
     return tuple(found)
+
+
+def _skill(entry: object) -> SkillInfo:
+    """Return the skill that an entry describes. Raises ``ValueError`` for one that nobody could call."""
+    info = SkillInfo.model_validate(entry)
+    if fault := name_fault(info):
+        raise ValueError(fault)
+    check_schema(info.parameters)
+    return info
+
+
+def _title(entry: object, number: int) -> str:
+    name = entry.get("name") if isinstance(entry, dict) else None
+    return shortened(repr(name), _SHOWN) if isinstance(name, str) else f"number {number}"
 
 
 def is_fragment(text: str) -> bool:

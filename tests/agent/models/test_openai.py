@@ -13,6 +13,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.models import check_model, create_model, guarded, openai_chat
+from dimos_streams.agent.models.chat_request import chat_tools
 from dimos_streams.agent.models.framing import RULES, block
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import (
@@ -99,6 +100,12 @@ def test_what_known_servers_send_over_http() -> None:
             await guard.close()
 
     asyncio.run(main())
+
+
+def test_the_arguments_of_each_tool_are_an_object() -> None:
+    described = {"properties": {"metres": {"type": "number"}}, "required": ["metres"]}
+    (tool,) = chat_tools([ToolSchema("move", "", described)])
+    assert tool["function"]["parameters"] == {"type": "object", **described}
 
 
 @pytest.mark.feature("F8")

@@ -269,6 +269,13 @@ def hinted(**stated: Any) -> bool:
     return bool(skill_tool(skill)["annotations"]["readOnlyHint"])
 
 
+def test_each_tool_takes_an_object_whatever_its_skill_refers_to() -> None:
+    odd = {"$ref": "#/$defs/List", "$defs": {"List": {"type": "array"}}}
+    for parameters in ({}, odd):
+        skill = OfferedSkill(name="x", description="", module="m", available=True, parameters=parameters)
+        assert skill_tool(skill)["inputSchema"] == {"type": "object"}
+
+
 def test_what_comes_off_the_bus_is_not_believed_against_what_else_it_says() -> None:
     assert hinted(read_only=True)
     assert not hinted(concurrent=True)

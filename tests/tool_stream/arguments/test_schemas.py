@@ -174,6 +174,15 @@ def test_a_schema_that_could_take_for_ever_is_none(schema: dict[str, Any], why: 
     assert len(str(error.value)) <= 500
 
 
+@pytest.mark.parametrize(
+    ("schema", "value"),
+    [({"items": [{"type": "integer"}]}, [1]), ({"minimum": "x"}, 1), ({"type": "objekt"}, 1)],
+)
+def test_a_schema_of_another_draft_is_named_as_such(schema: dict[str, Any], value: object) -> None:
+    with pytest.raises(SkillError, match=r"can't be used: it is not valid in JSON Schema 2020-12 \([^\n]+\)$"):
+        check_arguments(skill({"properties": {"a": schema}}), {"a": value})
+
+
 def test_a_sound_schema_may_refer_to_its_parts_often() -> None:
     check_schema(nested(64))
     check_schema({"enum": [[0] * (MAX_PARTS - 3)]})

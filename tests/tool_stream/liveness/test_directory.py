@@ -318,3 +318,21 @@ async def test_listeners_hear_what_the_directory_has_taken_until_they_end_it() -
         world.directory.stop()
         await world.beat("b")
         assert world.directory.module("b") is None
+
+
+@pytest.mark.virtual_time
+async def test_a_skill_that_can_not_be_used_leaves_nothing_of_an_instance_before(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with heard() as world:
+        await world.beat("m", "old", skills="a b")
+        await asyncio.sleep(ALIVE_S + 1)
+        skills = [{"name": "c", "description": "", "parameters": {}}, {"name": "d", "description": "", "tags": None}]
+        await world.beat("m", "new", skills_json=json.dumps(skills), skills_version="2")
+        await asyncio.sleep(3)
+        await world.beat("m", "new", skills_version="2")
+        assert [info.name for _, info in world.directory.skills()] == ["c"]
+        await world.beat("m", "new", skills_json="[", skills_version="3")
+    messages = [record.getMessage() for record in caplog.records]
+    assert messages[-2].startswith("skipped a skill of module 'm': 'd': parameters: it is missing")
+    assert messages[-1].startswith("skipped a heartbeat of module 'm': ")

@@ -22,8 +22,10 @@ from dimos_streams.tool_stream.liveness.skill_fragments import (
     FRAGMENT_BYTES,
     MAX_FRAGMENTS,
     described,
+    fragment_in,
     fragment_number,
     is_fragment,
+    skills_in,
 )
 from dimos_streams.tool_stream.protocol.channels import STATUS
 from tests.helpers import until
@@ -128,7 +130,8 @@ async def test_a_schema_that_would_take_for_ever_is_refused_in_a_part_too() -> N
     for text in texts:
         bus.publish(STATUS, encode(ModuleStatus(module="m", instance="i", skills_version="1", skills_json=text)))
     await asyncio.sleep(0.1)
-    assert (directory.skills(), directory.malformed) == ([], 1)
+    assert [info.name for _, info in directory.skills()] == [info.name for info in sound]
+    assert directory.malformed == 1
     directory.stop()
     await bus.close()
 
@@ -150,6 +153,38 @@ async def test_parts_whose_rest_never_comes_take_no_room_for_ever(monkeypatch: p
     assert (len(directory.skills()), directory.ignored) == (1, 0)
     directory.stop()
     await bus.close()
+
+
+def entry(**fields: object) -> dict[str, object]:
+    return {"name": "go", "description": "", "parameters": {}, **fields}
+
+
+@pytest.mark.parametrize(
+    ("bad", "why"),
+    [
+        (entry(tags=None), "'go': tags: it must be a list"),
+        (entry(parameters={"properties": {"a": {"$ref": "#a"}}}), "'go': its $ref '#a' is not local"),
+        (entry(parameters={"type": "array"}), "'go': it describes no object with properties: its type is 'array'"),
+        (entry(parameters={"properties": {"a": 5}}), "'go': it describes no object with properties: they are"),
+        (entry(name=7), "number 2: name: it must be a text"),
+        ("go", "number 2: it: it must be an object"),
+    ],
+)
+def test_a_skill_that_can_not_be_used_is_left_out_alone_and_named(bad: object, why: str) -> None:
+    skills = [entry(name="sound"), bad, entry(name="other", parameters={"properties": {"a": True}})]
+    skipped: list[str] = []
+    assert [info.name for info in skills_in(json.dumps(skills), skipped.append)] == ["sound", "other"]
+    fragment = fragment_in(json.dumps({"part": 0, "parts": 2, "skills": skills}), skipped.append)
+    assert [info.name for info in fragment.skills] == ["sound", "other"]
+    assert len(skipped) == 2
+    assert all(text.startswith(why) for text in skipped)
+
+
+def test_a_description_with_little_else_than_what_can_not_be_used_is_none() -> None:
+    skipped: list[str] = []
+    with pytest.raises(ValueError, match="more than 100 of its skills"):
+        skills_in(json.dumps([{}] * 20_000), skipped.append)
+    assert len(skipped) == 100
 
 
 def test_descriptions_are_split_only_where_they_must_be() -> None:
