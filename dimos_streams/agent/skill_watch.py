@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
@@ -59,6 +60,21 @@ def _without_argument(rule: ApprovalRule, meant: Sequence[SkillInfo], path: tupl
             whose = "any skill that the agent could get" if rule.skill == ALL else repr(rule.skill)
             text = f"{argument!r} in approval.rules is no argument of {whose}, so the rule never counts"
             yield ConfigFault((*path, "arguments", argument), f"{text}{suggest(argument, known)}")
+    for argument, pattern in rule.arguments.items():
+        lacks = [_lacking(skill, argument, pattern) for skill in meant] if isinstance(pattern, Mapping) else []
+        if pattern and lacks and all(lacks):
+            text = (
+                f"{argument!r} in approval.rules is compared as a whole, and lacks {', '.join(lacks[0])}, so the rule"
+                f" never counts; '{argument}.{next(iter(pattern))}' is a value within it"
+            )
+            yield ConfigFault((*path, "arguments", argument), text)
+
+
+def _lacking(skill: SkillInfo, argument: str, pattern: Mapping[str, Any]) -> list[str]:
+    """Return what each value of an object's argument has, by itself or by default, and a pattern of it has not."""
+    described = skill.parameters.get("properties", {}).get(argument, {})
+    defaults = [name for name, part in described.get("properties", {}).items() if "default" in part]
+    return [name for name in (*described.get("required", ()), *defaults) if name not in pattern]
 
 
 def too_many(most: int | None, skills: int, own: int) -> str:

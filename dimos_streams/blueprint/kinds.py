@@ -19,6 +19,11 @@ def is_of(spec: ModuleSpec, *kinds: str) -> bool:
     return any(f"{base.__module__}:{base.__qualname__}" in kinds for base in module_class(spec).__mro__)
 
 
+def is_replayable(spec: ModuleSpec) -> bool:
+    """Return whether a module can be tested with a recording: what bridges and agents exchange is not on the bus."""
+    return not is_of(spec, AGENT, BRIDGE, RECORDER)
+
+
 def bridge_in(blueprint: Blueprint) -> str | None:
     """Return the name of the blueprint's (first) bridge, or None. A class that can't be imported is no bridge's."""
 

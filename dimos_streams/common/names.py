@@ -96,6 +96,11 @@ def robot_of(module: str) -> str:
     return namespace_of(module).partition("/")[0]
 
 
+def is_in(namespace: str, robot: str) -> bool:
+    """Return whether a namespace is a robot's, or nested in it; all of them are in the robot ``""``."""
+    return not robot or namespace == robot or namespace.startswith(f"{robot}/")
+
+
 def fleet_name(skill: str, robot: str | None) -> str:
     """The name of a robot's skill among those of a fleet, ``"r1_turn"``; outside of a fleet its own."""
     return f"{robot}_{skill}" if robot else skill

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from dimos_streams.blueprint.classes import module_class
-from dimos_streams.blueprint.kinds import AGENT, BRIDGE, RECORDER, is_of
+from dimos_streams.blueprint.kinds import is_replayable
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import Port, ports_of
 from dimos_streams.common.json.writing import json_text
@@ -180,7 +180,7 @@ def call_of(opened: ToolEvent) -> bytes:
 
 
 def _check(blueprint: Blueprint, name: str) -> None:
-    if is_of(blueprint.modules[name], AGENT, BRIDGE, RECORDER):
+    if not is_replayable(blueprint.modules[name]):
         raise UserError(f"module {name!r} can't be replayed alone: what it works with does not travel over the bus")
 
 

@@ -8,6 +8,8 @@ import shutil
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from dimos_streams.blueprint.kinds import is_replayable
+
 if TYPE_CHECKING:
     from dimos_streams.testing.mission import MissionRun
 
@@ -21,8 +23,9 @@ def keep_recording(run: MissionRun, folder: Path, test: str, number: int) -> str
     path = folder / (f"{name}.lcmlog" if number == 0 else f"{name}-{number}.lcmlog")
     if trouble := copy_recording(run.recording, path):
         return trouble
+    known = run.blueprint.modules
     said = dict.fromkeys(event.module for event in run.events)
-    modules = [name for name in said if name not in ("agent", "bridge")]
+    modules = [name for name in said if name in known and is_replayable(known[name])]
     quoted = shlex.quote(str(path))
     lines = [f"the run is recorded in {path}", f"what is in it:  dimos-streams recording info {quoted}"]
     if modules:

@@ -32,4 +32,4 @@ class Transcript:
 
 def _line(entry: Entry) -> str:
     called = " ".join(f"{call.name}({call.arguments})" for call in entry.tool_calls)
-    return " ".join(part for part in (f"{entry.role}:", entry.text, called) if part)
+    return " ".join(part for part in (f"{entry.role}:", entry.note, entry.text, called) if part)

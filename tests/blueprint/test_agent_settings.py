@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from pydantic import BaseModel
 
 from dimos_streams.agent.module import Agent, AgentConfig
 from dimos_streams.blueprint import module
@@ -97,6 +98,43 @@ def test_a_rule_that_never_counts_is_warned_of(skill: str, argument: str, said: 
     texts = [text for severity, _, text in warned(approval={"rules": [rule]}) if severity == "warning"]
     assert len(texts) == bool(said)
     assert all(said in text for text in texts)
+
+
+class Order(BaseModel):
+    """What is wanted."""
+
+    shelf: str
+    boxes: int = 1
+
+
+class Picker(Module):
+    """Takes boxes out of shelves."""
+
+    config: ModuleConfig
+
+    @skill
+    async def pick(self, order: Order) -> str:
+        """Pick. Args: order: What."""
+        return order.shelf
+
+
+@pytest.mark.feature("B3")
+@pytest.mark.parametrize(
+    ("patterns", "said"),
+    [
+        ({"order": {"boxes": ">2"}}, "an object is compared as a whole; write 'ARGUMENT.boxes': '>2' instead"),
+        ({"order": {"shelf": "B2"}}, "lacks boxes, so the rule never counts; 'order.shelf' is a value within it"),
+        ({"order": {"boxes": 2}}, "lacks shelf, so the rule never counts; 'order.boxes' is a value within it"),
+        ({"order": {"shelf": "B2", "boxes": 2}}, ""),
+        ({"order.boxes": ">2"}, ""),
+    ],
+)
+def test_a_rule_about_a_part_of_an_object_names_it(patterns: dict[str, object], said: str) -> None:
+    rule = {"skill": "pick", "arguments": patterns, "action": "deny"}
+    picker = resolve("agent-openai").with_modules([module(Picker, name="picker")])
+    found = [problem.text for problem in check(picker.configured({"agent.approval.rules": [rule]}, source="here"))]
+    assert len(found) == bool(said)
+    assert all(said in text for text in found)
 
 
 @pytest.mark.feature("B3")

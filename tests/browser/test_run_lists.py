@@ -98,6 +98,18 @@ def test_the_reason_of_a_stop_stands_apart_from_its_age(script_modules: ScriptMo
     )
 
 
+def test_who_is_released_is_left_out_of_the_stop(script_modules: ScriptModules) -> None:
+    look = _STOPPED.replace("stops, held", 'stops, released: ["rex"], held')
+    script_modules("run/stopped.js", look, [{"robot": "", "utime": 1, "reason": ""}, {"robot": "ida", "utime": 1}])
+    expect(script_modules.page.get_by_role("alert").locator("b")).to_have_text(
+        ["Every robot but rex is stopped", "ida is stopped"]
+    )
+    whose = """({ isStopped }, { stopped, robots }) => robots.filter((robot) => isStopped({ stopped }, robot))"""
+    stopped = {"stops": [{"robot": ""}, {"robot": "rex/arm"}], "released": ["rex"]}
+    asked = {"stopped": stopped, "robots": ["", "ida", "rex", "rex/arm", "rex/lift"]}
+    assert script_modules("map/go_to.js", whose, asked) == ["", "ida", "rex/arm"]
+
+
 _CHOSEN = """async ({ Session }, runs) => {
     const session = new Session({ readOnly: false });
     return runs.map((names, at) => {

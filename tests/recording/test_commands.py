@@ -296,7 +296,7 @@ def test_what_is_left_out_of_an_mcap_file_is_listed_by_the_reason(tmp_path: Path
         f"left out, because their types are not known here: {unknown} (2){of_csv}",
         f"left out, because their types are not known here: {plain} (1)",
         f"left out, because their types are not known here: {near} (1); did you mean 'geometry_msgs.Twist'?",
-        f"left out, because they are damaged: {twist} (1)",
+        f"left out, because they are of another definition of their type, or damaged: {twist} (1)",
     ]
 
 

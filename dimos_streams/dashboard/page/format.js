@@ -35,6 +35,11 @@ export function namespaceOf(module) {
   return module.slice(0, Math.max(0, module.lastIndexOf("/")));
 }
 
+/** Whether a namespace is a robot's, or nested in it; all of them are in the robot `""`. */
+export function isIn(namespace, robot) {
+  return robot === "" || namespace === robot || namespace.startsWith(`${robot}/`);
+}
+
 /** @param {number} seconds a length of time, or an age */
 export function spanText(seconds) {
   const whole = Math.max(0, Math.round(seconds));

@@ -6,6 +6,7 @@ from typing import Annotated
 
 from pydantic import Field
 
+from dimos_streams.common.names import is_in
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.operator.messages.hold import HoldView, VelocityGateNotHeld
@@ -66,6 +67,11 @@ class StoppedRobots(FrozenModel):
     """Robots that were released while every other one stays stopped."""
     held: tuple[str, ...] = ()
     not_held: tuple[VelocityGateNotHeld, ...] = ()
+
+    def kept_still(self, stop: Stop) -> str:
+        """Return whom an order keeps still, in words: robots that were released from it are named."""
+        released = ", ".join(robot for robot in self.released if is_in(robot, stop.robot))
+        return f"{stop.robot or EVERY_ROBOT}{f' but {released}' if released else ''}"
 
 
 class CancelReport(FrozenModel):

@@ -15,7 +15,7 @@ import pytest
 from starlette.types import Receive, Scope, Send
 
 from dimos_streams.cli.bridge_client.run_status.text import warnings
-from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
+from dimos_streams.operator.messages.stop import GoingOn, Stop, StoppedRobots
 from dimos_streams.serving.server.request_order import RequestOrder
 from tests.bridge.calls.yard import Stubborn
 from tests.bridge.serving import Served, served
@@ -101,6 +101,13 @@ def test_a_disk_that_hangs_delays_no_stop_for_long_and_hides_none(tmp_path: Path
         with hung.open("rb"):  # the disk works again
             assert bridge.post("/robots/stop", {"reason": "still wet"}).json()["unsaved"] == ""
     assert "still wet" in (tmp_path / "journal.stops.json").read_text()
+
+
+def test_who_is_released_is_left_out_of_the_stop() -> None:
+    stops = (Stop(robot="", utime=1, reason="spill"), Stop(robot="ida", utime=1))
+    every, ida = warnings(StoppedRobots(stops=stops, released=("rex",)), ())
+    assert every.startswith("STOPPED every robot but rex (spill), for ")
+    assert ida.startswith("STOPPED ida, for ")
 
 
 @pytest.mark.slow

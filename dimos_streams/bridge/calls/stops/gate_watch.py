@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel
-from dimos_streams.bridge.calls.stops.stop_state import is_in, is_of
-from dimos_streams.common.names import namespace_of
+from dimos_streams.bridge.calls.stops.stop_state import is_of
+from dimos_streams.common.names import is_in, namespace_of
 from dimos_streams.operator.gate_answers import VelocityGateAnswers
 from dimos_streams.operator.gate_confirmation import GateConfirmation
 from dimos_streams.operator.holding import (

@@ -24,7 +24,7 @@ from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrul
 from dimos_streams.bridge.calls.stops.stop_file import StopFile
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.bus import Bus
-from dimos_streams.common.names import namespace_of
+from dimos_streams.common.names import is_in, namespace_of
 from dimos_streams.common.readable.listed import listed
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks
@@ -258,7 +258,7 @@ class RobotStops:
 
     def _parts(self, robot: str, *, stopped: bool) -> tuple[str, ...]:
         """A robot and the known ones in it, as far as they are stopped now, or are not."""
-        named = {robot, *(name for name in self.robots() if stop_state.is_in(name, robot))}
+        named = {robot, *(name for name in self.robots() if is_in(name, robot))}
         return tuple(sorted(name for name in named if (self._state.covering(name) is not None) == stopped))
 
     def _is_stopped_motion(self, call: CallState) -> bool:
@@ -284,7 +284,7 @@ class RobotStops:
 
     def _check_known(self, robot: str) -> None:
         known = self.robots()
-        if robot and not any(stop_state.is_in(name, robot) for name in known):
+        if robot and not any(is_in(name, robot) for name in known):
             raise UnknownRobotError(robot, known - {""})
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from dimos_streams import clock
 from dimos_streams.common.invalid import problem_of
-from dimos_streams.common.names import namespace_of
+from dimos_streams.common.names import is_in, namespace_of
 from dimos_streams.common.process.disk import load_state, save_state
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.stop import Stop
@@ -64,11 +64,6 @@ class StopState:
 
     def _still_released(self, robot: str) -> frozenset[str]:
         return frozenset(name for name in self.released if not is_in(name, robot))
-
-
-def is_in(namespace: str, robot: str) -> bool:
-    """Return whether a namespace is a robot's, or nested in it; all of them are in the robot ``""``."""
-    return not robot or namespace == robot or namespace.startswith(f"{robot}/")
 
 
 def is_of(module: str, robot: str) -> bool:

@@ -111,7 +111,7 @@ def warnings(stopped: StoppedRobots, not_ending: Iterable[GoingOn]) -> Iterator[
     """Yield robots that an operator has stopped, and calls that were asked to end and go on."""
     for stop in stopped.stops:
         why = f" ({stop.reason})" if stop.reason else ""
-        yield f"STOPPED {stop.robot or 'every robot'}{why}, for {_age(stop.utime)}, until `release-robot`"
+        yield f"STOPPED {stopped.kept_still(stop)}{why}, for {_age(stop.utime)}, until `release-robot`"
     for gate in stopped.not_held:
         yield f"NOT held {gate.gate}: {gate.text}"
     for call in not_ending:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from dimos_streams.recording.cut import LogPart
     from dimos_streams.recording.reader import LogReader
 
+_UNREADABLE = "they are of another definition of their type, or damaged"
+
 
 def write_mcap(log: LogReader, target: Path, part: LogPart, advance: Advance) -> None:
     """Write a part of a log into an MCAP file, and say what of it does not go there."""
@@ -31,7 +33,7 @@ def write_mcap(log: LogReader, target: Path, part: LogPart, advance: Advance) ->
         by_hint.setdefault(registry.hint(split_channel(channel)[1]), {})[channel] = count
     for hint, counts in by_hint.items():
         _note_left_out("their types are not known here", counts, hint)
-    _note_left_out("they are damaged", done.damaged)
+    _note_left_out(_UNREADABLE, done.damaged)
     _note_left_out("MCAP has no such time", done.untimed)
 
 
@@ -60,4 +62,4 @@ def write_csv(log: LogReader, channel: str, target: Path | None, part: LogPart, 
             file.writelines(f"{line}\n" for line in chain(first, lines))
         write(f"{target}: {plural(rows.written, 'message')} of {channel}")
     if rows.damaged:
-        note(f"left out, because they are damaged: {plural(rows.damaged, 'message')}")
+        note(f"left out, because {_UNREADABLE}: {plural(rows.damaged, 'message')}")

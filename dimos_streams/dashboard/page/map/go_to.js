@@ -1,6 +1,6 @@
 /** The way to send a robot to a point, and what should be known before. Free of the DOM. */
 
-import { bareSkill, namespaceOf, skillTitle } from "../format.js";
+import { bareSkill, isIn, namespaceOf, skillTitle } from "../format.js";
 import { crosses, inside, metresText } from "./geometry.js";
 import { sceneOf } from "./scene.js";
 import { agentsOf } from "../store.js";
@@ -74,9 +74,11 @@ export function cautions(state, robot, { goal, point, from }, way) {
   return found;
 }
 
-/** Return whether an operator has stopped a robot. */
+/** Return whether an operator has stopped a robot; the innermost order or release counts. */
 export function isStopped(state, robot) {
-  return Boolean(state?.stopped.stops.some((stop) => stop.robot === "" || stop.robot === robot));
+  const { stops = [], released = [] } = state?.stopped ?? {};
+  const innermost = (names) => Math.max(-1, ...names.filter((name) => isIn(robot, name)).map((name) => name.length));
+  return innermost(stops.map((stop) => stop.robot)) > innermost(released);
 }
 
 /** Return the call that holds the robot's base, null if none does. */
