@@ -12,6 +12,7 @@ from dimos_streams.blueprint.checks.name_check import long_names
 from dimos_streams.blueprint.checks.robot_check import contradictions, ungated_motions
 from dimos_streams.blueprint.checks.skill_check import (
     colliding_skills,
+    ignored_fields,
     misdescribed_parameters,
     misspelt_resources,
     skill_warnings,
@@ -102,6 +103,7 @@ def _joint_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]], *
     yield from colliding_skills(blueprint, classes)
     yield from undescribed_skills(blueprint, classes)
     yield from misdescribed_parameters(blueprint, classes)
+    yield from ignored_fields(blueprint, classes)
     yield from skills_that_are_no_tools(blueprint, classes)
     yield from message_problems(blueprint, ports)
     yield from contradictions(blueprint, classes)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from pydantic import BaseModel
+from pydantic import BaseModel, ConfigDict
 
 from dimos_streams.agent.module import Agent, AgentConfig
 from dimos_streams.blueprint import module
@@ -103,6 +103,8 @@ def test_a_rule_that_never_counts_is_warned_of(skill: str, argument: str, said: 
 class Order(BaseModel):
     """What is wanted."""
 
+    model_config = ConfigDict(extra="forbid")
+
     shelf: str
     boxes: int = 1
 
@@ -123,6 +125,7 @@ class Picker(Module):
     ("patterns", "said"),
     [
         ({"order": {"boxes": ">2"}}, "an object is compared as a whole; write 'ARGUMENT.boxes': '>2' instead"),
+        ({"order": {"of": {"boxes": ">2"}}}, "write 'ARGUMENT.of.boxes': '>2' instead"),
         ({"order": {"shelf": "B2"}}, "lacks boxes, so the rule never counts; 'order.shelf' is a value within it"),
         ({"order": {"boxes": 2}}, "lacks shelf, so the rule never counts; 'order.boxes' is a value within it"),
         ({"order": {"shelf": "B2", "boxes": 2}}, ""),

@@ -225,6 +225,31 @@ def test_a_docstring_that_describes_no_parameter_is_warned_of(
     ]
 
 
+def test_a_model_that_ignores_misspelt_fields_is_warned_of(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    models = (
+        "import dataclasses\nfrom pydantic import BaseModel\n"
+        "class Shelf(BaseModel):\n    at: str = ''\n"
+        "class Order(BaseModel, extra='forbid'):\n    shelves: list[Shelf] = []\n"
+        "class Free(BaseModel, extra='allow'):\n    at: str = ''\n"
+        "@dataclasses.dataclass\nclass Place:\n    at: str = ''\n"
+        "class Part(BaseModel):\n    shelf: Shelf | None = None\n"
+    )
+    members = (
+        "@skill(undo='b')\n    def a(self, order: Order, shelf: Shelf | None, free: Free, at: Place) -> int:\n"
+        "        '''Take.'''\n    @skill\n    def b(self, arguments: Part, result: int | None) -> None:\n"
+        "        '''Give.'''\n"
+    )
+    (tmp_path / "declared_2500.py").write_text(f"{_HEAD}{models}class Meant(Module):\n    {members}")
+    monkeypatch.syspath_prepend(tmp_path)
+    what = 'ignores misspelt fields of Shelf; `model_config = ConfigDict(extra="forbid")` there refuses them'
+    assert found_in(write, "modules:\n  a: {type: 'declared_2500:Meant'}\n") == [
+        f"x.yaml:2: warning: module 'a': declared_2500:Meant: parameter {name!r} of skill 'a' {what}"
+        for name in ("order", "shelf")
+    ]
+
+
 def test_what_every_module_has_of_its_own_is_known() -> None:
     assert {*vars(Module()), "health"} == OWN
 

@@ -11,11 +11,13 @@ from dimos_streams.blueprint.classes import failing_hook, module_config, module_
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import public_skills
 from dimos_streams.common.names import namespace_of
+from dimos_streams.common.readable.listed import listed
 from dimos_streams.common.readable.spelling import misspelt
 from dimos_streams.documents.problem import Problem
 from dimos_streams.errors import UserError, did_you_mean, suggest
 from dimos_streams.module import ConfigFault, Module
 from dimos_streams.operator.known_names import MCP_TOOLS
+from dimos_streams.skill.spec import ModelParameters
 
 
 def colliding_skills(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
@@ -91,6 +93,36 @@ def misdescribed_parameters(blueprint: Blueprint, classes: Mapping[str, type[Mod
                     f"the docstring of skill {skill.name!r} describes {stray!r}, which is no parameter of it{known}"
                 )
                 yield Problem(f"module {module!r}: {spec.type}: {text}", spec.where("type"), "warning")
+
+
+def ignored_fields(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+    """Yield warnings of parameters in whose objects a misspelt field would be dropped without a word."""
+    for module, cls in classes.items():
+        spec = blueprint.modules[module]
+        skills = module_skills(spec, cls).values()
+        undoing = {skill.policy.undo for skill in skills}  # what takes a call back may take part of its arguments
+        for skill in skills:
+            if skill.name in undoing or not isinstance(skill.parameters, ModelParameters):
+                continue
+            for name, schema in skill.parameters.schema()["properties"].items():
+                if models := sorted(set(_ignoring(schema))):
+                    text = (
+                        f"parameter {name!r} of skill {skill.name!r} ignores misspelt fields of {listed(models)};"
+                        ' `model_config = ConfigDict(extra="forbid")` there refuses them'
+                    )
+                    yield Problem(f"module {module!r}: {spec.type}: {text}", spec.where("type"), "warning")
+
+
+def _ignoring(schema: object) -> Iterator[str]:
+    """Yield the names of a schema's models that say nothing of other fields than their own."""
+    if isinstance(schema, list):
+        for part in schema:
+            yield from _ignoring(part)
+    elif isinstance(schema, Mapping):
+        if "properties" in schema and "title" in schema and "additionalProperties" not in schema:
+            yield str(schema["title"])
+        for part in schema.values():
+            yield from _ignoring(part)
 
 
 def misspelt_resources(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import fnmatch
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from dimos_streams.agent.policies.canonical import canonical
@@ -26,16 +26,22 @@ _BEGINS_AS_COMPARISON = re.compile(r"\s*[<>=!]")
 def checked_pattern(pattern: Any) -> Any:
     """Return a pattern, for pydantic. Raises ``ValueError`` for a text that begins like a comparison and is none, and
     for a comparison inside of an object: it would fit no number, and its rule would never count."""
-    if isinstance(pattern, Mapping):
-        for name, value in pattern.items():
-            if isinstance(value, str) and _bounds(value):
-                raise ValueError(f"an object is compared as a whole; write 'ARGUMENT.{name}': {value!r} instead")
+    for name, value in _values_in(pattern):
+        if isinstance(value, str) and _bounds(value):
+            raise ValueError(f"an object is compared as a whole; write 'ARGUMENT.{name}': {value!r} instead")
     if isinstance(pattern, str) and _BEGINS_AS_COMPARISON.match(pattern) and not _bounds(pattern):
         raise ValueError(
             f"{pattern!r} is no comparison with numbers, such as '>2', '!=0' or '>=-1 <=1'; a text that begins with"
             f" {pattern.strip()[0]!r} has it in brackets: {f'[{pattern.strip()[0]}]{pattern.strip()[1:]}'!r}"
         )
     return pattern
+
+
+def _values_in(pattern: Any) -> Iterator[tuple[str, Any]]:
+    """Yield the values in a pattern that is an object, by their paths."""
+    for name, value in pattern.items() if isinstance(pattern, Mapping) else ():
+        yield name, value
+        yield from ((f"{name}.{path}", part) for path, part in _values_in(value))
 
 
 def fits(pattern: Any, value: Any) -> bool:
