@@ -48,6 +48,7 @@ from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.agent.tools.local_tools import LocalTools
 from dimos_streams.agent.tools.own_tools import OwnTools
+from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -137,7 +138,7 @@ class AgentCore:
         self.loop = AgentLoop(parts, undo_log, machine, missions, name=name)
         self.missions = OpenMissions(self.loop, self.delegation, model, emit)
         self.model_switch = ModelSwitch(self.models, model, self.loop, emit)
-        self.skill_watch = SkillWatch(config, name, parts, on_change=on_warnings)
+        self.skill_watch = SkillWatch(config, name, model, parts.toolbox, emit, on_change=on_warnings)
         self.reviews = Reviews(
             self.calls, lambda whose: self.delegation.parts_of(whose) or parts, self.gate_state.approvals.call_begun
         )
@@ -170,12 +171,13 @@ class AgentCore:
         """Return the parts of the agent's own loop; sub-agents share some of them."""
         config, model, control, catalog = self.config, self.model, self.control, self.catalog
         scope = self.delegation.scope(self.calls)
-        tools = LocalTools(own_tools.make(scope))
+        reviewer = agent_reviewer(
+            config, self.gate_state, model=model, control=control, robot=self.robot, refresh=catalog.refresh
+        )
         limits = config.repetition
         parts = LoopParts(
             control=control,
             calls=self.calls,
-            catalog=catalog,
             results=results,
             robot=self.robot,
             may_begin=lambda: control.may_begin_turn() and not self.foreground.busy,
@@ -187,14 +189,11 @@ class AgentCore:
             scope=scope,
             events=self.events,
             conversation=self.conversation,
-            tools=tools,
-            reviewer=agent_reviewer(
-                config, self.gate_state, model=model, control=control, robot=self.robot, refresh=catalog.refresh
-            ),
+            toolbox=Toolbox(catalog, LocalTools(own_tools.make(scope)), reviewer),
             guards=RunawayGuards(lambda: RunawayGuard(limits, model.limits.actions, model.limits.actions_per_hour)),
             conditions=config.stop_when.all(),
         )
-        tools.add(self.delegation.tools(parts))
+        parts.toolbox.local.add(self.delegation.tools(parts))
         return parts
 
     def _needs_plans(self) -> bool:

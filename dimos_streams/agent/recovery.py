@@ -53,7 +53,8 @@ class Recovery:
         known = calls.open_calls(before.calls if before else ())
         calls.remember_closed(before.closed if before else {})
         offset, adopted = await self._adopt(known, Backoff(rng), waiting)
-        await parts.catalog.refresh()  # so that robots' names are known before anybody says that one is to stop
+        # So that robots' names are known before anybody says that one is to stop.
+        await parts.toolbox.catalog.refresh()
         for call in calls.claim(adopted, before.unanswered if before else ()):
             text = f"{call.skill} (call {call.call_id}) runs from before this agent was started"
             parts.events.emit(EventKind.NOTE, (), text=text, skill=call.skill, call_id=call.call_id)

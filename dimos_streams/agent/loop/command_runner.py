@@ -160,7 +160,7 @@ class CommandRunner:
 
     def _needs_motion(self, entries: Iterable[UndoEntry]) -> bool:
         """Return whether one of the calls moved the robot, or the skill that takes it back does."""
-        catalog = self._parts.catalog
+        catalog = self._parts.toolbox.catalog
         undoable = [entry for entry in entries if entry.reversible and entry.undo in catalog.all]
         return any(catalog.may_move(name) for entry in undoable for name in (entry.skill, entry.undo))
 
@@ -234,10 +234,10 @@ class CommandRunner:
         return work.done
 
     async def _take_back(self, work: Undoing, entries: Sequence[UndoEntry], pause: UndoPause) -> None:
-        await self._parts.catalog.refresh(at_once=True)
+        await self._parts.toolbox.catalog.refresh(at_once=True)
         await work.end(entries)
         with await self._pause_interrupted(entries, pause):
-            await work.undo(entries, self._parts.catalog.all)
+            await work.undo(entries, self._parts.toolbox.catalog.all)
 
 
 def _named(view: CallView) -> str:

@@ -185,7 +185,7 @@ class AgentLoop:
         Raises ``SkillError`` while there is work, while a pause holds other calls still that would go on, or if it is
         aborted before it has begun.
         """
-        await self.parts.catalog.refresh(at_once=True)
+        await self.parts.toolbox.catalog.refresh(at_once=True)
         self._check_idle()
         await self._runner.check_undo(self._undo_log.newest(count))
         self._check_idle()

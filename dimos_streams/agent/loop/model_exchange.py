@@ -54,8 +54,8 @@ class ModelExchange:
         parts = self._parts
         self._emit(EventKind.ITERATION_START, iteration=iteration)
         # A turn begins with what is true now: a module that was away a moment ago may be back.
-        await parts.catalog.refresh(at_once=iteration == 1)
-        self.tools = parts.offered_tools()
+        await parts.toolbox.catalog.refresh(at_once=iteration == 1)
+        self.tools = parts.toolbox.offered()
         if dropped := parts.conversation.take_dropped():
             text = f"{dropped} of the oldest entries of the conversation were dropped; the record has them"
             self._emit(EventKind.NOTE, text=text)

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.open_call import Deliver
-from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.results import ResultPipeline
 from dimos_streams.agent.control.control import Control
@@ -18,13 +16,11 @@ from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.missions.message_queue import MessageQueue
 from dimos_streams.agent.missions.stop_conditions import RobotState, StopCondition
 from dimos_streams.agent.models.protocol import ModelRequest, ToolSchema
-from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.agent.policies.repetition import RepetitionGuard
 from dimos_streams.agent.policies.runaway import RunawayGuards
 from dimos_streams.agent.record.agent_events import EventSink
-from dimos_streams.agent.tools.local_tools import LocalTools
+from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.tool_stream.arguments.defaults import with_defaults
 from dimos_streams.tool_stream.gateway import CallView
 
 
@@ -34,7 +30,6 @@ class SharedParts:
 
     control: Control
     calls: CallManager
-    catalog: SkillCatalog
     results: ResultPipeline
     robot: Callable[[], RobotState]
     """Gives the state of the robot that stop conditions see."""
@@ -63,9 +58,8 @@ class LoopParts(SharedParts):
     """The receiver of the updates of the calls that this loop begins; None for the agent's queue."""
     events: EventSink
     conversation: Conversation
-    tools: LocalTools
-    reviewer: Reviewer
-    """Judges the calls that its model asks for, and says what its model is offered."""
+    toolbox: Toolbox
+    """All that its model may call; the catalog of skills in it is the same for all loops of an agent."""
     guards: RunawayGuards
     conditions: tuple[StopCondition, ...]
     """The conditions under which a turn ends its missions, besides the limits that come with the model."""
@@ -80,21 +74,3 @@ class LoopParts(SharedParts):
     def request(self, tools: tuple[ToolSchema, ...]) -> ModelRequest:
         """Return the conversation as it stands now, for the model to answer."""
         return ModelRequest(self.results.mask(self.conversation.messages()), tools)
-
-    def offered_tools(self) -> tuple[ToolSchema, ...]:
-        """Return the available skills as the reviewer lets them be offered, and the agent's own tools."""
-        schemas = (self.reviewer.tool(skill) for skill in self.catalog.offered.values() if skill.available)
-        return (*(schema for schema in schemas if schema is not None), *self.tools.schemas())
-
-    def polling(self) -> frozenset[str]:
-        """Skills and tools that may be asked for again and again."""
-        return self.tools.polling() | {name for name, skill in self.catalog.offered.items() if skill.polling}
-
-    def meant(self, calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, Mapping[str, Any]]]:
-        """Return calls with the defaults of what their arguments leave out: a model that spells a default out repeats
-        itself all the same."""
-        offered = self.catalog.offered
-        return [
-            (name, with_defaults(offered[name].parameters, arguments) if name in offered else arguments)
-            for name, arguments in calls
-        ]

@@ -85,7 +85,7 @@ class Execution:
 
     async def run(self) -> list[CallResult]:
         """Run the calls; return their results in the order of the calls."""
-        runs = groups(self._calls, self._concurrent)
+        runs = groups(self._calls, lambda call: self._parts.toolbox.concurrent(call.call.name))
         return await run_in_order(runs, self._run_one, self._record, cap=self._parts.limits.parallel_calls)
 
     def break_off(self, why: str) -> None:
@@ -101,13 +101,6 @@ class Execution:
             else:
                 result = CallResult(f"call {call.call_id} was running: {why}", is_error=True, call=call)
             self._record(assembled, result)
-
-    def _concurrent(self, assembled: AssembledCall) -> bool:
-        name = assembled.call.name
-        if name in self._parts.tools:
-            return self._parts.tools.concurrent(name)
-        skill = self._parts.catalog.offered.get(name)
-        return skill is not None and skill.concurrent
 
     def _record(self, assembled: AssembledCall, result: CallResult) -> None:
         name, call_id = assembled.call.name, result.call.call_id if result.call else ""
@@ -185,7 +178,7 @@ class Execution:
             most = self._parts.limits.calls_per_answer
             text = f"not run: an answer may ask for {most} calls at most; ask for others when these are done"
             return CallResult(text, is_error=True, charged=False)
-        if assembled.call.name in self._parts.tools:
+        if assembled.call.name in self._parts.toolbox.local:
             return await self._run_tool(assembled)
         return await self._run_skill(assembled)
 
@@ -197,13 +190,13 @@ class Execution:
         if self._turn.stale:
             return CallResult(STALE, is_error=True, charged=False)
         self._emit_run(assembled.call.id, name, assembled.arguments)
-        return await self._parts.tools.run(
+        return await self._parts.toolbox.local.run(
             name, assembled.arguments, going_on(self._turn.missions), tool_call_id=call.id
         )
 
     async def _run_skill(self, assembled: AssembledCall) -> CallResult:
         tools = (tool.name for tool in self._turn.tools)
-        skill = await self._parts.catalog.find(assembled.call.name, known=tools)
+        skill = await self._parts.toolbox.catalog.find(assembled.call.name, known=tools)
         request = CallRequest(
             skill=skill,
             arguments=assembled.arguments,
@@ -211,7 +204,7 @@ class Execution:
             tool_call_id=assembled.call.id,
             iteration=self._turn.iteration,
         )
-        verdict = await self._parts.reviewer.review(request)
+        verdict = await self._parts.toolbox.reviewer.review(request)
         if isinstance(verdict, Refuse):
             return CallResult(verdict.text, is_error=True, charged=verdict.charged)
         call = await self._start(assembled.call.id, skill, verdict)
@@ -248,7 +241,7 @@ class Execution:
         self._turn.emit(
             EventKind.CALL_OPEN,
             **begun_call(skill.name, skill, arguments, call_id=call_id, tool_call_id=tool_call_id),
-            **whose_list(self._parts.reviewer.agents),
+            **whose_list(self._parts.toolbox.reviewer.agents),
         )
 
     async def _begin(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall | Refuse:
@@ -273,7 +266,7 @@ class Execution:
                     going_on(self._turn.missions),
                     on_duplicate=replacement.on_duplicate,
                     deliver=parts.deliver,
-                    reviewer=parts.reviewer,
+                    reviewer=parts.toolbox.reviewer,
                     time_limit_s=parts.limits.call_timeout_s,
                     on_late=partial(self._note_open, tool_call_id, skill, allowed.arguments),
                 )
@@ -281,7 +274,7 @@ class Execution:
                 await replacement.make_way(error)
 
     def _emit_run(self, tool_call_id: str, skill: str, arguments: object) -> None:
-        whose = whose_list(self._parts.reviewer.agents)
+        whose = whose_list(self._parts.toolbox.reviewer.agents)
         self._turn.emit(EventKind.CALL_RUN, tool_call_id=tool_call_id, skill=skill, arguments=arguments, **whose)
 
     def _answered(self, call: OpenCall, event: ToolEvent, note: str = "") -> CallResult:

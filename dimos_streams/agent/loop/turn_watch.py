@@ -60,8 +60,10 @@ class TurnWatch:
 
     def look_for_repetition(self, answer: ModelAnswer) -> Ending | str:
         """Return a hint for the model, which may be empty, or an ending."""
-        batch = self._parts.meant((call.call.name, call.arguments) for call in answer.calls if call.damage is None)
-        exempt = self._parts.polling()
+        batch = self._parts.toolbox.meant(
+            (call.call.name, call.arguments) for call in answer.calls if call.damage is None
+        )
+        exempt = self._parts.toolbox.polling()
         if batch and (ending := self._runs_away(batch, exempt)):
             return ending
         alarm = self._repetition.observe(batch, exempt) if batch else None

@@ -79,7 +79,7 @@ class CallsBefore:
 
     def _note_begun(self, call: RecordedCall) -> None:
         """Write down a call whose begin the dead agent could not record any more."""
-        traits = self._parts.catalog.all.get(call.skill) or SkillTraits()
+        traits = self._parts.toolbox.catalog.all.get(call.skill) or SkillTraits()
         self._parts.events.emit(
             EventKind.CALL_OPEN,
             call.missions,
@@ -92,7 +92,7 @@ class CallsBefore:
 
     def _held_to(self, agents: tuple[str, ...]) -> Reviewer | None:
         """The judge of what a call goes on with that a sub-agent has begun; None for the agent's own."""
-        return self._delegation.held_to(agents, self._parts) if agents else None
+        return self._delegation.held_to(agents, self._parts.toolbox) if agents else None
 
     def _missions_of(self, call: RecordedCall) -> tuple[Mission, ...]:
         return tuple(self._missions[id] for id in call.missions if id in self._missions)

@@ -31,7 +31,7 @@ class MissionsBefore:
             guard = self.by_id[unfinished.id].guard = parts.guards.new()
             for asked, at in zip(unfinished.asked, _times(unfinished.asked), strict=True):
                 if asked.calls:
-                    guard.observe(parts.meant(asked.calls), parts.polling(), at=at)
+                    guard.observe(parts.toolbox.meant(asked.calls), parts.toolbox.polling(), at=at)
 
     def go_on(self) -> bool:
         """Go on with all; return whether the model was in the middle of one that goes on."""

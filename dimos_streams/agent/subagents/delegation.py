@@ -29,6 +29,7 @@ from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.subagents.sub_mission import SubLog, SubMission, Subset, hand_back_tool
 from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
+from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import DimosStreamsError, SkillError, suggest
@@ -112,13 +113,13 @@ class Delegation:
         """The innermost sub-mission that a call is of; None for the agent itself."""
         return next((work for work in reversed(self._working) if work.mission in call.missions), None)
 
-    def held_to(self, agents: Iterable[str], parts: LoopParts) -> Reviewer:
-        """The reviewer of a loop, which holds calls to the lists of sub-agents as well, the outermost first. One that
-        is not in the config any more has no skills."""
-        reviewer = parts.reviewer
+    def held_to(self, agents: Iterable[str], toolbox: Toolbox) -> Reviewer:
+        """The reviewer of a toolbox, which holds calls to the lists of sub-agents as well, the outermost first. One
+        that is not in the config any more has no skills."""
+        reviewer = toolbox.reviewer
         for agent in agents:
             entries = self._agents[agent].skills if agent in self._agents else ()
-            gate = AllowedGate(SkillSelection(entries, self._name), parts.catalog.all_named)
+            gate = AllowedGate(SkillSelection(entries, self._name), toolbox.catalog.all_named)
             reviewer = Subset(reviewer, gate, (*reviewer.agents, agent))
         return reviewer
 
@@ -219,13 +220,14 @@ class Delegation:
             scope=scope,
             events=SubLog(parts.events, mission, conversation),
             conversation=conversation,
-            tools=LocalTools(self._tools_for(scope)),
-            reviewer=self.held_to([agent], parts),
+            toolbox=Toolbox(
+                parts.toolbox.catalog, LocalTools(self._tools_for(scope)), self.held_to([agent], parts.toolbox)
+            ),
             guards=RunawayGuards(parts.guards.new),
         )
         work = SubMission(agent, mission, child, parts, missions, over)
         child.conditions = (*parts.conditions, _when_handed_back(work))
-        child.tools.add([hand_back_tool(work), *self.tools(child)])
+        child.toolbox.local.add([hand_back_tool(work), *self.tools(child)])
         child.deliver = work.deliver
         work.loop = self._make_loop(child, f"{agent}-{number}")
         return work
