@@ -15,6 +15,7 @@ from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.images import Pictures
 from dimos_streams.agent.context.results import ResultPipeline, ResultStore
+from dimos_streams.agent.context.transcript import Transcript
 from dimos_streams.agent.control.console_watch import ConsoleWatch
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.dialogue import Foreground
@@ -178,7 +179,6 @@ class AgentCore:
         parts = LoopParts(
             control=control,
             calls=self.calls,
-            results=results,
             robot=self.robot,
             may_begin=lambda: control.may_begin_turn() and not self.foreground.busy,
             confirm_hold=self.robot_hold.confirmed,
@@ -187,8 +187,7 @@ class AgentCore:
             model=model,
             queue=self.queue,
             scope=scope,
-            events=self.events,
-            conversation=self.conversation,
+            transcript=Transcript(self.events, self.conversation, results),
             toolbox=Toolbox(catalog, LocalTools(own_tools.make(scope)), reviewer),
             guards=RunawayGuards(lambda: RunawayGuard(limits, model.limits.actions, model.limits.actions_per_hour)),
             conditions=config.stop_when.all(),

@@ -11,8 +11,8 @@ from functools import partial
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S
 from dimos_streams.agent.control.others_calls import OthersCalls
-from dimos_streams.agent.loop.intake import close_unanswered
 from dimos_streams.agent.loop.loop import AgentLoop
+from dimos_streams.agent.missions.end_reasons import stopped
 from dimos_streams.agent.model_switch import ModelSwitch
 from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
@@ -57,13 +57,14 @@ class Recovery:
         await parts.toolbox.catalog.refresh()
         for call in calls.claim(adopted, before.unanswered if before else ()):
             text = f"{call.skill} (call {call.call_id}) runs from before this agent was started"
-            parts.events.emit(EventKind.NOTE, (), text=text, skill=call.skill, call_id=call.call_id)
+            parts.transcript.emit(EventKind.NOTE, (), text=text, skill=call.skill, call_id=call.call_id)
         if before is None:
             return offset
         missions.keep_counts()
         calls.give_results(before.unanswered)
-        if not missions.go_on() and parts.conversation.awaits_answer:
-            close_unanswered(parts, (), "the agent was restarted")
+        if not missions.go_on():
+            why = "the agent was restarted"
+            parts.transcript.close_unanswered((), stopped(why, ""), why)
         if before.abort is not None:
             self._go_on_aborting(before.abort)
         # A journal that begins anew has offsets that mean something else.
@@ -78,7 +79,7 @@ class Recovery:
             await self.loop.parts.calls.reconciliation.close_lost(unknown_too=True)
         except SkillError as error:
             text = f"calls from before can't be compared with the bridge's: {error}"
-            self.loop.parts.events.emit(EventKind.NOTE, (), text=text)
+            self.loop.parts.transcript.emit(EventKind.NOTE, (), text=text)
 
     def _keep_settings(self, before: Resumption) -> None:
         keep_settings(
@@ -107,6 +108,6 @@ class Recovery:
         has died."""
         if abort.rollback:
             text = "The agent was restarted while it aborted: what was to be taken back and was not is left as it is"
-            self.loop.parts.events.emit(EventKind.NOTE, (), text=text)
+            self.loop.parts.transcript.emit(EventKind.NOTE, (), text=text)
         ending = partial(self.others.end, abort.reason) if abort.others else None
         self.loop.begin_abort(abort.reason, others=ending)

@@ -15,7 +15,7 @@ from dimos_streams.agent.control.commands import AbortCommand, AbortReport, Loop
 from dimos_streams.agent.control.undo import Undoing, Undone
 from dimos_streams.agent.control.undo_log import UndoEntry, UndoLog
 from dimos_streams.agent.control.undo_pause import UndoPause
-from dimos_streams.agent.loop.intake import Intake, release
+from dimos_streams.agent.loop.intake import Intake
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.missions.message_queue import CallUpdate, QueueItem
@@ -110,7 +110,7 @@ class CommandRunner:
             not_held=hold.not_held,
         )
         outcome = report.model_dump(mode="json", exclude={"missions"})
-        self._parts.events.emit(EventKind.ABORT, report.missions, phase="end", **outcome)
+        self._parts.transcript.emit(EventKind.ABORT, report.missions, phase="end", **outcome)
         self._close_notices(abort.missions)
         for hear in abort.on_end:
             hear(report)
@@ -126,7 +126,7 @@ class CommandRunner:
             confirming.cancel()
 
     def _new_pause(self) -> UndoPause:
-        control, emit = self._parts.control, self._parts.events.emit
+        control, emit = self._parts.control, self._parts.transcript.emit
         return UndoPause(control, emit, lambda entry: self._needs_motion([entry]))
 
     async def _pause_interrupted(
@@ -196,9 +196,7 @@ class CommandRunner:
 
     def _drain(self, abort: AbortCommand) -> None:
         """Record what waits of the aborted missions, so that nobody waits for room in the queue."""
-        items = self._parts.queue.take_where(lambda item: _is_of(item, abort))
-        self._intake.record(items)
-        release(items)
+        self._intake.record_where(lambda item: _is_of(item, abort))
 
     async def _carry_out_undo(self, undo: UndoCommand) -> list[Undone]:
         undone = await self._undo(self._undo_log.newest(undo.count), self._new_pause())
@@ -208,8 +206,7 @@ class CommandRunner:
     def _close_notices(self, missions: Sequence[Mission]) -> None:
         """Close the notices of what was done: the model reads them when it is asked next; until then nothing waits
         for an answer."""
-        if self._parts.conversation.awaits_answer:
-            self._parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
+        self._parts.transcript.close_unanswered(ids(missions), "[noted]", "noted")
 
     async def _undo(self, entries: Sequence[UndoEntry], pause: UndoPause) -> list[Undone]:
         """Take calls back; return those that were dealt with, even if it was aborted. Raises whatever else
@@ -218,7 +215,7 @@ class CommandRunner:
         limits = self._parts.limits
         work = Undoing(
             self._parts.calls,
-            self._parts.events.emit,
+            self._parts.transcript.emit,
             settle_s=limits.abort_bound_s,
             timeout_s=limits.undo_timeout_s,
             pause=pause,

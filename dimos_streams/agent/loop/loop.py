@@ -55,7 +55,7 @@ class AgentLoop:
         self._commands: deque[AbortCommand | UndoCommand] = deque()
         self._abort: AbortCommand | None = None
         self._turn: Turn | None = None
-        self._intake = Intake(parts)
+        self._intake = Intake(parts.queue, parts.transcript, parts.calls)
         self._runner = CommandRunner(parts, undo_log, self.machine, self._intake, self._wake)
         self._turns = itertools.count(1)
         self._call_numbers = itertools.count(1)
@@ -91,7 +91,7 @@ class AgentLoop:
         """End the calls of a mission that was ended early, and its turn unless that is also that of others."""
         turn = self._turn
         shared = turn is not None and not turn.interruption and not all_ended(turn.missions)
-        self.parts.events.emit(EventKind.ENDED, (mission.id,), reason=mission.ended, turn_goes_on=shared)
+        self.parts.transcript.emit(EventKind.ENDED, (mission.id,), reason=mission.ended, turn_goes_on=shared)
         self.wake()
         if turn is not None and mission in turn.missions and not shared:
             turn.interrupt(mission.ended)
@@ -108,10 +108,7 @@ class AgentLoop:
 
     def unrecorded_offset(self) -> int | None:
         """The offset of the oldest event that is dealt with and not in the record yet, or None if there is none."""
-        parts = self.parts
-        answers = parts.calls.incoming
-        offsets = (self._intake.oldest_offset(), parts.queue.oldest_offset(), answers.unrecorded_offset())
-        return min((offset for offset in offsets if offset is not None), default=None)
+        return self._intake.unrecorded_offset()
 
     async def run(self) -> None:
         """Run the loop until cancelled. It runs only once."""
@@ -121,10 +118,7 @@ class AgentLoop:
                     await self._obey(self._commands.popleft())
                 elif len(self.parts.queue) and self.parts.may_begin():
                     await self._take_messages(self.parts.queue.take_nowait())
-                elif left := self.parts.queue.take_where(_is_left):
-                    self._intake.record(left)
-                    release(left)
-                else:
+                elif not self._intake.record_where(_is_left):
                     self._wake.clear()
                     await self._wake.wait()
         finally:
@@ -154,7 +148,7 @@ class AgentLoop:
             self._commands.appendleft(abort)
         if is_new or (others is not None and not abort.others):
             fields = {"phase": "start", "reason": reason, "rollback": rollback or abort.rollback}
-            self.parts.events.emit(EventKind.ABORT, ids(abort.missions), **fields, others=others is not None)
+            self.parts.transcript.emit(EventKind.ABORT, ids(abort.missions), **fields, others=others is not None)
         if others is not None:
             abort.end_others(others)
         abort.rollback = abort.rollback or rollback

@@ -56,7 +56,7 @@ class ModelExchange:
         # A turn begins with what is true now: a module that was away a moment ago may be back.
         await parts.toolbox.catalog.refresh(at_once=iteration == 1)
         self.tools = parts.toolbox.offered()
-        if dropped := parts.conversation.take_dropped():
+        if dropped := parts.transcript.conversation.take_dropped():
             text = f"{dropped} of the oldest entries of the conversation were dropped; the record has them"
             self._emit(EventKind.NOTE, text=text)
         try:
@@ -84,16 +84,16 @@ class ModelExchange:
 
         Raises ``ModelError``.
         """
-        parts, conversation = self._parts, self._parts.conversation
+        parts, transcript = self._parts, self._parts.transcript
         for attempt in itertools.count(1):
             before_asking()
-            request = parts.request(self.tools)
+            request = transcript.request(self.tools)
             missions = ids(self._missions)
-            self._answering = Answering(parts.events.emit, missions, self._numbers, parts.limits)
+            self._answering = Answering(transcript.emit, missions, self._numbers, parts.limits)
             try:
                 return await self._answering.receive(parts.model.adapter, request)
             except ContextLengthError as error:
-                if attempt > MAX_SHORTENINGS or not conversation.can_be_shortened:
+                if attempt > MAX_SHORTENINGS or not transcript.conversation.can_be_shortened:
                     raise
                 text = "The conversation is too long for the model: half of it is kept from it from now on"
                 self._emit(EventKind.SHORTENED, text=f"{text} ({error})", attempt=attempt)
@@ -116,7 +116,7 @@ class ModelExchange:
         return answer
 
     def _emit(self, kind: str, **data: Any) -> None:
-        self._parts.events.emit(kind, ids(self._missions), **data)
+        self._parts.transcript.emit(kind, ids(self._missions), **data)
 
     def _model_failed(self, why: str) -> Ending:
         self._check_going_on()

@@ -8,17 +8,14 @@ from dataclasses import dataclass
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.open_call import Deliver
-from dimos_streams.agent.context.conversation import Conversation
-from dimos_streams.agent.context.results import ResultPipeline
+from dimos_streams.agent.context.transcript import Transcript
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.missions.message_queue import MessageQueue
 from dimos_streams.agent.missions.stop_conditions import RobotState, StopCondition
-from dimos_streams.agent.models.protocol import ModelRequest, ToolSchema
 from dimos_streams.agent.policies.repetition import RepetitionGuard
 from dimos_streams.agent.policies.runaway import RunawayGuards
-from dimos_streams.agent.record.agent_events import EventSink
 from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.gateway import CallView
@@ -30,7 +27,6 @@ class SharedParts:
 
     control: Control
     calls: CallManager
-    results: ResultPipeline
     robot: Callable[[], RobotState]
     """Gives the state of the robot that stop conditions see."""
     may_begin: Callable[[], bool]
@@ -45,7 +41,7 @@ class SharedParts:
 
 @dataclass(slots=True, kw_only=True)
 class LoopParts(SharedParts):
-    """The parts of one loop: the ``model`` reacts with ``calls`` to what comes from ``queue``; ``events`` report it.
+    """The parts of one loop: the ``model`` reacts with ``calls`` to what comes from ``queue``.
 
     Those that stand here are the loop's own."""
 
@@ -56,8 +52,7 @@ class LoopParts(SharedParts):
     """Those of the calls that its model may list, end and hand over."""
     deliver: Deliver | None = None
     """The receiver of the updates of the calls that this loop begins; None for the agent's queue."""
-    events: EventSink
-    conversation: Conversation
+    transcript: Transcript
     toolbox: Toolbox
     """All that its model may call; the catalog of skills in it is the same for all loops of an agent."""
     guards: RunawayGuards
@@ -70,7 +65,3 @@ class LoopParts(SharedParts):
     def limits(self) -> LoopLimits:
         """The limits of the loop; they may be others after each answer, since the model may be."""
         return self.model.limits
-
-    def request(self, tools: tuple[ToolSchema, ...]) -> ModelRequest:
-        """Return the conversation as it stands now, for the model to answer."""
-        return ModelRequest(self.results.mask(self.conversation.messages()), tools)

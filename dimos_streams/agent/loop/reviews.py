@@ -102,7 +102,7 @@ class Reviews:
         if permitted is None:
             return
         parts, skill, verdict = permitted.parts, permitted.skill, permitted.verdict
-        parts.events.emit(
+        parts.transcript.emit(
             EventKind.CALL_OPEN,
             ids(call.missions),
             **begun_call(skill.name, skill, verdict.arguments, call_id=call.call_id, tool_call_id=""),

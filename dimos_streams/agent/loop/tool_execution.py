@@ -106,7 +106,7 @@ class Execution:
         name, call_id = assembled.call.name, result.call.call_id if result.call else ""
         del self._unanswered[assembled.call.id]
         self._note(assembled, result)
-        text = self._parts.results.shorten(result.text, skill=name, is_error=result.is_error)
+        text = self._parts.transcript.results.shorten(result.text, skill=name, is_error=result.is_error)
         self._turn.emit(
             EventKind.RESULT,
             text=text,

@@ -9,14 +9,13 @@ from collections.abc import Collection
 from typing import Any
 
 from dimos_streams.agent.loop.ending import Ending, ending_of
-from dimos_streams.agent.loop.intake import close_unanswered
 from dimos_streams.agent.loop.model_exchange import ModelExchange
 from dimos_streams.agent.loop.model_response import ModelAnswer
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.loop.tool_execution import Execution
 from dimos_streams.agent.loop.turn_watch import TurnWatch
-from dimos_streams.agent.missions.end_reasons import is_about
+from dimos_streams.agent.missions.end_reasons import is_about, stopped
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
@@ -74,7 +73,7 @@ class Turn:
 
     def emit(self, kind: str, **data: Any) -> None:
         """Log an event of the turn's missions."""
-        self.parts.events.emit(kind, ids(self.missions), **data)
+        self.parts.transcript.emit(kind, ids(self.missions), **data)
 
     def start(self) -> asyncio.Task[Ending]:
         """Begin the turn; the task returns why it stopped."""
@@ -102,8 +101,8 @@ class Turn:
         if self._execution is not None:
             self._execution.break_off(ending.why_no_result)
             self._execution = None
-        if self.parts.conversation.awaits_answer:
-            close_unanswered(self.parts, self.missions, ending.reason, ending.why)
+        text = stopped(ending.reason, ending.why)
+        self.parts.transcript.close_unanswered(ids(self.missions), text, ending.reason)
         if ending.note:
             self.emit(EventKind.NOTE, text=ending.note)
         for mission in self.missions:

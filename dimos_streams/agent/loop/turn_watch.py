@@ -71,7 +71,7 @@ class TurnWatch:
             return ""
         if alarm.action == "stop":
             return Ending(REPETITION, alarm.text)
-        self._parts.events.emit(EventKind.NOTE, ids(self._missions), text=alarm.text)
+        self._parts.transcript.emit(EventKind.NOTE, ids(self._missions), text=alarm.text)
         return alarm.text if alarm.action == "hint" else ""
 
     def note_executed(self, answer: ModelAnswer, results: Sequence[CallResult]) -> Ending | None:

@@ -56,7 +56,7 @@ class Snapshots:
             disabled_skills=gate_state.enabled.disabled,
             withheld_skills=gate_state.allowed.withheld(self.catalog.offered)[:_SKILLS],
             warnings=self.skill_watch.warnings,
-            conversation=tuple(_entry(entry) for entry in parts.conversation.newest(_ENTRIES)),
+            conversation=tuple(_entry(entry) for entry in parts.transcript.conversation.newest(_ENTRIES)),
             plan=gate_state.plans.view(),
             on_console_loss=gate_state.approvals.on_console_loss,
             watched=watched,

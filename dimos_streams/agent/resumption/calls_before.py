@@ -65,7 +65,7 @@ class CallsBefore:
     def give_results(self, unanswered: Iterable[RecordedCall]) -> None:
         """Give results to what a model has asked for and what has none."""
         for call in unanswered:
-            self._parts.events.emit(
+            self._parts.transcript.emit(
                 EventKind.RESULT,
                 call.missions,
                 **_whose(call),
@@ -80,7 +80,7 @@ class CallsBefore:
     def _note_begun(self, call: RecordedCall) -> None:
         """Write down a call whose begin the dead agent could not record any more."""
         traits = self._parts.toolbox.catalog.all.get(call.skill) or SkillTraits()
-        self._parts.events.emit(
+        self._parts.transcript.emit(
             EventKind.CALL_OPEN,
             call.missions,
             **_whose(call),

@@ -56,7 +56,7 @@ class MissionsBefore:
             mission.let_go()
             return
         text = "the agent was restarted and goes on with this mission"
-        self._parts.events.emit(EventKind.NOTE, (mission.id,), text=text)
+        self._parts.transcript.emit(EventKind.NOTE, (mission.id,), text=text)
         if not unfinished.heard:
             queue.put_nowait(OperatorInput(unfinished.input, (mission,)))
         elif unfinished.in_turn:

@@ -14,6 +14,7 @@ from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.context.transcript import Transcript
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.loop.parts import LoopParts
@@ -92,7 +93,7 @@ class Delegation:
         """Withdraw the input of a mission that was ended: it is no order any more for the sub-agents that were given
         it."""
         for work in self._working:
-            work.parts.conversation.withdraw(mission.id)
+            work.parts.transcript.conversation.withdraw(mission.id)
             if work.loop is not None:
                 work.loop.withdraw(mission)
 
@@ -180,7 +181,7 @@ class Delegation:
         check_depth((parent.depth if parent else 0) + 1, parts.limits)
         calls = await self._named(parts, handed)
         work = self._prepare(parts, agent, task, missions)
-        work.parts.events.emit(
+        work.parts.transcript.emit(
             EventKind.SUB_MISSION_START, (work.mission.id,), agent=agent, task=task, calls=list(handed)
         )
         self._working.append(work)
@@ -190,7 +191,7 @@ class Delegation:
         finally:
             work.close()
             self._working.remove(work)  # not before: until then what it has not read counts as unrecorded
-            work.parts.events.emit(EventKind.SUB_MISSION_END, (work.mission.id,), reason=work.mission.reason)
+            work.parts.transcript.emit(EventKind.SUB_MISSION_END, (work.mission.id,), reason=work.mission.reason)
         return _answer(work, agent)
 
     async def _named(self, parts: LoopParts, ids: tuple[str, ...]) -> list[OpenCall]:
@@ -218,8 +219,9 @@ class Delegation:
             model=self._make_model(described.model) if described.model else parts.model,
             queue=MessageQueue(parts.queue.capacity),
             scope=scope,
-            events=SubLog(parts.events, mission, conversation),
-            conversation=conversation,
+            transcript=Transcript(
+                SubLog(parts.transcript.events, mission, conversation), conversation, parts.transcript.results
+            ),
             toolbox=Toolbox(
                 parts.toolbox.catalog, LocalTools(self._tools_for(scope)), self.held_to([agent], parts.toolbox)
             ),
