@@ -20,6 +20,7 @@ from dimos_streams.agent.control.console_watch import ConsoleWatch
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.dialogue import Foreground
 from dimos_streams.agent.control.others_calls import OthersCalls
+from dimos_streams.agent.control.oversight import Oversight
 from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.control.stop_words import StopWords
 from dimos_streams.agent.hold_reasons import HoldReasons, hold_for_given_up, pause_for_unended
@@ -42,6 +43,7 @@ from dimos_streams.agent.operators.stop_order import StopOrder
 from dimos_streams.agent.permissions import agent_reviewer, make_gate_state
 from dimos_streams.agent.policies.repetition import RepetitionGuard
 from dimos_streams.agent.policies.runaway import RunawayGuard, RunawayGuards
+from dimos_streams.agent.policies.stop_policy import StopPolicy
 from dimos_streams.agent.recovery import Recovery
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.agent.skill_watch import SkillWatch
@@ -177,20 +179,20 @@ class AgentCore:
         )
         limits = config.repetition
         parts = LoopParts(
-            control=control,
-            calls=self.calls,
-            robot=self.robot,
-            may_begin=lambda: control.may_begin_turn() and not self.foreground.busy,
-            confirm_hold=self.robot_hold.confirmed,
-            open_motions=self.others.moving,
-            new_repetition=partial(RepetitionGuard, limits),
-            model=model,
             queue=self.queue,
-            scope=scope,
+            model=model,
             transcript=Transcript(self.events, self.conversation, results),
             toolbox=Toolbox(catalog, LocalTools(own_tools.make(scope)), reviewer),
-            guards=RunawayGuards(lambda: RunawayGuard(limits, model.limits.actions, model.limits.actions_per_hour)),
-            conditions=config.stop_when.all(),
+            scope=scope,
+            stop_policy=StopPolicy(
+                conditions=config.stop_when.all(),
+                robot=self.robot,
+                guards=RunawayGuards(
+                    lambda: RunawayGuard(limits, model.limits.actions, model.limits.actions_per_hour)
+                ),
+                new_repetition=partial(RepetitionGuard, limits),
+            ),
+            oversight=Oversight(control, self.foreground, self.robot_hold, self.others),
         )
         parts.toolbox.local.add(self.delegation.tools(parts))
         return parts

@@ -76,7 +76,7 @@ class Recovery:
             return
         await asyncio.sleep(INTRODUCTION_S)
         try:
-            await self.loop.parts.calls.reconciliation.close_lost(unknown_too=True)
+            await self.loop.parts.scope.calls.reconciliation.close_lost(unknown_too=True)
         except SkillError as error:
             text = f"calls from before can't be compared with the bridge's: {error}"
             self.loop.parts.transcript.emit(EventKind.NOTE, (), text=text)
@@ -84,7 +84,7 @@ class Recovery:
     def _keep_settings(self, before: Resumption) -> None:
         keep_settings(
             before.settings,
-            self.loop.parts.control,
+            self.loop.parts.oversight.control,
             self.enabled,
             model=self.model_switch.name,
             use_model=self.model_switch.use,
@@ -98,7 +98,7 @@ class Recovery:
         while True:
             try:
                 offset = await self.gateway.offset()
-                return offset, await self.loop.parts.calls.reconciliation.adopt_open(known)
+                return offset, await self.loop.parts.scope.calls.reconciliation.adopt_open(known)
             except SkillUnavailableError as error:
                 waiting(str(error))
                 await asyncio.sleep(backoff.next())

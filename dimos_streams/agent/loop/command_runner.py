@@ -49,7 +49,7 @@ class CommandRunner:
     async def check_undo(self, entries: Sequence[UndoEntry]) -> None:
         """Raise ``SkillError`` if a pause holds other calls that may still run, whoever has begun them, and would go
         on when these are taken back; also if the bridge can't be asked for them."""
-        if not (self._parts.control.paused and self._needs_motion(entries)):
+        if not (self._parts.oversight.control.paused and self._needs_motion(entries)):
             return
         own, foreign = self._others(entries), await self._other_motions(entries)
         if own or foreign:
@@ -65,7 +65,7 @@ class CommandRunner:
         bridge from beginning motions of others."""
         command.unattended = True
         if command is self._command:
-            self._parts.control.end_interruption("the call that ordered the undo has ended")
+            self._parts.oversight.control.end_interruption("the call that ordered the undo has ended")
 
     def stop_undoing(self) -> None:
         """Stop undoing, if an undo is under way."""
@@ -88,7 +88,7 @@ class CommandRunner:
 
     async def _carry_out_abort(self, abort: AbortCommand) -> AbortReport:
         self._machine.go(LoopState.SETTLING)
-        control, calls, pause = self._parts.control, self._parts.calls, self._new_pause()
+        control, calls, pause = self._parts.oversight.control, self._parts.scope.calls, self._new_pause()
         cancelled = dict.fromkeys((*abort.calls, *calls.known.open))
         hold = await self._settle_and_hold(abort)
         unfinished, was_paused = calls.memory.given_up, control.paused
@@ -118,7 +118,7 @@ class CommandRunner:
 
     async def _settle_and_hold(self, abort: AbortCommand) -> HoldView:
         """End the calls of an abort; return the answer of the velocity gates, which are asked meanwhile."""
-        confirming = asyncio.ensure_future(self._parts.confirm_hold())
+        confirming = asyncio.ensure_future(self._parts.oversight.robot_hold.confirmed())
         try:
             await self._settle(abort)
             return await confirming
@@ -126,7 +126,7 @@ class CommandRunner:
             confirming.cancel()
 
     def _new_pause(self) -> UndoPause:
-        control, emit = self._parts.control, self._parts.transcript.emit
+        control, emit = self._parts.oversight.control, self._parts.transcript.emit
         return UndoPause(control, emit, lambda entry: self._needs_motion([entry]))
 
     async def _pause_interrupted(
@@ -134,7 +134,7 @@ class CommandRunner:
     ) -> contextlib.AbstractContextManager[None]:
         """Let a robot that was paused before move while these calls are taken back, unless other calls would go on
         with it. None of others begins then: the bridge sees to that as long as the call that ordered this is open."""
-        control = self._parts.control
+        control = self._parts.oversight.control
         if not control.paused or not self._needs_motion(entries) or await self._may_be_moved(entries):
             return contextlib.nullcontext()
         attended = self._command is not None and not self._command.unattended
@@ -153,9 +153,9 @@ class CommandRunner:
     async def _other_motions(self, entries: Iterable[UndoEntry]) -> list[CallView]:
         """The open calls besides these, and besides those that the agent knows as its own, that may move the robot.
         Raises ``SkillError``."""
-        calls = self._parts.calls
+        calls = self._parts.scope.calls
         known = {entry.call_id for entry in entries} | {call.call_id for call in calls.known.may_run}
-        views = await self._parts.open_motions()
+        views = await self._parts.oversight.others.moving()
         return [view for view in views if head_of_family(view.call_id) not in known]
 
     def _needs_motion(self, entries: Iterable[UndoEntry]) -> bool:
@@ -166,13 +166,13 @@ class CommandRunner:
 
     def _others(self, entries: Iterable[UndoEntry]) -> list[OpenCall]:
         """The calls besides these that may run."""
-        calls, own = self._parts.calls, {entry.call_id for entry in entries}
+        calls, own = self._parts.scope.calls, {entry.call_id for entry in entries}
         given_up = calls.memory.given_up
         return [call for call in calls.known.may_run if call.call_id not in own or call in given_up]
 
     async def _settle(self, abort: AbortCommand) -> None:
         """End all open calls within the bound, also those that turn up meanwhile: late ones have ``GRACE_S``."""
-        calls, deadline = self._parts.calls, clock.monotonic() + self._parts.limits.abort_bound_s
+        calls, deadline = self._parts.scope.calls, clock.monotonic() + self._parts.model.limits.abort_bound_s
         reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
         while calls.known.open or calls.starts.under_way:
             if calls.known.open:
@@ -212,9 +212,9 @@ class CommandRunner:
         """Take calls back; return those that were dealt with, even if it was aborted. Raises whatever else
         ends it: no report has only a part of them."""
         self._machine.go(LoopState.UNDOING)
-        limits = self._parts.limits
+        limits = self._parts.model.limits
         work = Undoing(
-            self._parts.calls,
+            self._parts.scope.calls,
             self._parts.transcript.emit,
             settle_s=limits.abort_bound_s,
             timeout_s=limits.undo_timeout_s,

@@ -55,7 +55,7 @@ class AgentLoop:
         self._commands: deque[AbortCommand | UndoCommand] = deque()
         self._abort: AbortCommand | None = None
         self._turn: Turn | None = None
-        self._intake = Intake(parts.queue, parts.transcript, parts.calls)
+        self._intake = Intake(parts.queue, parts.transcript, parts.scope.calls)
         self._runner = CommandRunner(parts, undo_log, self.machine, self._intake, self._wake)
         self._turns = itertools.count(1)
         self._call_numbers = itertools.count(1)
@@ -97,7 +97,7 @@ class AgentLoop:
             turn.interrupt(mission.ended)
         self.withdraw(mission)
         if self._abort is None:
-            calls = [call for call in self.parts.calls.known.open if mission in call.missions]
+            calls = [call for call in self.parts.scope.calls.known.open if mission in call.missions]
             self._end_soon(calls, _why_ended(mission.ended))
 
     def withdraw(self, mission: Mission) -> None:
@@ -116,7 +116,7 @@ class AgentLoop:
             while True:
                 if self._commands:
                     await self._obey(self._commands.popleft())
-                elif len(self.parts.queue) and self.parts.may_begin():
+                elif len(self.parts.queue) and self.parts.oversight.may_begin_turn():
                     await self._take_messages(self.parts.queue.take_nowait())
                 elif not self._intake.record_where(_is_left):
                     self._wake.clear()
@@ -143,7 +143,7 @@ class AgentLoop:
         is_new = abort is None or self.state is LoopState.UNDOING
         if abort is None or is_new:
             abort = self._abort = AbortCommand(
-                reason, rollback, tuple(self.missions.values()), self.parts.calls.known.open
+                reason, rollback, tuple(self.missions.values()), self.parts.scope.calls.known.open
             )
             self._commands.appendleft(abort)
         if is_new or (others is not None and not abort.others):
@@ -214,7 +214,7 @@ class AgentLoop:
         heard = {item.missions[0] for item in items if _is_new(item)}
         wants_turn = any(item.wants_turn for item in items)
         if any(isinstance(item, OperatorInput) and item.speaker == "operator" for item in items):
-            self.parts.guards.begin_anew(missions)
+            self.parts.stop_policy.guards.begin_anew(missions)
         try:
             self._intake.record(items)
             if wants_turn:
@@ -236,13 +236,15 @@ class AgentLoop:
             for mission in (*outer, *missions):
                 mission.end(ending.reason, ending.note or ending.why)
             if not missions:  # nobody's calls: they were there before this agent
-                self._end_soon([call for call in self.parts.calls.known.open if not call.missions], ending.reason)
+                self._end_soon(
+                    [call for call in self.parts.scope.calls.known.open if not call.missions], ending.reason
+                )
         if self._abort is None:
             self.machine.go(LoopState.IDLE)
 
     async def _until_stopped(self, turn: Turn) -> Ending:
         """Wait for a turn to end; one that was interrupted gets a bounded time to let go."""
-        task, bound_s = turn.start(), self.parts.limits.abort_bound_s
+        task, bound_s = turn.start(), self.parts.model.limits.abort_bound_s
         try:
             await first_of(task, turn.interrupted)
         except asyncio.CancelledError:
@@ -257,7 +259,7 @@ class AgentLoop:
         return Ending(turn.interruption, why=turn.why_interrupted)
 
     def _end_soon(self, calls: Iterable[OpenCall], reason: str) -> None:
-        self.parts.calls.endings.end_soon(calls, reason, bound_s=self.parts.limits.abort_bound_s)
+        self.parts.scope.calls.endings.end_soon(calls, reason, bound_s=self.parts.model.limits.abort_bound_s)
 
     def _check_idle(self) -> None:
         self._check_open()

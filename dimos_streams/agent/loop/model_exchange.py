@@ -89,7 +89,7 @@ class ModelExchange:
             before_asking()
             request = transcript.request(self.tools)
             missions = ids(self._missions)
-            self._answering = Answering(transcript.emit, missions, self._numbers, parts.limits)
+            self._answering = Answering(transcript.emit, missions, self._numbers, parts.model.limits)
             try:
                 return await self._answering.receive(parts.model.adapter, request)
             except ContextLengthError as error:
@@ -125,7 +125,7 @@ class ModelExchange:
         return Ending("error", why=text)
 
     def _count(self, usage: TokenUsage) -> None:
-        parts, limits = self._parts, self._parts.limits
+        parts, limits = self._parts, self._parts.model.limits
         cost = parts.model.cost(usage)
         spent = Spent(requests=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=cost)
         self.spent += spent
@@ -140,8 +140,8 @@ class ModelExchange:
             estimated=usage.estimated,
         )
         bounded = limits.max_tokens is not None or limits.max_cost is not None
-        if usage.estimated and bounded and not parts.estimates_noted:
-            parts.estimates_noted = True
+        if usage.estimated and bounded and not parts.model.estimates_noted:
+            parts.model.estimates_noted = True
             each = f"{CHARACTERS_PER_TOKEN} characters each, a picture {TOKENS_PER_PICTURE}"
             text = f"The model reports no usage: tokens are estimated, {each}"
             self._emit(EventKind.NOTE, text=text)

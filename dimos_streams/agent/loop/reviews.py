@@ -109,7 +109,7 @@ class Reviews:
             parent=call.parent,
             **whose_list((call.context.reviewer or parts.toolbox.reviewer).agents),
         )
-        self._calls.endings.limit(call, parts.limits.call_timeout_s)
+        self._calls.endings.limit(call, parts.model.limits.call_timeout_s)
         self._notify(permitted, call.call_id, call)
 
     def apply(self, event: AgentEvent) -> None:

@@ -75,7 +75,7 @@ class Execution:
         self._turn = turn
         self._parts = turn.parts
         self._calls = calls
-        most = turn.parts.limits.calls_per_answer
+        most = turn.parts.model.limits.calls_per_answer
         self._surplus = frozenset(call.call.id for call in calls[most:]) if most is not None else frozenset()
         self._begun: dict[str, OpenCall] = {}
         self._results: dict[str, CallResult] = {}
@@ -86,7 +86,7 @@ class Execution:
     async def run(self) -> list[CallResult]:
         """Run the calls; return their results in the order of the calls."""
         runs = groups(self._calls, lambda call: self._parts.toolbox.concurrent(call.call.name))
-        return await run_in_order(runs, self._run_one, self._record, cap=self._parts.limits.parallel_calls)
+        return await run_in_order(runs, self._run_one, self._record, cap=self._parts.model.limits.parallel_calls)
 
     def break_off(self, why: str) -> None:
         """Record a result for each call that has none: what is known of it, and ``why`` there is no more."""
@@ -119,7 +119,7 @@ class Execution:
             **self._heard(result),
         )
         if result.call is not None:
-            self._parts.calls.incoming.recorded(result.call)
+            self._parts.scope.calls.incoming.recorded(result.call)
 
     def _note(self, assembled: AssembledCall, result: CallResult) -> None:
         """Note what has become of a call in the missions that it counts for."""
@@ -175,7 +175,7 @@ class Execution:
             text = f"not run: {moving.skill} (call {moving.call_id}), asked for before it, has not answered yet"
             return CallResult(text, is_error=True, charged=False)
         if assembled.call.id in self._surplus:
-            most = self._parts.limits.calls_per_answer
+            most = self._parts.model.limits.calls_per_answer
             text = f"not run: an answer may ask for {most} calls at most; ask for others when these are done"
             return CallResult(text, is_error=True, charged=False)
         if assembled.call.name in self._parts.toolbox.local:
@@ -185,7 +185,7 @@ class Execution:
     async def _run_tool(self, assembled: AssembledCall) -> CallResult:
         name, call = assembled.call.name, assembled.call
         missions = ids(going_on(self._turn.missions))
-        await self._parts.control.permit_call(name, assembled.arguments, call.id, missions).wait()
+        await self._parts.oversight.control.permit_call(name, assembled.arguments, call.id, missions).wait()
         self._turn.check_going_on()
         if self._turn.stale:
             return CallResult(STALE, is_error=True, charged=False)
@@ -210,13 +210,13 @@ class Execution:
         call = await self._start(assembled.call.id, skill, verdict)
         if isinstance(call, Refuse):
             return CallResult(call.text, is_error=True, charged=call.charged)
-        event = await call.answer(self._parts.limits.answer_timeout_s)
+        event = await call.answer(self._parts.model.limits.answer_timeout_s)
         if event is not None:
             return self._answered(call, event, verdict.note)
         if skill.motion:
             self._in_motion = call
         text = (
-            f"No answer within {self._parts.limits.answer_timeout_s:g} s. "
+            f"No answer within {self._parts.model.limits.answer_timeout_s:g} s. "
             f"Call {call.call_id} is still running; what it says will be reported."
         )
         return CallResult(text, call=call, note=verdict.note)
@@ -248,7 +248,7 @@ class Execution:
         """Begin a call as soon as nothing is in its way that it may replace. Nothing else runs between the last look
         at what the operator has set and at the world, and the call."""
         parts = self._parts
-        replacement = Replacement(parts.calls, parts.scope, skill, allowed.arguments, allowed.on_duplicate)
+        replacement = Replacement(parts.scope, skill, allowed.arguments, allowed.on_duplicate)
         asked = False
         while True:
             refusal = await allowed.last_look()
@@ -260,14 +260,14 @@ class Execution:
                 self._emit_run(tool_call_id, skill.name, allowed.arguments)
                 asked = True
             try:
-                return await parts.calls.start(
+                return await parts.scope.calls.start(
                     skill.name,
                     allowed.arguments,
                     going_on(self._turn.missions),
                     on_duplicate=replacement.on_duplicate,
-                    deliver=parts.deliver,
+                    deliver=parts.scope.deliver,
                     reviewer=parts.toolbox.reviewer,
-                    time_limit_s=parts.limits.call_timeout_s,
+                    time_limit_s=parts.model.limits.call_timeout_s,
                     on_late=partial(self._note_open, tool_call_id, skill, allowed.arguments),
                 )
             except CallRejectedError as error:

@@ -144,10 +144,10 @@ class Turn:
 
     async def _iterate(self) -> Ending | None:
         """Do one iteration; return the turn's ending, or None to go on with another."""
-        most = self.parts.limits.max_iterations
+        most = self.parts.model.limits.max_iterations
         if self.iteration >= most:
             return Ending("max_iterations", f"stopped after {most} answers of the model")
-        await self.parts.control.unpaused()
+        await self.parts.oversight.control.unpaused()
         if all_ended(self.missions):
             return Ending(self.missions[0].ended)
         if over := self._watch.over_budget():  # by a turn before this one, whose last answer asked for nothing

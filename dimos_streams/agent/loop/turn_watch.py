@@ -27,7 +27,7 @@ class TurnWatch:
         self._errors = 0
         self._batch_size = 0
         self._executed: list[ExecutedCall] = []
-        self._repetition = parts.new_repetition()
+        self._repetition = parts.stop_policy.new_repetition()
 
     def must_stop(self, iteration: int, text: str, spent: Usage, asked: Sequence[AssembledCall]) -> Ending | None:
         """Return the ending if budgets or conditions end the missions here, or None if they may go on.
@@ -44,15 +44,15 @@ class TurnWatch:
             spent=spent,
             executed=tuple(self._executed),
             last_results=tuple(self._executed[-self._batch_size :] if self._batch_size else ()),
-            robot=self._parts.robot(),
+            robot=self._parts.stop_policy.robot(),
         )
-        reason = verdict(self._parts.conditions, progress)
+        reason = verdict(self._parts.stop_policy.conditions, progress)
         return Ending(reason, ends_missions=True) if reason else None
 
     def over_budget(self) -> Ending | None:
         """Return the ending if the missions have used more than they may, or None. Of several only those end that
         have: for the others the turn goes on."""
-        while over := over_budget(going_on(self._missions), self._parts.limits):
+        while over := over_budget(going_on(self._missions), self._parts.model.limits):
             mission, budget = over
             if ending := self._end(mission, budget, "the mission has used all it may"):
                 return ending
@@ -101,7 +101,7 @@ class TurnWatch:
         missions = going_on(self._missions)
         if self._missions and not missions:
             return None
-        guards = self._parts.guards.of(missions)
+        guards = self._parts.stop_policy.guards.of(missions)
         found = [(mission, guard.observe(batch, exempt)) for mission, guard in guards]
         for mission, alarm in found:
             if alarm is None:
@@ -117,6 +117,6 @@ class TurnWatch:
             self._errors = 0
         elif all(result.charged for result in results):
             self._errors += 1
-        if self._errors < self._parts.limits.max_consecutive_errors:
+        if self._errors < self._parts.model.limits.max_consecutive_errors:
             return None
         return Ending("consecutive_errors", f"all calls of {self._errors} answers in a row have failed")

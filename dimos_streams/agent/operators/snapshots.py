@@ -36,7 +36,7 @@ class Snapshots:
         """Return the snapshot of the agent now. All events up to its ``number`` are in it; ``watched`` is whether an
         operator's console is there."""
         loop, parts, gate_state = self.loop, self.loop.parts, self.gate_state
-        control = parts.control
+        control = parts.oversight.control
         return AgentSnapshot(
             agent=self.agent,
             utime=clock.utime(),
@@ -51,7 +51,7 @@ class Snapshots:
             queue=QueueView(waiting=len(parts.queue), capacity=parts.queue.capacity),
             iteration=loop.iteration,
             missions=tuple(_mission(mission) for mission in list(loop.missions.values())[-_MISSIONS:]),
-            calls=tuple(call.call_id for call in parts.calls.known.open[-_CALLS:]),
+            calls=tuple(call.call_id for call in parts.scope.calls.known.open[-_CALLS:]),
             approvals=tuple(gate_state.approvals.pending()),
             disabled_skills=gate_state.enabled.disabled,
             withheld_skills=gate_state.allowed.withheld(self.catalog.offered)[:_SKILLS],

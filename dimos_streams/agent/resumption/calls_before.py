@@ -29,7 +29,7 @@ class CallsBefore:
         """Remember calls of which nothing is delivered any more, because their close is in the record, each with the
         sub-agents whose lists it was held to."""
         reviewers = {call_id: self._held_to(agents) for call_id, agents in closed.items()}
-        self._parts.calls.memory.remember_recorded(reviewers)
+        self._parts.scope.calls.memory.remember_recorded(reviewers)
 
     def open_calls(self, recorded: Iterable[RecordedCall]) -> list[OpenCall]:
         """Return recorded calls as open ones."""

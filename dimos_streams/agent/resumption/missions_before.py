@@ -28,7 +28,7 @@ class MissionsBefore:
         """Show the guards of the missions what they did before: a restart begins no count anew."""
         parts = self._parts
         for unfinished in self._unfinished:
-            guard = self.by_id[unfinished.id].guard = parts.guards.new()
+            guard = self.by_id[unfinished.id].guard = parts.stop_policy.guards.new()
             for asked, at in zip(unfinished.asked, _times(unfinished.asked), strict=True):
                 if asked.calls:
                     guard.observe(parts.toolbox.meant(asked.calls), parts.toolbox.polling(), at=at)
