@@ -15,8 +15,8 @@ from dimos_streams.tool_stream.gateway import theirs_to_end
 
 @dataclass(frozen=True, slots=True)
 class CallScope:
-    """The calls that are in reach of one loop, for its model to list, end and hand over: those that it has begun or was
-    handed, and those of its sub-agents at work."""
+    """The calls that are in reach of one loop, for its model to list, end and hand over: those that it has begun or
+    was handed, and those of its sub-agents at work."""
 
     calls: CallManager
     """All calls of the agent."""

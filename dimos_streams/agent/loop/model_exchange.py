@@ -9,12 +9,14 @@ from dataclasses import replace
 from typing import Any
 
 from dimos_streams.agent.context.token_estimate import CHARACTERS_PER_TOKEN, TOKENS_PER_PICTURE
+from dimos_streams.agent.context.transcript import Transcript
 from dimos_streams.agent.loop.ending import Ending
+from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.loop.model_response import Answering, ModelAnswer, call_fields
-from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.models.protocol import ContextLengthError, ModelError, TokenUsage, ToolSchema
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.common.secrets import redacted
 from dimos_streams.operator.messages.agent import Usage as Spent
 
@@ -29,14 +31,18 @@ class ModelExchange:
 
     def __init__(
         self,
-        parts: LoopParts,
+        model: ModelInUse,
+        transcript: Transcript,
+        toolbox: Toolbox,
         missions: Sequence[Mission],
         numbers: itertools.count[int],
         check_going_on: Callable[[], None],
     ) -> None:
         """``numbers`` make ids for calls without one. ``check_going_on`` raises ``CancelledError`` if the turn was
         interrupted: what a model that swallows its cancellation says then is not recorded."""
-        self._parts = parts
+        self._model = model
+        self._transcript = transcript
+        self._toolbox = toolbox
         self._missions = missions
         self._numbers = numbers
         self._check_going_on = check_going_on
@@ -51,12 +57,11 @@ class ModelExchange:
 
         ``before_asking`` is called right before each request is made of the conversation.
         """
-        parts = self._parts
         self._emit(EventKind.ITERATION_START, iteration=iteration)
         # A turn begins with what is true now: a module that was away a moment ago may be back.
-        await parts.toolbox.catalog.refresh(at_once=iteration == 1)
-        self.tools = parts.toolbox.offered()
-        if dropped := parts.transcript.conversation.take_dropped():
+        await self._toolbox.catalog.refresh(at_once=iteration == 1)
+        self.tools = self._toolbox.offered()
+        if dropped := self._transcript.conversation.take_dropped():
             text = f"{dropped} of the oldest entries of the conversation were dropped; the record has them"
             self._emit(EventKind.NOTE, text=text)
         try:
@@ -84,14 +89,14 @@ class ModelExchange:
 
         Raises ``ModelError``.
         """
-        parts, transcript = self._parts, self._parts.transcript
+        transcript, model = self._transcript, self._model
         for attempt in itertools.count(1):
             before_asking()
             request = transcript.request(self.tools)
             missions = ids(self._missions)
-            self._answering = Answering(transcript.emit, missions, self._numbers, parts.model.limits)
+            self._answering = Answering(transcript.emit, missions, self._numbers, model.limits)
             try:
-                return await self._answering.receive(parts.model.adapter, request)
+                return await self._answering.receive(model.adapter, request)
             except ContextLengthError as error:
                 if attempt > MAX_SHORTENINGS or not transcript.conversation.can_be_shortened:
                     raise
@@ -116,7 +121,7 @@ class ModelExchange:
         return answer
 
     def _emit(self, kind: str, **data: Any) -> None:
-        self._parts.transcript.emit(kind, ids(self._missions), **data)
+        self._transcript.emit(kind, ids(self._missions), **data)
 
     def _model_failed(self, why: str) -> Ending:
         self._check_going_on()
@@ -125,8 +130,8 @@ class ModelExchange:
         return Ending("error", why=text)
 
     def _count(self, usage: TokenUsage) -> None:
-        parts, limits = self._parts, self._parts.model.limits
-        cost = parts.model.cost(usage)
+        model, limits = self._model, self._model.limits
+        cost = model.cost(usage)
         spent = Spent(requests=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=cost)
         self.spent += spent
         for mission in self._missions:
@@ -140,8 +145,8 @@ class ModelExchange:
             estimated=usage.estimated,
         )
         bounded = limits.max_tokens is not None or limits.max_cost is not None
-        if usage.estimated and bounded and not parts.model.estimates_noted:
-            parts.model.estimates_noted = True
+        if usage.estimated and bounded and not model.estimates_noted:
+            model.estimates_noted = True
             each = f"{CHARACTERS_PER_TOKEN} characters each, a picture {TOKENS_PER_PICTURE}"
             text = f"The model reports no usage: tokens are estimated, {each}"
             self._emit(EventKind.NOTE, text=text)

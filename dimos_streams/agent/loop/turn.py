@@ -43,7 +43,7 @@ class Turn:
         """``heard`` are the missions whose input is new to the model."""
         self._heard = heard
         self.id = id
-        self.parts = parts
+        self._parts = parts
         self.missions = missions
         self.iteration = 0
         self.interruption = ""
@@ -57,8 +57,10 @@ class Turn:
         """True once its record is whole: what still runs, because it swallowed its cancellation, adds nothing."""
         self._machine = machine
         self._task: asyncio.Task[Ending] | None = None
-        self._exchange = ModelExchange(parts, missions, numbers, self.check_going_on)
-        self._watch = TurnWatch(parts, missions)
+        self._exchange = ModelExchange(
+            parts.model, parts.transcript, parts.toolbox, missions, numbers, self.check_going_on
+        )
+        self._watch = TurnWatch(parts.model, parts.stop_policy, parts.toolbox, parts.transcript.emit, missions)
         self._execution: Execution | None = None
 
     @property
@@ -73,7 +75,7 @@ class Turn:
 
     def emit(self, kind: str, **data: Any) -> None:
         """Log an event of the turn's missions."""
-        self.parts.transcript.emit(kind, ids(self.missions), **data)
+        self._parts.transcript.emit(kind, ids(self.missions), **data)
 
     def start(self) -> asyncio.Task[Ending]:
         """Begin the turn; the task returns why it stopped."""
@@ -102,7 +104,7 @@ class Turn:
             self._execution.break_off(ending.why_no_result)
             self._execution = None
         text = stopped(ending.reason, ending.why)
-        self.parts.transcript.close_unanswered(ids(self.missions), text, ending.reason)
+        self._parts.transcript.close_unanswered(ids(self.missions), text, ending.reason)
         if ending.note:
             self.emit(EventKind.NOTE, text=ending.note)
         for mission in self.missions:
@@ -144,10 +146,10 @@ class Turn:
 
     async def _iterate(self) -> Ending | None:
         """Do one iteration; return the turn's ending, or None to go on with another."""
-        most = self.parts.model.limits.max_iterations
+        most = self._parts.model.limits.max_iterations
         if self.iteration >= most:
             return Ending("max_iterations", f"stopped after {most} answers of the model")
-        await self.parts.oversight.control.unpaused()
+        await self._parts.oversight.control.unpaused()
         if all_ended(self.missions):
             return Ending(self.missions[0].ended)
         if over := self._watch.over_budget():  # by a turn before this one, whose last answer asked for nothing
@@ -160,7 +162,7 @@ class Turn:
         self.text = answer.text or self.text
         if not answer.calls:
             return ending_of(answer, ignored=bool(self._heard) and self.iteration == 1 and not self.text.strip())
-        self._execution = Execution(self, answer.calls)
+        self._execution = Execution(self, self._parts, answer.calls)
         return self._must_stop(answer.calls) or await self._execute(answer, self._execution)
 
     def _on_asking(self) -> None:

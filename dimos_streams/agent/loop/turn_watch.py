@@ -6,28 +6,40 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dimos_streams.agent.loop.ending import Ending
+from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.loop.model_response import ModelAnswer
-from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.limits import over_budget
 from dimos_streams.agent.missions.mission import Mission, going_on, ids, with_parents
 from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress, verdict
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.runaway import REPETITION
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.policies.stop_policy import StopPolicy
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.tools.call_result import CallResult
+from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.operator.messages.agent import Usage
 
 
 class TurnWatch:
     """Sees what a turn asks for and what comes of it, and says when it has to stop."""
 
-    def __init__(self, parts: LoopParts, missions: Sequence[Mission]) -> None:
-        self._parts = parts
+    def __init__(
+        self,
+        model: ModelInUse,
+        stop_policy: StopPolicy,
+        toolbox: Toolbox,
+        emit: Emit,
+        missions: Sequence[Mission],
+    ) -> None:
+        self._model = model
+        self._stop_policy = stop_policy
+        self._toolbox = toolbox
+        self._emit = emit
         self._missions = missions
         self._errors = 0
         self._batch_size = 0
         self._executed: list[ExecutedCall] = []
-        self._repetition = parts.stop_policy.new_repetition()
+        self._repetition = stop_policy.new_repetition()
 
     def must_stop(self, iteration: int, text: str, spent: Usage, asked: Sequence[AssembledCall]) -> Ending | None:
         """Return the ending if budgets or conditions end the missions here, or None if they may go on.
@@ -44,15 +56,15 @@ class TurnWatch:
             spent=spent,
             executed=tuple(self._executed),
             last_results=tuple(self._executed[-self._batch_size :] if self._batch_size else ()),
-            robot=self._parts.stop_policy.robot(),
+            robot=self._stop_policy.robot(),
         )
-        reason = verdict(self._parts.stop_policy.conditions, progress)
+        reason = verdict(self._stop_policy.conditions, progress)
         return Ending(reason, ends_missions=True) if reason else None
 
     def over_budget(self) -> Ending | None:
         """Return the ending if the missions have used more than they may, or None. Of several only those end that
         have: for the others the turn goes on."""
-        while over := over_budget(going_on(self._missions), self._parts.model.limits):
+        while over := over_budget(going_on(self._missions), self._model.limits):
             mission, budget = over
             if ending := self._end(mission, budget, "the mission has used all it may"):
                 return ending
@@ -60,10 +72,8 @@ class TurnWatch:
 
     def look_for_repetition(self, answer: ModelAnswer) -> Ending | str:
         """Return a hint for the model, which may be empty, or an ending."""
-        batch = self._parts.toolbox.meant(
-            (call.call.name, call.arguments) for call in answer.calls if call.damage is None
-        )
-        exempt = self._parts.toolbox.polling()
+        batch = self._toolbox.meant((call.call.name, call.arguments) for call in answer.calls if call.damage is None)
+        exempt = self._toolbox.polling()
         if batch and (ending := self._runs_away(batch, exempt)):
             return ending
         alarm = self._repetition.observe(batch, exempt) if batch else None
@@ -71,7 +81,7 @@ class TurnWatch:
             return ""
         if alarm.action == "stop":
             return Ending(REPETITION, alarm.text)
-        self._parts.transcript.emit(EventKind.NOTE, ids(self._missions), text=alarm.text)
+        self._emit(EventKind.NOTE, ids(self._missions), text=alarm.text)
         return alarm.text if alarm.action == "hint" else ""
 
     def note_executed(self, answer: ModelAnswer, results: Sequence[CallResult]) -> Ending | None:
@@ -101,7 +111,7 @@ class TurnWatch:
         missions = going_on(self._missions)
         if self._missions and not missions:
             return None
-        guards = self._parts.stop_policy.guards.of(missions)
+        guards = self._stop_policy.guards.of(missions)
         found = [(mission, guard.observe(batch, exempt)) for mission, guard in guards]
         for mission, alarm in found:
             if alarm is None:
@@ -117,6 +127,6 @@ class TurnWatch:
             self._errors = 0
         elif all(result.charged for result in results):
             self._errors += 1
-        if self._errors < self._parts.model.limits.max_consecutive_errors:
+        if self._errors < self._model.limits.max_consecutive_errors:
             return None
         return Ending("consecutive_errors", f"all calls of {self._errors} answers in a row have failed")
