@@ -45,6 +45,7 @@ class AgentLoop:
     ) -> None:
         """``machine`` and ``missions``, which is empty yet, are the loop's own; others may look at them."""
         self.parts = parts
+        self._calls = parts.scope.calls
         parts.queue.on_arrival = self.wake
         self.machine = machine
         self.missions = missions
@@ -55,7 +56,7 @@ class AgentLoop:
         self._commands: deque[AbortCommand | UndoCommand] = deque()
         self._abort: AbortCommand | None = None
         self._turn: Turn | None = None
-        self._intake = Intake(parts.queue, parts.transcript, parts.scope.calls)
+        self._intake = Intake(parts.queue, parts.transcript, self._calls)
         self._runner = CommandRunner(parts, undo_log, self.machine, self._intake, self._wake)
         self._turns = itertools.count(1)
         self._call_numbers = itertools.count(1)
@@ -97,7 +98,7 @@ class AgentLoop:
             turn.interrupt(mission.ended)
         self.withdraw(mission)
         if self._abort is None:
-            calls = [call for call in self.parts.scope.calls.known.open if mission in call.missions]
+            calls = [call for call in self._calls.known.open if mission in call.missions]
             self._end_soon(calls, _why_ended(mission.ended))
 
     def withdraw(self, mission: Mission) -> None:
@@ -143,7 +144,7 @@ class AgentLoop:
         is_new = abort is None or self.state is LoopState.UNDOING
         if abort is None or is_new:
             abort = self._abort = AbortCommand(
-                reason, rollback, tuple(self.missions.values()), self.parts.scope.calls.known.open
+                reason, rollback, tuple(self.missions.values()), self._calls.known.open
             )
             self._commands.appendleft(abort)
         if is_new or (others is not None and not abort.others):
@@ -236,9 +237,7 @@ class AgentLoop:
             for mission in (*outer, *missions):
                 mission.end(ending.reason, ending.note or ending.why)
             if not missions:  # nobody's calls: they were there before this agent
-                self._end_soon(
-                    [call for call in self.parts.scope.calls.known.open if not call.missions], ending.reason
-                )
+                self._end_soon([call for call in self._calls.known.open if not call.missions], ending.reason)
         if self._abort is None:
             self.machine.go(LoopState.IDLE)
 
@@ -259,7 +258,7 @@ class AgentLoop:
         return Ending(turn.interruption, why=turn.why_interrupted)
 
     def _end_soon(self, calls: Iterable[OpenCall], reason: str) -> None:
-        self.parts.scope.calls.endings.end_soon(calls, reason, bound_s=self.parts.model.limits.abort_bound_s)
+        self._calls.endings.end_soon(calls, reason, bound_s=self.parts.model.limits.abort_bound_s)
 
     def _check_idle(self) -> None:
         self._check_open()
