@@ -148,10 +148,10 @@ class AgentCore:
 
         # What begins the agent's work, and what operators reach it by.
         loop, approvals = self.loop, self.gate_state.approvals
-        enabled, switch, others = self.gate_state.enabled, self.model_switch, self.others
-        self.recovery = Recovery(resumption, gateway, loop, self.missions, self.delegation, enabled, switch, others)
+        enabled, switch = self.gate_state.enabled, self.model_switch
+        self.recovery = Recovery(resumption, gateway, loop, self.missions, self.delegation, enabled, switch)
         words = StopWords(config.stop_words)
-        self.stop_order = StopOrder(words, self._names, loop, self.missions, others, self.hold_reasons, emit)
+        self.stop_order = StopOrder(words, self._names, loop, self.missions, self.others, self.hold_reasons, emit)
         self.input_handler = InputHandler(
             loop=loop,
             queue=self.queue,
@@ -164,9 +164,7 @@ class AgentCore:
             stop=self.stop_order,
         )
         self.console = ConsoleWatch(approvals, self.control, emit, self._abort_unwatched)
-        self.snapshots = Snapshots(
-            name, self.events, loop, self.gate_state, catalog, self.robot_hold, self.model_watch, self.skill_watch
-        )
+        self.snapshots = Snapshots(name, self.events, loop, self.gate_state, self.model_watch, self.skill_watch)
         self._restore()
         self._connect()
 

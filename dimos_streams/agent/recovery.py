@@ -10,7 +10,6 @@ from functools import partial
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S
-from dimos_streams.agent.control.others_calls import OthersCalls
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.end_reasons import stopped
 from dimos_streams.agent.model_switch import ModelSwitch
@@ -39,17 +38,16 @@ class Recovery:
     delegation: Delegation
     enabled: EnabledGate
     model_switch: ModelSwitch
-    others: OthersCalls
 
     async def run(self, rng: random.Random, waiting: Callable[[str], None]) -> int:
         """Return the offset of the journal to read on from. ``waiting`` is called with the reason the bridge can't
         be used yet."""
-        before, parts = self.resumption, self.loop.parts
+        before, parts, emit = self.resumption, self.loop.parts, self.loop.parts.transcript.emit
         if before is not None:
             self._keep_settings(before)
         await self.model_switch.close_replaced()
-        missions = MissionsBefore(parts, self.missions, before.missions if before else ())
-        calls = CallsBefore(parts, self.delegation, missions.by_id)
+        missions = MissionsBefore(parts.queue, emit, self.missions, before.missions if before else ())
+        calls = CallsBefore(parts.scope.calls, parts.toolbox, emit, self.delegation, missions.by_id)
         known = calls.open_calls(before.calls if before else ())
         calls.remember_closed(before.closed if before else {})
         offset, adopted = await self._adopt(known, Backoff(rng), waiting)
@@ -57,10 +55,10 @@ class Recovery:
         await parts.toolbox.catalog.refresh()
         for call in calls.claim(adopted, before.unanswered if before else ()):
             text = f"{call.skill} (call {call.call_id}) runs from before this agent was started"
-            parts.transcript.emit(EventKind.NOTE, (), text=text, skill=call.skill, call_id=call.call_id)
+            emit(EventKind.NOTE, (), text=text, skill=call.skill, call_id=call.call_id)
         if before is None:
             return offset
-        missions.keep_counts()
+        missions.keep_counts(parts.stop_policy.guards, parts.toolbox)
         calls.give_results(before.unanswered)
         if not missions.go_on():
             why = "the agent was restarted"
@@ -109,5 +107,5 @@ class Recovery:
         if abort.rollback:
             text = "The agent was restarted while it aborted: what was to be taken back and was not is left as it is"
             self.loop.parts.transcript.emit(EventKind.NOTE, (), text=text)
-        ending = partial(self.others.end, abort.reason) if abort.others else None
+        ending = partial(self.loop.parts.oversight.others.end, abort.reason) if abort.others else None
         self.loop.begin_abort(abort.reason, others=ending)
