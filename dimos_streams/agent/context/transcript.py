@@ -12,9 +12,8 @@ from dimos_streams.agent.record.agent_events import Emit, EventKind, EventSink
 
 
 @dataclass(frozen=True, slots=True)
-class Transcript:
-    """What a loop logs and what its model sees of that, which is the same told twice: the conversation is made of the
-    events."""
+class LoopTranscript:
+    """The events that a loop logs, and the conversation that is made of them."""
 
     events: EventSink
     conversation: Conversation

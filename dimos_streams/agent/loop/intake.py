@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.context.render import failed, update_body, update_head
-from dimos_streams.agent.context.transcript import Transcript
+from dimos_streams.agent.context.transcript import LoopTranscript
 from dimos_streams.agent.missions.end_state import cancelled_by_another, fact_of_update
 from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue, Notice, OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import ids, note_call, release_all
@@ -23,7 +23,7 @@ def release(items: Sequence[QueueItem]) -> None:
 class Intake:
     """Records what a loop takes from its queue, each message once, in order."""
 
-    def __init__(self, queue: MessageQueue, transcript: Transcript, calls: CallManager) -> None:
+    def __init__(self, queue: MessageQueue, transcript: LoopTranscript, calls: CallManager) -> None:
         """``calls`` are those whose updates are in the queue."""
         self._queue = queue
         self._transcript = transcript

@@ -13,11 +13,11 @@ from dimos_streams.agent.control.commands import AbortCommand, AbortReport, EndO
 from dimos_streams.agent.control.undo import Undone
 from dimos_streams.agent.control.undo_log import UndoLog
 from dimos_streams.agent.loop.command_runner import CommandRunner
-from dimos_streams.agent.loop.ending import INTERRUPTED, Ending
 from dimos_streams.agent.loop.intake import Intake, release
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
-from dimos_streams.agent.loop.turn import Turn
+from dimos_streams.agent.loop.turns.ending import INTERRUPTED, Ending
+from dimos_streams.agent.loop.turns.turn import Turn
 from dimos_streams.agent.missions.message_queue import OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.record.agent_events import EventKind

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dimos_streams.agent.calls.call_scope import CallScope
-from dimos_streams.agent.context.transcript import Transcript
+from dimos_streams.agent.context.transcript import LoopTranscript
 from dimos_streams.agent.control.oversight import Oversight
 from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.missions.message_queue import MessageQueue
@@ -23,7 +23,7 @@ class LoopParts:
     queue: MessageQueue
     model: ModelInUse
     """The model that is asked, with the limits of the loop while it is."""
-    transcript: Transcript
+    transcript: LoopTranscript
     toolbox: Toolbox
     scope: CallScope
     """The loop's part in the calls of the agent."""

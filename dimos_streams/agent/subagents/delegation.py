@@ -13,7 +13,7 @@ from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.open_call import Deliver, OpenCall
 from dimos_streams.agent.context.conversation import Conversation
-from dimos_streams.agent.context.transcript import Transcript
+from dimos_streams.agent.context.transcript import LoopTranscript
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.loop.parts import LoopParts
@@ -215,7 +215,7 @@ class Delegation:
         child = LoopParts(
             queue=work.queue,
             model=self._make_model(described.model) if described.model else parts.model,
-            transcript=Transcript(log, conversation, parts.transcript.results),
+            transcript=LoopTranscript(log, conversation, parts.transcript.results),
             toolbox=Toolbox(parts.toolbox.catalog, local, self.held_to([agent], parts.toolbox)),
             scope=scope,
             stop_policy=parts.stop_policy.for_sub_agent(_when_handed_back(work)),

@@ -9,10 +9,10 @@ from dataclasses import replace
 from typing import Any
 
 from dimos_streams.agent.context.token_estimate import CHARACTERS_PER_TOKEN, TOKENS_PER_PICTURE
-from dimos_streams.agent.context.transcript import Transcript
-from dimos_streams.agent.loop.ending import Ending
+from dimos_streams.agent.context.transcript import LoopTranscript
 from dimos_streams.agent.loop.model_in_use import ModelInUse
-from dimos_streams.agent.loop.model_response import Answering, ModelAnswer, call_fields
+from dimos_streams.agent.loop.turns.ending import Ending
+from dimos_streams.agent.loop.turns.model_response import Answering, ModelAnswer, call_fields
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.models.protocol import ContextLengthError, ModelError, TokenUsage, ToolSchema
 from dimos_streams.agent.record.agent_events import EventKind
@@ -32,7 +32,7 @@ class ModelExchange:
     def __init__(
         self,
         model: ModelInUse,
-        transcript: Transcript,
+        transcript: LoopTranscript,
         toolbox: Toolbox,
         missions: Sequence[Mission],
         numbers: itertools.count[int],

@@ -8,13 +8,13 @@ import logging
 from collections.abc import Collection
 from typing import Any
 
-from dimos_streams.agent.loop.ending import Ending, ending_of
-from dimos_streams.agent.loop.model_exchange import ModelExchange
-from dimos_streams.agent.loop.model_response import ModelAnswer
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
-from dimos_streams.agent.loop.tool_execution import Execution
-from dimos_streams.agent.loop.turn_watch import TurnWatch
+from dimos_streams.agent.loop.turns.ending import Ending, ending_of
+from dimos_streams.agent.loop.turns.model_exchange import ModelExchange
+from dimos_streams.agent.loop.turns.model_response import ModelAnswer
+from dimos_streams.agent.loop.turns.tool_execution import Execution
+from dimos_streams.agent.loop.turns.turn_watch import TurnWatch
 from dimos_streams.agent.missions.end_reasons import is_about, stopped
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.models.protocol import ToolSchema

@@ -6,10 +6,10 @@ import asyncio
 import logging
 from collections.abc import Sequence
 
-from dimos_streams.agent.loop.asking_turn import AskingTurn
-from dimos_streams.agent.loop.call_runner import CallRunner, answered
 from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.loop.scheduling import groups, run_in_order
+from dimos_streams.agent.loop.turns.asking_turn import AskingTurn
+from dimos_streams.agent.loop.turns.call_runner import CallRunner, answered
+from dimos_streams.agent.loop.turns.scheduling import groups, run_in_order
 from dimos_streams.agent.missions.end_state import fact_of_result
 from dimos_streams.agent.missions.mission import ids, note_call
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dimos_streams.agent.loop.ending import Ending
 from dimos_streams.agent.loop.model_in_use import ModelInUse
-from dimos_streams.agent.loop.model_response import ModelAnswer
+from dimos_streams.agent.loop.turns.ending import Ending
+from dimos_streams.agent.loop.turns.model_response import ModelAnswer
 from dimos_streams.agent.missions.limits import over_budget
 from dimos_streams.agent.missions.mission import Mission, going_on, ids, with_parents
 from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress, verdict

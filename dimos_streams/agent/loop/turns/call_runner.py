@@ -10,9 +10,9 @@ from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.render import answer_text, failed
 from dimos_streams.agent.control.control import Control
-from dimos_streams.agent.loop.asking_turn import AskingTurn
 from dimos_streams.agent.loop.model_in_use import ModelInUse
-from dimos_streams.agent.loop.replacing import Replacement
+from dimos_streams.agent.loop.turns.asking_turn import AskingTurn
+from dimos_streams.agent.loop.turns.replacing import Replacement
 from dimos_streams.agent.missions.mission import all_ended, going_on, ids
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
