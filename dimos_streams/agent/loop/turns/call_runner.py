@@ -11,8 +11,8 @@ from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.render import answer_text, failed
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.loop.model_in_use import ModelInUse
-from dimos_streams.agent.loop.turns.asking_turn import AskingTurn
 from dimos_streams.agent.loop.turns.replacing import Replacement
+from dimos_streams.agent.loop.turns.turn_state import TurnState
 from dimos_streams.agent.missions.mission import all_ended, going_on, ids
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
@@ -31,7 +31,7 @@ class CallRunner:
 
     def __init__(
         self,
-        turn: AskingTurn,
+        turn: TurnState,
         calls: Sequence[AssembledCall],
         model: ModelInUse,
         toolbox: Toolbox,

@@ -7,9 +7,9 @@ import logging
 from collections.abc import Sequence
 
 from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.loop.turns.asking_turn import AskingTurn
 from dimos_streams.agent.loop.turns.call_runner import CallRunner, answered
 from dimos_streams.agent.loop.turns.scheduling import groups, run_in_order
+from dimos_streams.agent.loop.turns.turn_state import TurnState
 from dimos_streams.agent.missions.end_state import fact_of_result
 from dimos_streams.agent.missions.mission import ids, note_call
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
@@ -25,7 +25,7 @@ _logger = logging.getLogger(__name__)
 class Execution:
     """The calls of one answer of a turn. When it is cancelled, ``break_off`` gives results to those without one."""
 
-    def __init__(self, turn: AskingTurn, parts: LoopParts, calls: Sequence[AssembledCall]) -> None:
+    def __init__(self, turn: TurnState, parts: LoopParts, calls: Sequence[AssembledCall]) -> None:
         self._turn = turn
         self._parts = parts
         self._calls = calls
