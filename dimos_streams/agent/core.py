@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Callable
 from pathlib import Path
 
 from dimos_streams import clock
@@ -15,13 +14,8 @@ from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.images import Pictures
 from dimos_streams.agent.context.results import ResultPipeline, ResultStore
-from dimos_streams.agent.control.console_watch import ConsoleWatch
-from dimos_streams.agent.control.control import Control
-from dimos_streams.agent.control.dialogue import Foreground
-from dimos_streams.agent.control.others_calls import OthersCalls
-from dimos_streams.agent.control.robot_hold import RobotHold
-from dimos_streams.agent.control.stop_words import StopWords
-from dimos_streams.agent.hold_reasons import HoldReasons, hold_for_given_up, pause_for_unended
+from dimos_streams.agent.context.transcript import LoopTranscript
+from dimos_streams.agent.control.oversight import Oversight
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.reviews import Reviews
@@ -33,14 +27,10 @@ from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.model_factory import ModelFactory
 from dimos_streams.agent.model_switch import ModelSwitch
 from dimos_streams.agent.model_watch import ModelWatch
-from dimos_streams.agent.models.offline_grammar import robots_of
 from dimos_streams.agent.open_missions import OpenMissions
-from dimos_streams.agent.operators.saying import InputHandler
-from dimos_streams.agent.operators.snapshots import Snapshots
-from dimos_streams.agent.operators.stop_order import StopOrder
+from dimos_streams.agent.operators.operator_side import OperatorSide
 from dimos_streams.agent.permissions import agent_reviewer, make_gate_state
-from dimos_streams.agent.policies.repetition import RepetitionGuard
-from dimos_streams.agent.policies.runaway import RunawayGuard, RunawayGuards
+from dimos_streams.agent.policies.stop_policy import StopPolicy
 from dimos_streams.agent.recovery import Recovery
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.agent.skill_watch import SkillWatch
@@ -48,6 +38,7 @@ from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.agent.tools.local_tools import LocalTools
 from dimos_streams.agent.tools.own_tools import OwnTools
+from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -81,133 +72,118 @@ class AgentCore:
         Raises ``UserError`` for a bad config.
         """
         self.config, self.name, self.gateway, self.robot, self.resumption = config, name, gateway, robot, resumption
-        # Each part is made of parts above it; where it has to hear of parts below it, ``_connect`` sees to that.
-        self.memory = AgentMemory(config, name, record_dir, resumption)
-        self.events, self.record, self.conversation = self.memory.events, self.memory.record, self.memory.conversation
-        emit, undo_log = self.events.emit, self.memory.undo_log
         self.changed = Listeners[[]]()
         """Called whenever something that operators see may have changed."""
+        # Each part is made of parts above it; where it has to hear of parts below it, ``_connect`` sees to that.
 
-        # What holds the agent and its robot back.
+        # What the agent remembers, what comes to it, and what it works with.
+        self.memory = AgentMemory(config, name, record_dir, resumption)
+        self.events, self.record, self.conversation = self.memory.events, self.memory.record, self.memory.conversation
+        emit = self.events.emit
         self.queue = MessageQueue(config.queue_capacity)
-        self.control = Control(emit)
-        self.foreground = Foreground(emit, self.queue.put_nowait)
-        machine = StateMachine()
-        self.hold_reasons = HoldReasons(self.control, machine)
-        self.robot_hold = RobotHold(
-            name,
-            why=self.hold_reasons.why,
-            emit=emit,
-            on_change=self.changed.notify,
-            directory=directory,
-            bound_s=config.limits.hold_bound_s,
-        )
+        self.catalog = SkillCatalog(gateway, module=name)
+        self.models = ModelFactory(config, emit, rng=rng, lessons=resumption.lessons if resumption else {})
+        self.model = self.models.in_use(config.model)
+        self.model_watch = ModelWatch()
 
-        # Skills, and calls of them.
-        self.catalog = catalog = SkillCatalog(gateway, module=name)
-        missions: dict[str, Mission] = {}
-        self.gate_state = make_gate_state(config, name, emit, catalog, missions)
-        self.calls = CallManager(
-            gateway,
-            name,
-            self.queue.put,
-            # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
-            key_prefix=f"{name}/{clock.utime():x}",
-            on_given_up=partial(hold_for_given_up, self.control, catalog, self.robot_hold, emit),
-        )
+        # What holds it back, and the calls that it makes.
+        machine, missions = StateMachine(), dict[str, Mission]()
+        self.oversight = self._make_oversight(machine, directory)
+        self.control, self.foreground = self.oversight.control, self.oversight.foreground
+        self.gate_state = make_gate_state(config, name, emit, self.catalog, missions)
+        self.calls = self._make_calls()
         self.reader = EventReader(gateway, name, self.calls.incoming, offset=resumption.offset if resumption else 0)
 
-        # The model, and what it may use besides skills.
-        self.models = ModelFactory(config, emit, rng=rng, lessons=resumption.lessons if resumption else {})
-        self.model = model = self.models.in_use(config.model)
-        self.model_watch = ModelWatch()
-        store = ResultStore(config.results.store_bytes)
-        tools = OwnTools(store, self.gate_state.plans, self.foreground, self._needs_plans, config.call_tools_always)
-        self.others = OthersCalls(name, gateway, catalog, self.control, lambda: model.limits.abort_bound_s)
+        # Its loop, those of its sub-agents, and the missions that they work on.
+        results = ResultStore(config.results.store_bytes)
+        tools = OwnTools(results, self.gate_state.plans, self.foreground, self._needs_plans, config.call_tools_always)
         self.delegation = Delegation(
-            config.agents,
-            name=name,
-            make_loop=lambda parts, sub: AgentLoop(parts, undo_log, StateMachine(), {}, name=f"{name}/{sub}"),
-            make_model=self.models.in_use,
-            tools_for=tools.make,
+            config.agents, name=name, make_loop=self._sub_loop, make_model=self.models.in_use, tools_for=tools.make
         )
+        parts = self._loop_parts(tools, ResultPipeline(results, config.results, Pictures(run_dir)))
+        self.loop = loop = AgentLoop(parts, self.memory.undo_log, machine, missions, name=name)
+        self.missions = OpenMissions(loop, self.delegation, self.model, emit)
+        self.model_switch = ModelSwitch(self.models, self.model, loop, emit)
+        self.skill_watch = SkillWatch(config, name, self.model, parts.toolbox, emit, on_change=on_warnings)
+        self.reviews = Reviews(self.calls, self._parts_for, self.gate_state.approvals.call_begun)
 
-        # The loop, and the missions that it works on.
-        parts = self._loop_parts(tools, ResultPipeline(store, config.results, Pictures(run_dir)))
-        self.loop = AgentLoop(parts, undo_log, machine, missions, name=name)
-        self.missions = OpenMissions(self.loop, self.delegation, model, emit)
-        self.model_switch = ModelSwitch(self.models, model, self.loop, emit)
-        self.skill_watch = SkillWatch(config, name, parts, on_change=on_warnings)
-        self.reviews = Reviews(
-            self.calls, lambda whose: self.delegation.parts_of(whose) or parts, self.gate_state.approvals.call_begun
+        # What begins its work, and what operators reach it by.
+        self.recovery = Recovery(
+            resumption, gateway, loop, self.missions, self.delegation, self.gate_state.enabled, self.model_switch
         )
-
-        # What begins the agent's work, and what operators reach it by.
-        loop, approvals = self.loop, self.gate_state.approvals
-        enabled, switch, others = self.gate_state.enabled, self.model_switch, self.others
-        self.recovery = Recovery(resumption, gateway, loop, self.missions, self.delegation, enabled, switch, others)
-        words = StopWords(config.stop_words)
-        self.stop_order = StopOrder(words, self._names, loop, self.missions, others, self.hold_reasons, emit)
-        self.input_handler = InputHandler(
-            loop=loop,
-            queue=self.queue,
-            conversation=self.conversation,
-            control=self.control,
-            missions=self.missions,
-            delegation=self.delegation,
-            foreground=self.foreground,
-            approvals=approvals,
-            stop=self.stop_order,
-        )
-        self.console = ConsoleWatch(approvals, self.control, emit, self._abort_unwatched)
-        self.snapshots = Snapshots(
-            name, self.events, loop, self.gate_state, catalog, self.robot_hold, self.model_watch, self.skill_watch
+        self.operators = OperatorSide(
+            name,
+            config.stop_words,
+            self.events,
+            loop,
+            self.missions,
+            self.delegation,
+            self.gate_state,
+            self.model_watch,
+            self.skill_watch,
         )
         self._restore()
         self._connect()
 
-    def _loop_parts(self, own_tools: OwnTools, results: ResultPipeline) -> LoopParts:
-        """Return the parts of the agent's own loop; sub-agents share some of them."""
-        config, model, control, catalog = self.config, self.model, self.control, self.catalog
-        scope = self.delegation.scope(self.calls)
-        tools = LocalTools(own_tools.make(scope))
-        limits = config.repetition
-        parts = LoopParts(
-            control=control,
-            calls=self.calls,
-            catalog=catalog,
-            results=results,
-            robot=self.robot,
-            may_begin=lambda: control.may_begin_turn() and not self.foreground.busy,
-            confirm_hold=self.robot_hold.confirmed,
-            open_motions=self.others.moving,
-            new_repetition=partial(RepetitionGuard, limits),
-            model=model,
-            queue=self.queue,
-            scope=scope,
-            events=self.events,
-            conversation=self.conversation,
-            tools=tools,
-            reviewer=agent_reviewer(
-                config, self.gate_state, model=model, control=control, robot=self.robot, refresh=catalog.refresh
-            ),
-            guards=RunawayGuards(lambda: RunawayGuard(limits, model.limits.actions, model.limits.actions_per_hour)),
-            conditions=config.stop_when.all(),
+    def _make_oversight(self, machine: StateMachine, directory: ModuleDirectory | None) -> Oversight:
+        return Oversight(
+            self.name,
+            self.events.emit,
+            self.queue,
+            self.gateway,
+            self.catalog,
+            limits=lambda: self.model.limits,
+            directory=directory,
+            aborting=lambda: machine.state is LoopState.SETTLING,
+            on_change=self.changed.notify,
         )
-        tools.add(self.delegation.tools(parts))
+
+    def _make_calls(self) -> CallManager:
+        return CallManager(
+            self.gateway,
+            self.name,
+            self.queue.put,
+            # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
+            key_prefix=f"{self.name}/{clock.utime():x}",
+            on_given_up=self.oversight.hold_for_given_up,
+        )
+
+    def _loop_parts(self, own_tools: OwnTools, results: ResultPipeline) -> LoopParts:
+        """Return the parts of the agent's own loop; ``Delegation`` says which of them those of sub-agents share."""
+        config, model, catalog = self.config, self.model, self.catalog
+        scope = self.delegation.scope(self.calls)
+        local = LocalTools(own_tools.make(scope))
+        reviewer = agent_reviewer(
+            config, self.gate_state, model=model, control=self.control, robot=self.robot, refresh=catalog.refresh
+        )
+        parts = LoopParts(
+            queue=self.queue,
+            model=model,
+            transcript=LoopTranscript(self.events, self.conversation, results),
+            toolbox=Toolbox(catalog, local, reviewer),
+            scope=scope,
+            stop_policy=StopPolicy.of_agent(
+                config.stop_when.all(), config.repetition, self.robot, lambda: model.limits
+            ),
+            oversight=self.oversight,
+        )
+        local.add(self.delegation.tools(parts))
         return parts
+
+    def _sub_loop(self, parts: LoopParts, name: str) -> AgentLoop:
+        return AgentLoop(parts, self.memory.undo_log, StateMachine(), {}, name=f"{self.name}/{name}")
+
+    def _parts_for(self, missions: tuple[Mission, ...]) -> LoopParts:
+        """The parts of the loop that works on missions."""
+        return self.delegation.parts_of(missions) or self.loop.parts
 
     def _needs_plans(self) -> bool:
         return self.model.limits.motions is not None or bool(self.config.zones)
 
-    def _names(self) -> Iterable[str]:
-        """The names by which operators may call the agent and its robots."""
-        return "robot", *self.name.split("/"), *robots_of(self.catalog.offered)
-
     @property
     def holding(self) -> bool:
         """True if the robot has to be still."""
-        return bool(self.hold_reasons.why())
+        return bool(self.oversight.hold_reasons.why())
 
     async def run(self, offset: int) -> None:
         """Read events from an offset on and run the loop, until cancelled."""
@@ -236,7 +212,7 @@ class AgentCore:
 
     def pause_what_may_move(self) -> None:
         """Pause if calls that move the robot were asked to end, and nobody waits for that any more."""
-        pause_for_unended(self.control, self.catalog, self.calls.known.open)
+        self.oversight.pause_for_unended(self.calls.known.open)
 
     def _restore(self) -> None:
         """Take in the events of the process before this one."""
@@ -256,11 +232,12 @@ class AgentCore:
         self.calls.incoming.adopted.add(self.reviews.note_begun)
         self.catalog.refreshed.add(self.skill_watch.look)
         self.models.retried.add(self.model_switch.note_retry)
-        self.hold_reasons.changed.add(self.robot_hold.changed)
+        robot_hold = self.oversight.robot_hold
+        self.oversight.hold_reasons.changed.add(robot_hold.changed)
         for changed in (self.control.changed, self.foreground.changed):
             changed.add(self._wake)
         for changed in (self.control.changed, self.foreground.changed, self.loop.machine.changed):
-            changed.add(self.robot_hold.changed)
+            changed.add(robot_hold.changed)
             changed.add(self.changed.notify)
 
     def _on_event(self, event: AgentEvent) -> None:
@@ -278,7 +255,3 @@ class AgentCore:
         offsets = (self.loop.unrecorded_offset(), self.delegation.unrecorded_offset())
         oldest = min((offset for offset in offsets if offset is not None), default=None)
         return self.reader.offset if oldest is None else oldest - 1
-
-    def _abort_unwatched(self, why: str) -> None:
-        if self.loop.missions and self.loop.state is not LoopState.CLOSED:
-            self.loop.begin_abort(why)

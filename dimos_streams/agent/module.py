@@ -134,9 +134,9 @@ class Agent(OperatorSkills):
 
     async def run(self) -> None:
         """See ``Module``."""
-        self.spawn(self.core.robot_hold.run(self.hold.publish, self.hold.channel), name="hold")
+        self.spawn(self.core.oversight.robot_hold.run(self.hold.publish, self.hold.channel), name="hold")
         if self.core.resumption is not None:
-            self.spawn(self.core.console.go_on(self.core.resumption.settings.watched), name="console")
+            self.spawn(self.core.operators.console.go_on(self.core.resumption.settings.watched), name="console")
         offset = await self.core.recovery.run(self.random, self._wait_for_bridge)
         self.health = "ok"
         self.spawn(self._keep_showing(), name="state")
@@ -160,7 +160,7 @@ class Agent(OperatorSkills):
 
     def _hold_on(self, core: AgentCore) -> None:
         if core.holding and self.hold.wanted:
-            self.hold.publish(core.robot_hold.message())
+            self.hold.publish(core.oversight.robot_hold.message())
 
     def foreground(self) -> contextlib.AbstractAsyncContextManager[Dialogue]:
         """A dialogue with the operator that nothing interrupts: ``async with agent.foreground() as dialogue``."""
@@ -177,7 +177,7 @@ class Agent(OperatorSkills):
             text: What to tell the agent, for instance "follow the person in red". A stop acts at once.
             now: Cut the present answer of the model, and let the text be the next that it hears; calls go on.
         """
-        return await self._core().input_handler.say(call, text, now=now)
+        return await self._core().operators.input_handler.say(call, text, now=now)
 
     @skill(audience="bridge")
     async def review_call(self, call: Call, call_id: str, parent: str, skill: str, arguments: dict[str, Any]) -> None:

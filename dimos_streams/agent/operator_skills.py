@@ -50,11 +50,11 @@ class OperatorSkills(Module):
             backlog.append(event)
             changed.set()
 
-        with core.console.watching(), contextlib.ExitStack() as stack:
+        with core.operators.console.watching(), contextlib.ExitStack() as stack:
             stack.callback(core.events.listen(hear))
             stack.callback(core.changed.add(changed.set))
             await call.update("reporting")
-            call.progress("", **snapshot_data(core.snapshots.take(watched=True)))
+            call.progress("", **snapshot_data(core.operators.snapshots.take(watched=True)))
             due = clock.monotonic() + SNAPSHOT_PERIOD_S
             while True:
                 await changed.wait()
@@ -67,7 +67,7 @@ class OperatorSkills(Module):
                 if backlog:
                     continue
                 due = clock.monotonic() + SNAPSHOT_PERIOD_S
-                call.progress("", **snapshot_data(core.snapshots.take(watched=True)))
+                call.progress("", **snapshot_data(core.operators.snapshots.take(watched=True)))
 
     @skill(audience="operator")
     async def pause(self, reason: str = "") -> PauseReport:
@@ -80,7 +80,7 @@ class OperatorSkills(Module):
         """
         core = self._core()
         changed = core.control.pause(reason)
-        hold = await core.robot_hold.confirmed()
+        hold = await core.oversight.robot_hold.confirmed()
         if not core.control.paused:
             mode = core.control.mode
             raise SkillError(f"another command has ended the pause meanwhile: the agent's mode is {mode}")

@@ -10,9 +10,8 @@ from functools import partial
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S
-from dimos_streams.agent.control.others_calls import OthersCalls
-from dimos_streams.agent.loop.intake import close_unanswered
 from dimos_streams.agent.loop.loop import AgentLoop
+from dimos_streams.agent.missions.end_reasons import stopped
 from dimos_streams.agent.model_switch import ModelSwitch
 from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
@@ -39,30 +38,31 @@ class Recovery:
     delegation: Delegation
     enabled: EnabledGate
     model_switch: ModelSwitch
-    others: OthersCalls
 
     async def run(self, rng: random.Random, waiting: Callable[[str], None]) -> int:
         """Return the offset of the journal to read on from. ``waiting`` is called with the reason the bridge can't
         be used yet."""
-        before, parts = self.resumption, self.loop.parts
+        before, parts, emit = self.resumption, self.loop.parts, self.loop.parts.transcript.emit
         if before is not None:
             self._keep_settings(before)
         await self.model_switch.close_replaced()
-        missions = MissionsBefore(parts, self.missions, before.missions if before else ())
-        calls = CallsBefore(parts, self.delegation, missions.by_id)
+        missions = MissionsBefore(parts.queue, emit, self.missions, before.missions if before else ())
+        calls = CallsBefore(parts.scope.calls, parts.toolbox, emit, self.delegation, missions.by_id)
         known = calls.open_calls(before.calls if before else ())
         calls.remember_closed(before.closed if before else {})
         offset, adopted = await self._adopt(known, Backoff(rng), waiting)
-        await parts.catalog.refresh()  # so that robots' names are known before anybody says that one is to stop
+        # So that robots' names are known before anybody says that one is to stop.
+        await parts.toolbox.catalog.refresh()
         for call in calls.claim(adopted, before.unanswered if before else ()):
             text = f"{call.skill} (call {call.call_id}) runs from before this agent was started"
-            parts.events.emit(EventKind.NOTE, (), text=text, skill=call.skill, call_id=call.call_id)
+            emit(EventKind.NOTE, (), text=text, skill=call.skill, call_id=call.call_id)
         if before is None:
             return offset
-        missions.keep_counts()
+        missions.keep_counts(parts.stop_policy.guards, parts.toolbox)
         calls.give_results(before.unanswered)
-        if not missions.go_on() and parts.conversation.awaits_answer:
-            close_unanswered(parts, (), "the agent was restarted")
+        if not missions.go_on():
+            why = "the agent was restarted"
+            parts.transcript.close_unanswered((), stopped(why, ""), why)
         if before.abort is not None:
             self._go_on_aborting(before.abort)
         # A journal that begins anew has offsets that mean something else.
@@ -74,15 +74,15 @@ class Recovery:
             return
         await asyncio.sleep(INTRODUCTION_S)
         try:
-            await self.loop.parts.calls.reconciliation.close_lost(unknown_too=True)
+            await self.loop.parts.scope.calls.reconciliation.close_lost(unknown_too=True)
         except SkillError as error:
             text = f"calls from before can't be compared with the bridge's: {error}"
-            self.loop.parts.events.emit(EventKind.NOTE, (), text=text)
+            self.loop.parts.transcript.emit(EventKind.NOTE, (), text=text)
 
     def _keep_settings(self, before: Resumption) -> None:
         keep_settings(
             before.settings,
-            self.loop.parts.control,
+            self.loop.parts.oversight.control,
             self.enabled,
             model=self.model_switch.name,
             use_model=self.model_switch.use,
@@ -96,7 +96,7 @@ class Recovery:
         while True:
             try:
                 offset = await self.gateway.offset()
-                return offset, await self.loop.parts.calls.reconciliation.adopt_open(known)
+                return offset, await self.loop.parts.scope.calls.reconciliation.adopt_open(known)
             except SkillUnavailableError as error:
                 waiting(str(error))
                 await asyncio.sleep(backoff.next())
@@ -106,6 +106,6 @@ class Recovery:
         has died."""
         if abort.rollback:
             text = "The agent was restarted while it aborted: what was to be taken back and was not is left as it is"
-            self.loop.parts.events.emit(EventKind.NOTE, (), text=text)
-        ending = partial(self.others.end, abort.reason) if abort.others else None
+            self.loop.parts.transcript.emit(EventKind.NOTE, (), text=text)
+        ending = partial(self.loop.parts.oversight.others.end, abort.reason) if abort.others else None
         self.loop.begin_abort(abort.reason, others=ending)

@@ -9,10 +9,11 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
-from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.agent.policies.skill_selection import ALL, SkillSelection, is_meant
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.errors import suggest
 from dimos_streams.module import ConfigFault
@@ -95,14 +96,19 @@ class SkillWatch:
         self,
         config: AgentConfig,
         name: str,
-        parts: LoopParts,
+        model: ModelInUse,
+        toolbox: Toolbox,
+        emit: Emit,
         *,
         on_change: Callable[[], None],
     ) -> None:
-        """``parts`` are those of the agent's own loop. ``on_change`` is called when the warnings have changed."""
+        """``model`` and ``toolbox`` are those of the agent's own loop. ``on_change`` is called when the warnings have
+        changed."""
         self._config = config
         self._name = name
-        self._parts = parts
+        self._model = model
+        self._toolbox = toolbox
+        self._emit = emit
         self._on_change = on_change
         self._since: float | None = None
         self._warned: set[str] = set()
@@ -113,7 +119,7 @@ class SkillWatch:
         """Look when the modules have had time to come, also while nobody says anything to the agent."""
         self.look()
         await asyncio.sleep(GRACE_S)
-        await self._parts.catalog.refresh(at_once=True)
+        await self._toolbox.catalog.refresh(at_once=True)
 
     def look(self) -> None:
         """Look at the newest list of skills."""
@@ -122,7 +128,7 @@ class SkillWatch:
             if text not in self._warned and len(self._warned) < 2 * _MAX_WARNINGS:
                 self._warned.add(text)
                 _logger.warning("%s: %s", self._name, text)
-                self._parts.events.emit(EventKind.NOTE, (), text=text)
+                self._emit(EventKind.NOTE, (), text=text)
         left = len(found) - _MAX_WARNINGS
         shown = (
             *(cut_to(text, _MAX_BYTES) for text in found[:_MAX_WARNINGS]),
@@ -133,12 +139,12 @@ class SkillWatch:
             self._on_change()
 
     def _found(self) -> Iterator[str]:
-        parts, now = self._parts, clock.monotonic()
+        now = clock.monotonic()
         self._since = now if self._since is None else self._since
-        own = len(parts.tools.schemas())
-        offered = len(parts.offered_tools()) - own
-        if text := too_many(parts.limits.tools, offered, own):
+        own = len(self._toolbox.local.schemas())
+        skills = len(self._toolbox.offered()) - own
+        if text := too_many(self._model.limits.tools, skills, own):
             yield text
         if now - self._since >= GRACE_S:
-            for fault in unmatched(self._config, self._name, parts.catalog.offered.values()):
+            for fault in unmatched(self._config, self._name, self._toolbox.catalog.offered.values()):
                 yield fault.text

@@ -80,7 +80,7 @@ async def stopped(rig: Rig) -> str:
     """What a stop answers; it fails at the least because there is no velocity gate here."""
     began = clock.monotonic()
     with pytest.raises(SkillError) as failed:
-        await rig.core.stop_order.carry_out("s1", "stop")
+        await rig.core.operators.stop_order.carry_out("s1", "stop")
     assert clock.monotonic() - began < rig.core.model.limits.abort_bound_s + 0.2
     return str(failed.value)
 
@@ -163,7 +163,7 @@ async def test_an_agent_that_is_stopped_meanwhile_leaves_nothing_behind(after_s:
     async with scene.rig() as rig:
         await scene.begin("deaf")
         before = asyncio.all_tasks()
-        stopping = asyncio.create_task(rig.core.stop_order.carry_out("s1", "stop"))
+        stopping = asyncio.create_task(rig.core.operators.stop_order.carry_out("s1", "stop"))
         await asyncio.sleep(after_s)
         await rig.leave()
         with pytest.raises(SkillError, match="the agent is stopping"):
@@ -177,4 +177,4 @@ async def test_what_a_bridge_asks_for_itself_is_no_motion_of_others() -> None:
     async with scene.rig() as rig:
         for caller in ("bridge", "bridge:settings", "script"):
             await scene.world.bridge.call("hang", {}, caller=caller)
-        assert [view.caller for view in await rig.core.others.moving()] == ["script"]
+        assert [view.caller for view in await rig.core.oversight.others.moving()] == ["script"]

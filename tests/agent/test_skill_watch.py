@@ -60,7 +60,7 @@ async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(ca
             assert text.startswith(f"the model is offered {offered} tools (")
             assert TOO_MANY in text
             assert sum(text in record.getMessage() for record in caplog.records) == 1
-            assert made.agent.core.snapshots.take(watched=False).warnings == (text,)
+            assert made.agent.core.operators.snapshots.take(watched=False).warnings == (text,)
             assert json.loads(made.agent.state_json) == {"warnings": [text]}
             states = [ModuleState(name="agent", alive=True, state=json.loads(made.agent.state_json))]
             assert list(said_by([*states, ModuleState(name="x", alive=True)])) == [f"WARNING agent: {text}"]
@@ -68,7 +68,7 @@ async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(ca
                 made.agent.core.gate_state.enabled.set(name, False)
             await asyncio.sleep(1)
             await (await made.say("go")).closed()
-            assert made.agent.core.snapshots.take(watched=False).warnings == ()
+            assert made.agent.core.operators.snapshots.take(watched=False).warnings == ()
             assert made.agent.state_json == ""
             assert robot.log_ == []
 

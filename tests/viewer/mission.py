@@ -61,7 +61,7 @@ async def _mission(made: Mission) -> None:
             collector.snapshot(0)  # from now on it listens
             await run.sleep(seconds)
             state = collector.snapshot(0)
-            made.known.append(Known(clock.utime(), state, agent.core.snapshots.take(watched=False)))
+            made.known.append(Known(clock.utime(), state, agent.core.operators.snapshots.take(watched=False)))
             await run.sleep(0.013)  # what is done next is of another moment
 
         await note()

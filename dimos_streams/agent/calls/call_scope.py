@@ -1,4 +1,4 @@
-"""The open calls that the model of one loop may list, end and hand over."""
+"""One loop's part in the calls of its agent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from dimos_streams.agent.calls.call_manager import CallManager
-from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.calls.open_call import Deliver, OpenCall
 from dimos_streams.agent.missions.mission import Mission, with_parents
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.tool_stream.gateway import theirs_to_end
@@ -15,14 +15,17 @@ from dimos_streams.tool_stream.gateway import theirs_to_end
 
 @dataclass(frozen=True, slots=True)
 class CallScope:
-    """The open calls that are in reach of one loop: those that it has begun or was handed, and those of its
-    sub-agents at work."""
+    """The calls that are in reach of one loop, for its model to list, end and hand over: those that it has begun or
+    was handed, and those of its sub-agents at work."""
 
     calls: CallManager
+    """All calls of the agent."""
     owner: Callable[[OpenCall], str]
     """Returns whose a call of the agent is, for models."""
     mission: Mission | None = None
     """The sub-mission that the loop works on; None for the agent's own loop, which reaches all calls of the agent."""
+    deliver: Deliver | None = None
+    """The receiver of the updates of the calls that the loop begins; None for the agent's queue."""
 
     def open(self) -> tuple[OpenCall, ...]:
         """The calls in reach, in the order in which they became known."""

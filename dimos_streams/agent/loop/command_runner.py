@@ -4,30 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
-from collections.abc import Coroutine, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from dimos_streams import clock
-from dimos_streams.agent.calls.call_endings import GRACE_S
-from dimos_streams.agent.calls.open_call import OpenCall, listed
+from dimos_streams.agent.calls.open_call import listed
 from dimos_streams.agent.control.commands import AbortCommand, AbortReport, LoopCommand, UndoCommand
 from dimos_streams.agent.control.undo import Undoing, Undone
 from dimos_streams.agent.control.undo_log import UndoEntry, UndoLog
 from dimos_streams.agent.control.undo_pause import UndoPause
-from dimos_streams.agent.loop.intake import Intake, release
+from dimos_streams.agent.loop.intake import Intake
+from dimos_streams.agent.loop.moving_calls import MovingCalls
 from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.loop.settling import Settling
 from dimos_streams.agent.loop.states import LoopState, StateMachine
-from dimos_streams.agent.missions.message_queue import CallUpdate, QueueItem
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.common.tasks import first_of
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.tool_stream.family import head_of_family
 from dimos_streams.tool_stream.gateway import CallView
-
-_logger = logging.getLogger(__name__)
 
 
 class CommandRunner:
@@ -37,11 +31,13 @@ class CommandRunner:
         self, parts: LoopParts, undo_log: UndoLog, machine: StateMachine, intake: Intake, wake: asyncio.Event
     ) -> None:
         """``wake`` is set when something may have changed."""
-        self._parts = parts
+        self._transcript, self._model = parts.transcript, parts.model
+        self._calls, self._catalog = parts.scope.calls, parts.toolbox.catalog
+        self._control, self._robot_hold = parts.oversight.control, parts.oversight.robot_hold
         self._undo_log = undo_log
         self._machine = machine
-        self._intake = intake
-        self._wake = wake
+        self._settling = Settling(self._calls, intake, self._model, wake)
+        self._moving = MovingCalls(self._calls, self._catalog, parts.oversight.others)
         self._undoing: asyncio.Task[None] | None = None
         self._command: AbortCommand | UndoCommand | None = None
         """The one that is carried out."""
@@ -49,9 +45,9 @@ class CommandRunner:
     async def check_undo(self, entries: Sequence[UndoEntry]) -> None:
         """Raise ``SkillError`` if a pause holds other calls that may still run, whoever has begun them, and would go
         on when these are taken back; also if the bridge can't be asked for them."""
-        if not (self._parts.control.paused and self._needs_motion(entries)):
+        if not (self._control.paused and self._moving.needed_by(entries)):
             return
-        own, foreign = self._others(entries), await self._other_motions(entries)
+        own, foreign = self._moving.own_besides(entries), await self._moving.foreign_besides(entries)
         if own or foreign:
             going_on = ", ".join(part for part in (listed(own), *map(_named, foreign)) if part)
             end = "end all with `abort`" if not foreign else "end them: `say stop` ends those of others as well"
@@ -65,7 +61,7 @@ class CommandRunner:
         bridge from beginning motions of others."""
         command.unattended = True
         if command is self._command:
-            self._parts.control.end_interruption("the call that ordered the undo has ended")
+            self._control.end_interruption("the call that ordered the undo has ended")
 
     def stop_undoing(self) -> None:
         """Stop undoing, if an undo is under way."""
@@ -88,7 +84,7 @@ class CommandRunner:
 
     async def _carry_out_abort(self, abort: AbortCommand) -> AbortReport:
         self._machine.go(LoopState.SETTLING)
-        control, calls, pause = self._parts.control, self._parts.calls, self._new_pause()
+        control, calls, pause = self._control, self._calls, self._new_pause()
         cancelled = dict.fromkeys((*abort.calls, *calls.known.open))
         hold = await self._settle_and_hold(abort)
         unfinished, was_paused = calls.memory.given_up, control.paused
@@ -110,7 +106,7 @@ class CommandRunner:
             not_held=hold.not_held,
         )
         outcome = report.model_dump(mode="json", exclude={"missions"})
-        self._parts.events.emit(EventKind.ABORT, report.missions, phase="end", **outcome)
+        self._transcript.emit(EventKind.ABORT, report.missions, phase="end", **outcome)
         self._close_notices(abort.missions)
         for hear in abort.on_end:
             hear(report)
@@ -118,87 +114,28 @@ class CommandRunner:
 
     async def _settle_and_hold(self, abort: AbortCommand) -> HoldView:
         """End the calls of an abort; return the answer of the velocity gates, which are asked meanwhile."""
-        confirming = asyncio.ensure_future(self._parts.confirm_hold())
+        confirming = asyncio.ensure_future(self._robot_hold.confirmed())
         try:
-            await self._settle(abort)
+            await self._settling.run(abort)
             return await confirming
         finally:
             confirming.cancel()
 
     def _new_pause(self) -> UndoPause:
-        control, emit = self._parts.control, self._parts.events.emit
-        return UndoPause(control, emit, lambda entry: self._needs_motion([entry]))
+        return UndoPause(self._control, self._transcript.emit, lambda entry: self._moving.needed_by([entry]))
 
     async def _pause_interrupted(
         self, entries: Sequence[UndoEntry], pause: UndoPause
     ) -> contextlib.AbstractContextManager[None]:
         """Let a robot that was paused before move while these calls are taken back, unless other calls would go on
         with it. None of others begins then: the bridge sees to that as long as the call that ordered this is open."""
-        control = self._parts.control
-        if not control.paused or not self._needs_motion(entries) or await self._may_be_moved(entries):
+        control, moving = self._control, self._moving
+        if not control.paused or not moving.needed_by(entries) or await moving.may_be_foreign_besides(entries):
             return contextlib.nullcontext()
         attended = self._command is not None and not self._command.unattended
-        if control.paused and not pause.came_meanwhile and attended and not self._others(entries):
+        if control.paused and not pause.came_meanwhile and attended and not moving.own_besides(entries):
             return control.interrupted("calls are taken back")
         return contextlib.nullcontext()
-
-    async def _may_be_moved(self, entries: Sequence[UndoEntry]) -> bool:
-        """Return whether other calls that are open may move the robot, for all that is known."""
-        try:
-            return bool(await self._other_motions(entries))
-        except SkillError as error:
-            _logger.warning("a pause is not interrupted, since the open calls are not known: %s", error)
-            return True
-
-    async def _other_motions(self, entries: Iterable[UndoEntry]) -> list[CallView]:
-        """The open calls besides these, and besides those that the agent knows as its own, that may move the robot.
-        Raises ``SkillError``."""
-        calls = self._parts.calls
-        known = {entry.call_id for entry in entries} | {call.call_id for call in calls.known.may_run}
-        views = await self._parts.open_motions()
-        return [view for view in views if head_of_family(view.call_id) not in known]
-
-    def _needs_motion(self, entries: Iterable[UndoEntry]) -> bool:
-        """Return whether one of the calls moved the robot, or the skill that takes it back does."""
-        catalog = self._parts.catalog
-        undoable = [entry for entry in entries if entry.reversible and entry.undo in catalog.all]
-        return any(catalog.may_move(name) for entry in undoable for name in (entry.skill, entry.undo))
-
-    def _others(self, entries: Iterable[UndoEntry]) -> list[OpenCall]:
-        """The calls besides these that may run."""
-        calls, own = self._parts.calls, {entry.call_id for entry in entries}
-        given_up = calls.memory.given_up
-        return [call for call in calls.known.may_run if call.call_id not in own or call in given_up]
-
-    async def _settle(self, abort: AbortCommand) -> None:
-        """End all open calls within the bound, also those that turn up meanwhile: late ones have ``GRACE_S``."""
-        calls, deadline = self._parts.calls, clock.monotonic() + self._parts.limits.abort_bound_s
-        reason = f"aborted by the operator{f': {abort.reason}' if abort.reason else ''}"
-        while calls.known.open or calls.starts.under_way:
-            if calls.known.open:
-                bound_s = max(GRACE_S, deadline - clock.monotonic())
-                await self._drain_until(abort, calls.endings.end(calls.known.open, reason, bound_s=bound_s))
-            else:
-                await self._drain_until(abort, calls.starts.next_over())
-        self._drain(abort)
-
-    async def _drain_until(self, abort: AbortCommand, step: Coroutine[Any, Any, object]) -> None:
-        """Carry out a step of an abort, and record what comes meanwhile."""
-        task = asyncio.ensure_future(step)
-        try:
-            while not task.done():
-                self._wake.clear()
-                self._drain(abort)
-                await first_of(task, self._wake)
-        finally:
-            task.cancel()
-        task.result()
-
-    def _drain(self, abort: AbortCommand) -> None:
-        """Record what waits of the aborted missions, so that nobody waits for room in the queue."""
-        items = self._parts.queue.take_where(lambda item: _is_of(item, abort))
-        self._intake.record(items)
-        release(items)
 
     async def _carry_out_undo(self, undo: UndoCommand) -> list[Undone]:
         undone = await self._undo(self._undo_log.newest(undo.count), self._new_pause())
@@ -208,17 +145,16 @@ class CommandRunner:
     def _close_notices(self, missions: Sequence[Mission]) -> None:
         """Close the notices of what was done: the model reads them when it is asked next; until then nothing waits
         for an answer."""
-        if self._parts.conversation.awaits_answer:
-            self._parts.events.emit(EventKind.ANSWER, ids(missions), text="[noted]", finish="noted", tool_calls=[])
+        self._transcript.close_unanswered(ids(missions), "[noted]", "noted")
 
     async def _undo(self, entries: Sequence[UndoEntry], pause: UndoPause) -> list[Undone]:
         """Take calls back; return those that were dealt with, even if it was aborted. Raises whatever else
         ends it: no report has only a part of them."""
         self._machine.go(LoopState.UNDOING)
-        limits = self._parts.limits
+        limits = self._model.limits
         work = Undoing(
-            self._parts.calls,
-            self._parts.events.emit,
+            self._calls,
+            self._transcript.emit,
             settle_s=limits.abort_bound_s,
             timeout_s=limits.undo_timeout_s,
             pause=pause,
@@ -234,18 +170,11 @@ class CommandRunner:
         return work.done
 
     async def _take_back(self, work: Undoing, entries: Sequence[UndoEntry], pause: UndoPause) -> None:
-        await self._parts.catalog.refresh(at_once=True)
+        await self._catalog.refresh(at_once=True)
         await work.end(entries)
         with await self._pause_interrupted(entries, pause):
-            await work.undo(entries, self._parts.catalog.all)
+            await work.undo(entries, self._catalog.all)
 
 
 def _named(view: CallView) -> str:
     return f"{view.skill} (call {view.call_id} of {view.caller!r})"
-
-
-def _is_of(item: QueueItem, abort: AbortCommand) -> bool:
-    """Return whether a waiting item is settled by an abort; what was said since is not."""
-    if not item.missions:
-        return isinstance(item, CallUpdate)
-    return all(mission in abort.missions for mission in item.missions)

@@ -3,20 +3,15 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
+from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.context.render import failed, update_body, update_head
-from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.missions.end_reasons import stopped
+from dimos_streams.agent.context.transcript import LoopTranscript
 from dimos_streams.agent.missions.end_state import cancelled_by_another, fact_of_update
-from dimos_streams.agent.missions.message_queue import CallUpdate, Notice, OperatorInput, QueueItem
-from dimos_streams.agent.missions.mission import Mission, ids, note_call, release_all
+from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue, Notice, OperatorInput, QueueItem
+from dimos_streams.agent.missions.mission import ids, note_call, release_all
 from dimos_streams.agent.record.agent_events import EventKind
-
-
-def close_unanswered(parts: LoopParts, missions: Sequence[Mission], reason: str, why: str = "") -> None:
-    """Close what the model will not answer with an answer in its place: no later turn may take it up again."""
-    parts.events.emit(EventKind.ANSWER, ids(missions), text=stopped(reason, why), finish=reason, tool_calls=[])
 
 
 def release(items: Sequence[QueueItem]) -> None:
@@ -28,16 +23,25 @@ def release(items: Sequence[QueueItem]) -> None:
 class Intake:
     """Records what a loop takes from its queue, each message once, in order."""
 
-    def __init__(self, parts: LoopParts) -> None:
-        self._parts = parts
+    def __init__(self, queue: MessageQueue, transcript: LoopTranscript, calls: CallManager) -> None:
+        """``calls`` are those whose updates are in the queue."""
+        self._queue = queue
+        self._transcript = transcript
+        self._calls = calls
         self._unrecorded: deque[QueueItem] = deque()
 
-    def oldest_offset(self) -> int | None:
-        """The offset of the oldest message that was taken and is not in the record yet, or None if there is none."""
-        if not self._unrecorded:
-            return None
-        offsets = (item.offset for item in self._unrecorded if isinstance(item, CallUpdate))
-        return min((offset for offset in offsets if offset), default=None)
+    def unrecorded_offset(self) -> int | None:
+        """The offset of the oldest event that is dealt with and not in the record yet, or None if there is none."""
+        answers = self._calls.incoming
+        offsets = (self._oldest_taken(), self._queue.oldest_offset(), answers.unrecorded_offset())
+        return min((offset for offset in offsets if offset is not None), default=None)
+
+    def record_where(self, wanted: Callable[[QueueItem], bool]) -> bool:
+        """Record what waits and is ``wanted``, and have done with it. Return whether there was any."""
+        items = self._queue.take_where(wanted)
+        self.record(items)
+        release(items)
+        return bool(items)
 
     def record(self, items: Sequence[QueueItem]) -> None:
         """Record messages. Progress of open calls goes into the conversation only: nothing but the newest of it
@@ -49,7 +53,7 @@ class Intake:
                 self._note_withdrawn(item)
             elif isinstance(item, OperatorInput):
                 whose = {} if item.speaker == "operator" else {"speaker": item.speaker}
-                self._parts.events.emit(EventKind.INPUT, ids(item.missions), text=item.text, **whose)
+                self._transcript.emit(EventKind.INPUT, ids(item.missions), text=item.text, **whose)
             elif isinstance(item, Notice):
                 self._record_notice(item)
             elif item.event.type == "progress":
@@ -58,22 +62,28 @@ class Intake:
                 self._record_update(item)
             self._unrecorded.popleft()
 
+    def _oldest_taken(self) -> int | None:
+        if not self._unrecorded:
+            return None
+        offsets = (item.offset for item in self._unrecorded if isinstance(item, CallUpdate))
+        return min((offset for offset in offsets if offset), default=None)
+
     def _note_withdrawn(self, input: OperatorInput) -> None:
         """Note withdrawn input for people only: a model would carry out what it finds unanswered, no matter who
         speaks to it next."""
         text = f"not heard any more ({input.missions[0].ended}): {input.text}"
-        self._parts.events.emit(EventKind.NOTE, ids(input.missions), text=text)
+        self._transcript.emit(EventKind.NOTE, ids(input.missions), text=text)
 
     def _record_notice(self, item: Notice) -> None:
         if not item.text:
             return
-        self._parts.events.emit(EventKind.UPDATE, ids(item.missions), text=item.text, skill="agent")
+        self._transcript.emit(EventKind.UPDATE, ids(item.missions), text=item.text, skill="agent")
 
     def _record_progress(self, item: CallUpdate) -> None:
         event = item.event
-        if self._parts.calls.memory.closed(event.call_id) is not None:
+        if self._calls.memory.closed(event.call_id) is not None:
             return  # its end may have been told already, and nothing would take the place of this
-        self._parts.conversation.add_entry(
+        self._transcript.conversation.add_entry(
             "progress",
             event.text,
             skill=event.skill,
@@ -86,8 +96,8 @@ class Intake:
         event, body = item.event, update_body(item.event)
         cancelled = cancelled_by_another(event, by_agent=item.ended_by_agent)
         note_call(item.missions, fact_of_update(event, cancelled))
-        body = self._parts.results.shorten(body, skill=event.skill, is_error=failed(event))
-        self._parts.events.emit(
+        body = self._transcript.results.shorten(body, skill=event.skill, is_error=failed(event))
+        self._transcript.emit(
             EventKind.UPDATE,
             ids(item.missions),
             text=f"{update_head(event)}{body}",

@@ -13,11 +13,11 @@ from dimos_streams.agent.control.commands import AbortCommand, AbortReport, EndO
 from dimos_streams.agent.control.undo import Undone
 from dimos_streams.agent.control.undo_log import UndoLog
 from dimos_streams.agent.loop.command_runner import CommandRunner
-from dimos_streams.agent.loop.ending import INTERRUPTED, Ending
 from dimos_streams.agent.loop.intake import Intake, release
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
-from dimos_streams.agent.loop.turn import Turn
+from dimos_streams.agent.loop.turns.ending import INTERRUPTED, Ending
+from dimos_streams.agent.loop.turns.turn import Turn
 from dimos_streams.agent.missions.message_queue import OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.record.agent_events import EventKind
@@ -45,6 +45,7 @@ class AgentLoop:
     ) -> None:
         """``machine`` and ``missions``, which is empty yet, are the loop's own; others may look at them."""
         self.parts = parts
+        self._calls = parts.scope.calls
         parts.queue.on_arrival = self.wake
         self.machine = machine
         self.missions = missions
@@ -55,7 +56,7 @@ class AgentLoop:
         self._commands: deque[AbortCommand | UndoCommand] = deque()
         self._abort: AbortCommand | None = None
         self._turn: Turn | None = None
-        self._intake = Intake(parts)
+        self._intake = Intake(parts.queue, parts.transcript, self._calls)
         self._runner = CommandRunner(parts, undo_log, self.machine, self._intake, self._wake)
         self._turns = itertools.count(1)
         self._call_numbers = itertools.count(1)
@@ -91,13 +92,13 @@ class AgentLoop:
         """End the calls of a mission that was ended early, and its turn unless that is also that of others."""
         turn = self._turn
         shared = turn is not None and not turn.interruption and not all_ended(turn.missions)
-        self.parts.events.emit(EventKind.ENDED, (mission.id,), reason=mission.ended, turn_goes_on=shared)
+        self.parts.transcript.emit(EventKind.ENDED, (mission.id,), reason=mission.ended, turn_goes_on=shared)
         self.wake()
         if turn is not None and mission in turn.missions and not shared:
             turn.interrupt(mission.ended)
         self.withdraw(mission)
         if self._abort is None:
-            calls = [call for call in self.parts.calls.known.open if mission in call.missions]
+            calls = [call for call in self._calls.known.open if mission in call.missions]
             self._end_soon(calls, _why_ended(mission.ended))
 
     def withdraw(self, mission: Mission) -> None:
@@ -108,10 +109,7 @@ class AgentLoop:
 
     def unrecorded_offset(self) -> int | None:
         """The offset of the oldest event that is dealt with and not in the record yet, or None if there is none."""
-        parts = self.parts
-        answers = parts.calls.incoming
-        offsets = (self._intake.oldest_offset(), parts.queue.oldest_offset(), answers.unrecorded_offset())
-        return min((offset for offset in offsets if offset is not None), default=None)
+        return self._intake.unrecorded_offset()
 
     async def run(self) -> None:
         """Run the loop until cancelled. It runs only once."""
@@ -119,12 +117,9 @@ class AgentLoop:
             while True:
                 if self._commands:
                     await self._obey(self._commands.popleft())
-                elif len(self.parts.queue) and self.parts.may_begin():
+                elif len(self.parts.queue) and self.parts.oversight.may_begin_turn():
                     await self._take_messages(self.parts.queue.take_nowait())
-                elif left := self.parts.queue.take_where(_is_left):
-                    self._intake.record(left)
-                    release(left)
-                else:
+                elif not self._intake.record_where(_is_left):
                     self._wake.clear()
                     await self._wake.wait()
         finally:
@@ -149,12 +144,12 @@ class AgentLoop:
         is_new = abort is None or self.state is LoopState.UNDOING
         if abort is None or is_new:
             abort = self._abort = AbortCommand(
-                reason, rollback, tuple(self.missions.values()), self.parts.calls.known.open
+                reason, rollback, tuple(self.missions.values()), self._calls.known.open
             )
             self._commands.appendleft(abort)
         if is_new or (others is not None and not abort.others):
             fields = {"phase": "start", "reason": reason, "rollback": rollback or abort.rollback}
-            self.parts.events.emit(EventKind.ABORT, ids(abort.missions), **fields, others=others is not None)
+            self.parts.transcript.emit(EventKind.ABORT, ids(abort.missions), **fields, others=others is not None)
         if others is not None:
             abort.end_others(others)
         abort.rollback = abort.rollback or rollback
@@ -185,7 +180,7 @@ class AgentLoop:
         Raises ``SkillError`` while there is work, while a pause holds other calls still that would go on, or if it is
         aborted before it has begun.
         """
-        await self.parts.catalog.refresh(at_once=True)
+        await self.parts.toolbox.catalog.refresh(at_once=True)
         self._check_idle()
         await self._runner.check_undo(self._undo_log.newest(count))
         self._check_idle()
@@ -220,7 +215,7 @@ class AgentLoop:
         heard = {item.missions[0] for item in items if _is_new(item)}
         wants_turn = any(item.wants_turn for item in items)
         if any(isinstance(item, OperatorInput) and item.speaker == "operator" for item in items):
-            self.parts.guards.begin_anew(missions)
+            self.parts.stop_policy.guards.begin_anew(missions)
         try:
             self._intake.record(items)
             if wants_turn:
@@ -242,13 +237,13 @@ class AgentLoop:
             for mission in (*outer, *missions):
                 mission.end(ending.reason, ending.note or ending.why)
             if not missions:  # nobody's calls: they were there before this agent
-                self._end_soon([call for call in self.parts.calls.known.open if not call.missions], ending.reason)
+                self._end_soon([call for call in self._calls.known.open if not call.missions], ending.reason)
         if self._abort is None:
             self.machine.go(LoopState.IDLE)
 
     async def _until_stopped(self, turn: Turn) -> Ending:
         """Wait for a turn to end; one that was interrupted gets a bounded time to let go."""
-        task, bound_s = turn.start(), self.parts.limits.abort_bound_s
+        task, bound_s = turn.start(), self.parts.model.limits.abort_bound_s
         try:
             await first_of(task, turn.interrupted)
         except asyncio.CancelledError:
@@ -263,7 +258,7 @@ class AgentLoop:
         return Ending(turn.interruption, why=turn.why_interrupted)
 
     def _end_soon(self, calls: Iterable[OpenCall], reason: str) -> None:
-        self.parts.calls.endings.end_soon(calls, reason, bound_s=self.parts.limits.abort_bound_s)
+        self._calls.endings.end_soon(calls, reason, bound_s=self.parts.model.limits.abort_bound_s)
 
     def _check_idle(self) -> None:
         self._check_open()

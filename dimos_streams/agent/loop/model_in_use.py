@@ -30,6 +30,8 @@ class ModelInUse:
     limits: LoopLimits
     pricing: Pricing | None = None
     """The price of its tokens, or None while it is not known."""
+    estimates_noted: bool = False
+    """True once people know that the model reports no usage, so that its tokens are estimated."""
     _replaced: list[Model] = field(default_factory=list)
     """Models that were asked before and are still to be closed."""
 
@@ -41,7 +43,7 @@ class ModelInUse:
         """Ask another model from the next answer on, within its limits. ``close_replaced`` closes the one before."""
         self._replaced.append(self.adapter)
         self.name, self.adapter = other.name, other.adapter
-        self.limits, self.pricing = other.limits, other.pricing
+        self.limits, self.pricing, self.estimates_noted = other.limits, other.pricing, other.estimates_noted
 
     async def close_replaced(self) -> None:
         """Close the models that are not asked any more."""

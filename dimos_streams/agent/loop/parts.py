@@ -1,100 +1,31 @@
-"""The parts of a loop: those that all loops of an agent share, and those that each has of its own."""
+"""The parts of a loop."""
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
-from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.call_scope import CallScope
-from dimos_streams.agent.calls.open_call import Deliver
-from dimos_streams.agent.calls.skill_catalog import SkillCatalog
-from dimos_streams.agent.context.conversation import Conversation
-from dimos_streams.agent.context.results import ResultPipeline
-from dimos_streams.agent.control.control import Control
+from dimos_streams.agent.context.transcript import LoopTranscript
+from dimos_streams.agent.control.oversight import Oversight
 from dimos_streams.agent.loop.model_in_use import ModelInUse
-from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.missions.message_queue import MessageQueue
-from dimos_streams.agent.missions.stop_conditions import RobotState, StopCondition
-from dimos_streams.agent.models.protocol import ModelRequest, ToolSchema
-from dimos_streams.agent.policies.gates.base import Reviewer
-from dimos_streams.agent.policies.repetition import RepetitionGuard
-from dimos_streams.agent.policies.runaway import RunawayGuards
-from dimos_streams.agent.record.agent_events import EventSink
-from dimos_streams.agent.tools.local_tools import LocalTools
-from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.tool_stream.arguments.defaults import with_defaults
-from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.agent.policies.stop_policy import StopPolicy
+from dimos_streams.agent.tools.toolbox import Toolbox
 
 
-@dataclass(slots=True, kw_only=True)
-class SharedParts:
-    """The parts that an agent's own loop shares with those of its sub-agents."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LoopParts:
+    """The parts of one loop: its model reacts to what comes from the queue, with what is in the toolbox.
 
-    control: Control
-    calls: CallManager
-    catalog: SkillCatalog
-    results: ResultPipeline
-    robot: Callable[[], RobotState]
-    """Gives the state of the robot that stop conditions see."""
-    may_begin: Callable[[], bool]
-    """Tells whether an idle loop may take what waits."""
-    confirm_hold: Callable[[], Awaitable[HoldView]]
-    """Gives the velocity gates' answer on whether the robot is held."""
-    open_motions: Callable[[], Awaitable[Sequence[CallView]]]
-    """Gives the open calls of all callers that may move the robot."""
-    new_repetition: Callable[[], RepetitionGuard]
-    """Makes the guard of each turn: after a new message from outside, repeating is reasonable again."""
+    ``Delegation`` says which of them a sub-agent's loop shares with that of its parent.
+    """
 
-
-@dataclass(slots=True, kw_only=True)
-class LoopParts(SharedParts):
-    """The parts of one loop: the ``model`` reacts with ``calls`` to what comes from ``queue``; ``events`` report it.
-
-    Those that stand here are the loop's own."""
-
-    model: ModelInUse
-    """The model that is asked, with the limits of the loop while it is. A sub-agent may have its parent's."""
     queue: MessageQueue
+    model: ModelInUse
+    """The model that is asked, with the limits of the loop while it is."""
+    transcript: LoopTranscript
+    toolbox: Toolbox
     scope: CallScope
-    """Those of the calls that its model may list, end and hand over."""
-    deliver: Deliver | None = None
-    """The receiver of the updates of the calls that this loop begins; None for the agent's queue."""
-    events: EventSink
-    conversation: Conversation
-    tools: LocalTools
-    reviewer: Reviewer
-    """Judges the calls that its model asks for, and says what its model is offered."""
-    guards: RunawayGuards
-    conditions: tuple[StopCondition, ...]
-    """The conditions under which a turn ends its missions, besides the limits that come with the model."""
-    estimates_noted: bool = False
-    """True if people know that tokens are estimated."""
-
-    @property
-    def limits(self) -> LoopLimits:
-        """The limits of the loop; they may be others after each answer, since the model may be."""
-        return self.model.limits
-
-    def request(self, tools: tuple[ToolSchema, ...]) -> ModelRequest:
-        """Return the conversation as it stands now, for the model to answer."""
-        return ModelRequest(self.results.mask(self.conversation.messages()), tools)
-
-    def offered_tools(self) -> tuple[ToolSchema, ...]:
-        """Return the available skills as the reviewer lets them be offered, and the agent's own tools."""
-        schemas = (self.reviewer.tool(skill) for skill in self.catalog.offered.values() if skill.available)
-        return (*(schema for schema in schemas if schema is not None), *self.tools.schemas())
-
-    def polling(self) -> frozenset[str]:
-        """Skills and tools that may be asked for again and again."""
-        return self.tools.polling() | {name for name, skill in self.catalog.offered.items() if skill.polling}
-
-    def meant(self, calls: Iterable[tuple[str, Mapping[str, Any]]]) -> list[tuple[str, Mapping[str, Any]]]:
-        """Return calls with the defaults of what their arguments leave out: a model that spells a default out repeats
-        itself all the same."""
-        offered = self.catalog.offered
-        return [
-            (name, with_defaults(offered[name].parameters, arguments) if name in offered else arguments)
-            for name, arguments in calls
-        ]
+    """The loop's part in the calls of the agent."""
+    stop_policy: StopPolicy
+    oversight: Oversight

@@ -102,14 +102,14 @@ class Reviews:
         if permitted is None:
             return
         parts, skill, verdict = permitted.parts, permitted.skill, permitted.verdict
-        parts.events.emit(
+        parts.transcript.emit(
             EventKind.CALL_OPEN,
             ids(call.missions),
             **begun_call(skill.name, skill, verdict.arguments, call_id=call.call_id, tool_call_id=""),
             parent=call.parent,
-            **whose_list((call.context.reviewer or parts.reviewer).agents),
+            **whose_list((call.context.reviewer or parts.toolbox.reviewer).agents),
         )
-        self._calls.endings.limit(call, parts.limits.call_timeout_s)
+        self._calls.endings.limit(call, parts.model.limits.call_timeout_s)
         self._notify(permitted, call.call_id, call)
 
     def apply(self, event: AgentEvent) -> None:
@@ -124,8 +124,8 @@ class Reviews:
     async def _review(self, call: Call, asked: AskedCall, asking: OpenCall) -> None:
         _check_wanted(asked, asking)
         parts = self._parts_of(asking.missions)
-        skill = await parts.catalog.find(asked.skill)
-        first, is_part = parts.catalog.all.get(asking.skill), bool(parent_of(asked.call_id))
+        skill = await parts.toolbox.catalog.find(asked.skill)
+        first, is_part = parts.toolbox.catalog.all.get(asking.skill), bool(parent_of(asked.call_id))
         request = CallRequest(
             skill=skill,
             arguments=asked.arguments,
@@ -134,7 +134,7 @@ class Reviews:
             authored=is_part and asking.arguments_known and not names_skill(asking.arguments, skill),
             part_of_motion=is_part and first is not None and first.motion,
         )
-        verdict = await (asking.context.reviewer or parts.reviewer).review(request)
+        verdict = await (asking.context.reviewer or parts.toolbox.reviewer).review(request)
         if isinstance(verdict, Refuse):
             raise SkillError(verdict.text)
         if not self._has_room():

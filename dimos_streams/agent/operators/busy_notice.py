@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dimos_streams.agent.control.control import Control, Mode
-from dimos_streams.agent.control.dialogue import Foreground
+from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.control.oversight import Oversight
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.missions.message_queue import MessageQueue
@@ -19,22 +19,17 @@ _WORK = {LoopState.SETTLING: "an abort", LoopState.UNDOING: "an undo"}
 
 
 def waits_behind(
-    loop: AgentLoop,
-    queue: MessageQueue,
-    control: Control,
-    foreground: Foreground,
-    approvals: ApprovalRegistry,
-    *,
-    now: bool,
+    loop: AgentLoop, queue: MessageQueue, oversight: Oversight, approvals: ApprovalRegistry, *, now: bool
 ) -> str:
     """Return a text about what new input has to wait for, and how not to; empty if it is heard at once.
 
     ``now`` is for input that goes before all that waits, but not before the end of a pause, of an abort or of an
     undo.
     """
+    foreground = oversight.foreground
     if foreground.listening and not now:
         return ""
-    paused = control.mode is Mode.PAUSED
+    paused = oversight.control.mode is Mode.PAUSED
     work = "" if now and loop.turn is not None else _work(loop, approvals)
     dialogue = "a dialogue" if foreground.busy else ""
     behind = [work] if now else [dialogue, work, _messages(len(queue))]

@@ -11,8 +11,7 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.entry import Entry
-from dimos_streams.agent.control.control import Control
-from dimos_streams.agent.control.dialogue import Foreground
+from dimos_streams.agent.control.oversight import Oversight
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.end_reasons import completed, explained
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
@@ -68,10 +67,9 @@ class InputHandler:
     loop: AgentLoop
     queue: MessageQueue
     conversation: Conversation
-    control: Control
     missions: OpenMissions
     delegation: Delegation
-    foreground: Foreground
+    oversight: Oversight
     approvals: ApprovalRegistry
     stop: StopOrder
 
@@ -79,12 +77,12 @@ class InputHandler:
         """See ``Agent.say``."""
         if self.stop.is_said_by(text):
             return await self._stop_all(call, text)
-        waits = waits_behind(self.loop, self.queue, self.control, self.foreground, self.approvals, now=now)
+        waits = waits_behind(self.loop, self.queue, self.oversight, self.approvals, now=now)
         mission = self.missions.begin(call.id, text, on_over=self.conversation.notify)
         seen = self.conversation.last_number
         await call.update(text[:_LINE], entry={"role": "operator", "text": text[:_LINE]})
         try:
-            self.control.typed()
+            self.oversight.control.typed()
             if waits:
                 await call.update(waits, entry={"role": "note", "text": waits})
             await self.hear(OperatorInput(text, (mission,), now=now))
@@ -106,7 +104,7 @@ class InputHandler:
             if not self.delegation.hear(input):
                 self.loop.cut()
                 self.queue.put_nowait(input)
-        elif not self.foreground.take_input(input) and not self.delegation.hear(input):
+        elif not self.oversight.foreground.take_input(input) and not self.delegation.hear(input):
             await self.queue.put(input)
 
     async def _stop_all(self, call: Call, input: str) -> Said:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from dimos_streams import clock
-from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.context.entry import Entry
-from dimos_streams.agent.control.robot_hold import RobotHold
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.model_watch import ModelWatch
@@ -27,8 +25,6 @@ class Snapshots:
     events: EventLog
     loop: AgentLoop
     gate_state: GateState
-    catalog: SkillCatalog
-    robot_hold: RobotHold
     model_watch: ModelWatch
     skill_watch: SkillWatch
 
@@ -36,14 +32,14 @@ class Snapshots:
         """Return the snapshot of the agent now. All events up to its ``number`` are in it; ``watched`` is whether an
         operator's console is there."""
         loop, parts, gate_state = self.loop, self.loop.parts, self.gate_state
-        control = parts.control
+        control, robot_hold = parts.oversight.control, parts.oversight.robot_hold
         return AgentSnapshot(
             agent=self.agent,
             utime=clock.utime(),
             number=self.events.last_number,
             state=loop.state.value,
             mode=control.mode.value,
-            hold=self.robot_hold.shown,
+            hold=robot_hold.shown,
             waiting_calls=control.waiting[:_CALLS],
             model=parts.model.name,
             retry=self.model_watch.retry,
@@ -51,12 +47,12 @@ class Snapshots:
             queue=QueueView(waiting=len(parts.queue), capacity=parts.queue.capacity),
             iteration=loop.iteration,
             missions=tuple(_mission(mission) for mission in list(loop.missions.values())[-_MISSIONS:]),
-            calls=tuple(call.call_id for call in parts.calls.known.open[-_CALLS:]),
+            calls=tuple(call.call_id for call in parts.scope.calls.known.open[-_CALLS:]),
             approvals=tuple(gate_state.approvals.pending()),
             disabled_skills=gate_state.enabled.disabled,
-            withheld_skills=gate_state.allowed.withheld(self.catalog.offered)[:_SKILLS],
+            withheld_skills=gate_state.allowed.withheld(parts.toolbox.catalog.offered)[:_SKILLS],
             warnings=self.skill_watch.warnings,
-            conversation=tuple(_entry(entry) for entry in parts.conversation.newest(_ENTRIES)),
+            conversation=tuple(_entry(entry) for entry in parts.transcript.conversation.newest(_ENTRIES)),
             plan=gate_state.plans.view(),
             on_console_loss=gate_state.approvals.on_console_loss,
             watched=watched,

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from functools import partial
 
 from dimos_streams.agent.control.commands import AbortReport
-from dimos_streams.agent.control.others_calls import EndedOthers, OthersCalls
+from dimos_streams.agent.control.others_calls import EndedOthers
+from dimos_streams.agent.control.oversight import Oversight
 from dimos_streams.agent.control.stop_words import StopWords
-from dimos_streams.agent.hold_reasons import HoldReasons
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.record.agent_events import Emit, EventKind
@@ -33,8 +33,7 @@ class StopOrder:
     """Returns the names by which the agent and its robots may be called."""
     loop: AgentLoop
     missions: OpenMissions
-    others: OthersCalls
-    hold_reasons: HoldReasons
+    oversight: Oversight
     emit: Emit
 
     def is_said_by(self, text: str) -> bool:
@@ -51,10 +50,10 @@ class StopOrder:
         has said that it held the robot, as for an abort.
         """
         reason = f"the operator said {input[:_SHOWN]!r}"
-        abort = self.loop.begin_abort(reason, others=partial(self.others.end, reason))
+        abort = self.loop.begin_abort(reason, others=partial(self.oversight.others.end, reason))
         ending: asyncio.Task[EndedOthers] = abort.others[-1]
         abort.on_end.append(lambda report: self._record(id, input, _text(report, ending.result())))
-        with self.hold_reasons.stopping():
+        with self.oversight.hold_reasons.stopping():
             report = await asyncio.shield(abort.done)
         others = ending.result()
         text = _text(report, others)

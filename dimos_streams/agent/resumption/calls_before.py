@@ -4,24 +4,34 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
+from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import CallContext, OpenCall
-from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.policies.gates.base import Reviewer
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.record.begun_calls import begun_call, whose_list
 from dimos_streams.agent.resumption.state import RecordedCall
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.subagents.sub_mission import SUB
+from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.skill import SkillTraits
 
 
 class CallsBefore:
     """Brings the calls that a record knows into the agent's own loop."""
 
-    def __init__(self, parts: LoopParts, delegation: Delegation, missions: Mapping[str, Mission]) -> None:
-        """``missions`` are those that go on, by id."""
-        self._parts = parts
+    def __init__(
+        self,
+        calls: CallManager,
+        toolbox: Toolbox,
+        emit: Emit,
+        delegation: Delegation,
+        missions: Mapping[str, Mission],
+    ) -> None:
+        """``toolbox`` is that of the agent's own loop. ``missions`` are those that go on, by id."""
+        self._calls = calls
+        self._toolbox = toolbox
+        self._emit = emit
         self._delegation = delegation
         self._missions = missions
 
@@ -29,7 +39,7 @@ class CallsBefore:
         """Remember calls of which nothing is delivered any more, because their close is in the record, each with the
         sub-agents whose lists it was held to."""
         reviewers = {call_id: self._held_to(agents) for call_id, agents in closed.items()}
-        self._parts.calls.memory.remember_recorded(reviewers)
+        self._calls.memory.remember_recorded(reviewers)
 
     def open_calls(self, recorded: Iterable[RecordedCall]) -> list[OpenCall]:
         """Return recorded calls as open ones."""
@@ -65,7 +75,7 @@ class CallsBefore:
     def give_results(self, unanswered: Iterable[RecordedCall]) -> None:
         """Give results to what a model has asked for and what has none."""
         for call in unanswered:
-            self._parts.events.emit(
+            self._emit(
                 EventKind.RESULT,
                 call.missions,
                 **_whose(call),
@@ -79,8 +89,8 @@ class CallsBefore:
 
     def _note_begun(self, call: RecordedCall) -> None:
         """Write down a call whose begin the dead agent could not record any more."""
-        traits = self._parts.catalog.all.get(call.skill) or SkillTraits()
-        self._parts.events.emit(
+        traits = self._toolbox.catalog.all.get(call.skill) or SkillTraits()
+        self._emit(
             EventKind.CALL_OPEN,
             call.missions,
             **_whose(call),
@@ -92,7 +102,7 @@ class CallsBefore:
 
     def _held_to(self, agents: tuple[str, ...]) -> Reviewer | None:
         """The judge of what a call goes on with that a sub-agent has begun; None for the agent's own."""
-        return self._delegation.held_to(agents, self._parts) if agents else None
+        return self._delegation.held_to(agents, self._toolbox) if agents else None
 
     def _missions_of(self, call: RecordedCall) -> tuple[Mission, ...]:
         return tuple(self._missions[id] for id in call.missions if id in self._missions)

@@ -6,32 +6,36 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from dimos_streams import clock
-from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.missions.message_queue import Notice, OperatorInput
+from dimos_streams.agent.missions.message_queue import MessageQueue, Notice, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.open_missions import OpenMissions
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.policies.runaway import RunawayGuards
+from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.resumption.state import AskedBatch, UnfinishedMission
+from dimos_streams.agent.tools.toolbox import Toolbox
 
 
 class MissionsBefore:
     """Begins missions of a record again in the agent's own loop."""
 
-    def __init__(self, parts: LoopParts, missions: OpenMissions, unfinished: Iterable[UnfinishedMission]) -> None:
-        self._parts = parts
+    def __init__(
+        self, queue: MessageQueue, emit: Emit, missions: OpenMissions, unfinished: Iterable[UnfinishedMission]
+    ) -> None:
+        """``queue`` is that of the agent's own loop."""
+        self._queue = queue
+        self._emit = emit
         self._missions = missions
         self._unfinished = tuple(unfinished)
         self.by_id: Mapping[str, Mission] = {each.id: self._begin(each) for each in self._unfinished}
         """The missions that go on."""
 
-    def keep_counts(self) -> None:
+    def keep_counts(self, guards: RunawayGuards, toolbox: Toolbox) -> None:
         """Show the guards of the missions what they did before: a restart begins no count anew."""
-        parts = self._parts
         for unfinished in self._unfinished:
-            guard = self.by_id[unfinished.id].guard = parts.guards.new()
+            guard = self.by_id[unfinished.id].guard = guards.new()
             for asked, at in zip(unfinished.asked, _times(unfinished.asked), strict=True):
                 if asked.calls:
-                    guard.observe(parts.meant(asked.calls), parts.polling(), at=at)
+                    guard.observe(toolbox.meant(asked.calls), toolbox.polling(), at=at)
 
     def go_on(self) -> bool:
         """Go on with all; return whether the model was in the middle of one that goes on."""
@@ -47,7 +51,7 @@ class MissionsBefore:
         return mission
 
     def _go_on_with(self, unfinished: UnfinishedMission) -> None:
-        mission, queue = self.by_id[unfinished.id], self._parts.queue
+        mission = self.by_id[unfinished.id]
         if unfinished.end_state.ended:
             mission.end(unfinished.end_state.ended)
         else:
@@ -56,11 +60,11 @@ class MissionsBefore:
             mission.let_go()
             return
         text = "the agent was restarted and goes on with this mission"
-        self._parts.events.emit(EventKind.NOTE, (mission.id,), text=text)
+        self._emit(EventKind.NOTE, (mission.id,), text=text)
         if not unfinished.heard:
-            queue.put_nowait(OperatorInput(unfinished.input, (mission,)))
+            self._queue.put_nowait(OperatorInput(unfinished.input, (mission,)))
         elif unfinished.in_turn:
-            queue.put_nowait(Notice("", (mission,)))
+            self._queue.put_nowait(Notice("", (mission,)))
         else:
             mission.let_go()
 

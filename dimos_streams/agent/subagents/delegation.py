@@ -5,15 +5,15 @@ from __future__ import annotations
 import asyncio
 import itertools
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import replace
 from typing import Annotated, Any, Literal
 
 from pydantic import Field, create_model
 
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.call_scope import CallScope
-from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.calls.open_call import Deliver, OpenCall
 from dimos_streams.agent.context.conversation import Conversation
+from dimos_streams.agent.context.transcript import LoopTranscript
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.loop.parts import LoopParts
@@ -23,12 +23,12 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import Progress, StopCondition
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import Reviewer
-from dimos_streams.agent.policies.runaway import RunawayGuards
 from dimos_streams.agent.policies.skill_selection import ALL, SkillList, SkillSelection
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.subagents.sub_mission import SubLog, SubMission, Subset, hand_back_tool
 from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
+from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import DimosStreamsError, SkillError, suggest
@@ -91,18 +91,17 @@ class Delegation:
         """Withdraw the input of a mission that was ended: it is no order any more for the sub-agents that were given
         it."""
         for work in self._working:
-            work.parts.conversation.withdraw(mission.id)
-            if work.loop is not None:
-                work.loop.withdraw(mission)
+            work.parts.transcript.conversation.withdraw(mission.id)
+            work.loop.withdraw(mission)
 
     def parts_of(self, missions: Iterable[Mission]) -> LoopParts | None:
         """The parts of the sub-mission that is among the missions, or None if none at work is."""
         missions = tuple(missions)
         return next((work.parts for work in reversed(self._working) if work.mission in missions), None)
 
-    def scope(self, calls: CallManager, mission: Mission | None = None) -> CallScope:
+    def scope(self, calls: CallManager, mission: Mission | None = None, deliver: Deliver | None = None) -> CallScope:
         """The calls in reach of a sub-mission's loop, or of the agent's own."""
-        return CallScope(calls, self._whose, mission)
+        return CallScope(calls, self._whose, mission, deliver)
 
     def _whose(self, call: OpenCall) -> str:
         owner = self._owner(call)
@@ -112,27 +111,26 @@ class Delegation:
         """The innermost sub-mission that a call is of; None for the agent itself."""
         return next((work for work in reversed(self._working) if work.mission in call.missions), None)
 
-    def held_to(self, agents: Iterable[str], parts: LoopParts) -> Reviewer:
-        """The reviewer of a loop, which holds calls to the lists of sub-agents as well, the outermost first. One that
-        is not in the config any more has no skills."""
-        reviewer = parts.reviewer
+    def held_to(self, agents: Iterable[str], toolbox: Toolbox) -> Reviewer:
+        """The reviewer of a toolbox, which holds calls to the lists of sub-agents as well, the outermost first. One
+        that is not in the config any more has no skills."""
+        reviewer = toolbox.reviewer
         for agent in agents:
             entries = self._agents[agent].skills if agent in self._agents else ()
-            gate = AllowedGate(SkillSelection(entries, self._name), parts.catalog.all_named)
+            gate = AllowedGate(SkillSelection(entries, self._name), toolbox.catalog.all_named)
             reviewer = Subset(reviewer, gate, (*reviewer.agents, agent))
         return reviewer
 
     def wake(self) -> None:
         """Let all loops look again, because something may have changed (a pause has ended)."""
         for work in self._working:
-            if work.loop is not None:
-                work.loop.wake()
+            work.loop.wake()
 
     def unrecorded_offset(self) -> int | None:
         """The oldest offset that a loop at work has dealt with and that is not in the record yet, or None."""
         if not self._working:
             return None
-        offsets = [work.loop.unrecorded_offset() for work in self._working if work.loop is not None]
+        offsets = [work.loop.unrecorded_offset() for work in self._working]
         return min((offset for offset in offsets if offset is not None), default=None)
 
     def tools(self, parts: LoopParts) -> list[LocalTool]:
@@ -176,10 +174,10 @@ class Delegation:
         if agent not in self._agents:
             raise SkillError(f"no agent is called {agent!r}{suggest(agent, self._agents)}")
         parent = missions[0] if missions else None
-        check_depth((parent.depth if parent else 0) + 1, parts.limits)
+        check_depth((parent.depth if parent else 0) + 1, parts.model.limits)
         calls = await self._named(parts, handed)
         work = self._prepare(parts, agent, task, missions)
-        work.parts.events.emit(
+        work.parts.transcript.emit(
             EventKind.SUB_MISSION_START, (work.mission.id,), agent=agent, task=task, calls=list(handed)
         )
         self._working.append(work)
@@ -189,7 +187,7 @@ class Delegation:
         finally:
             work.close()
             self._working.remove(work)  # not before: until then what it has not read counts as unrecorded
-            work.parts.events.emit(EventKind.SUB_MISSION_END, (work.mission.id,), reason=work.mission.reason)
+            work.parts.transcript.emit(EventKind.SUB_MISSION_END, (work.mission.id,), reason=work.mission.reason)
         return _answer(work, agent)
 
     async def _named(self, parts: LoopParts, ids: tuple[str, ...]) -> list[OpenCall]:
@@ -204,35 +202,32 @@ class Delegation:
         return calls
 
     def _prepare(self, parts: LoopParts, agent: str, task: str, missions: tuple[Mission, ...]) -> SubMission:
+        """Return a sub-mission that can begin. What its loop takes from ``parts`` it shares with the loop of whoever
+        delegates; the rest is its own."""
         over, parent = asyncio.Event(), missions[0] if missions else None
-        number = next(self._numbers)
-        mission = Mission(
-            f"{parent.id if parent else 'agent'}/{number}", over.set, input=task, parent=parent, on_end=self._ended
-        )
-        described = self._agents[agent]
-        conversation = Conversation(described.prompt)
-        scope = self.scope(parts.calls, mission)
-        child = replace(
-            parts,
+        number, described = next(self._numbers), self._agents[agent]
+        id = f"{parent.id if parent else 'agent'}/{number}"
+        mission = Mission(id, over.set, input=task, parent=parent, on_end=self._ended)
+        work = SubMission(agent, mission, MessageQueue(parts.queue.capacity), parts, missions, over)
+        scope = self.scope(parts.scope.calls, mission, work.deliver)
+        conversation, local = Conversation(described.prompt), LocalTools(self._tools_for(scope))
+        log = SubLog(parts.transcript.events, mission, conversation)
+        child = LoopParts(
+            queue=work.queue,
             model=self._make_model(described.model) if described.model else parts.model,
-            queue=MessageQueue(parts.queue.capacity),
+            transcript=LoopTranscript(log, conversation, parts.transcript.results),
+            toolbox=Toolbox(parts.toolbox.catalog, local, self.held_to([agent], parts.toolbox)),
             scope=scope,
-            events=SubLog(parts.events, mission, conversation),
-            conversation=conversation,
-            tools=LocalTools(self._tools_for(scope)),
-            reviewer=self.held_to([agent], parts),
-            guards=RunawayGuards(parts.guards.new),
+            stop_policy=parts.stop_policy.for_sub_agent(_when_handed_back(work)),
+            oversight=parts.oversight,
         )
-        work = SubMission(agent, mission, child, parts, missions, over)
-        child.conditions = (*parts.conditions, _when_handed_back(work))
-        child.tools.add([hand_back_tool(work), *self.tools(child)])
-        child.deliver = work.deliver
+        local.add([hand_back_tool(work), *self.tools(child)])
         work.loop = self._make_loop(child, f"{agent}-{number}")
         return work
 
     def _ended(self, mission: Mission) -> None:
         for work in self._working:
-            if work.mission is not mission or work.loop is None or mission.ended == HANDED_BACK:
+            if work.mission is not mission or mission.ended == HANDED_BACK:
                 continue
             if work.report is None:
                 work.give_back(all=False)
@@ -240,8 +235,7 @@ class Delegation:
 
     async def _work(self, work: SubMission, task: str) -> None:
         """Run a sub-mission until it is over. Calls that run when the agent stops go on, as the agent's own do."""
-        assert work.loop is not None
-        work.parts.queue.put_nowait(OperatorInput(task, (work.mission,), speaker="task"))
+        work.queue.put_nowait(OperatorInput(task, (work.mission,), speaker="task"))
         loop = asyncio.get_running_loop().create_task(work.loop.run(), name=f"sub-mission {work.mission.id}")
         over = asyncio.ensure_future(work.over.wait())
         try:

@@ -13,7 +13,7 @@ from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.missions.message_queue import CallUpdate, OperatorInput
+from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission, release_all
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
@@ -83,34 +83,40 @@ class SubMission:
     agent: str
     """The sub-agent's name."""
     mission: Mission
-    parts: LoopParts
+    queue: MessageQueue
     parent: LoopParts
+    """The parts of the loop that has delegated."""
     parent_missions: tuple[Mission, ...]
     over: asyncio.Event
     handed: dict[str, tuple[Mission, ...]] = field(default_factory=dict)
     """The calls that came with the task, by id, with the missions that they belonged to."""
     report: str | None = None
     """The report with which it handed back, or None if it has not."""
-    loop: AgentLoop | None = None
+    loop: AgentLoop = field(init=False)
     left: list[OpenCall] = field(default_factory=list)
     """The calls that went on when they were given back."""
     closed: bool = False
+
+    @property
+    def parts(self) -> LoopParts:
+        """The parts of its loop."""
+        return self.loop.parts
 
     async def deliver(self, update: CallUpdate) -> None:
         """Deliver an update of its calls; once it is closed, to its parent."""
         if self.closed:
             update = replace(update, missions=self._without_this(update.missions))
-            await (self.parent.deliver or self.parent.queue.put)(update)
+            await (self.parent.scope.deliver or self.parent.queue.put)(update)
             return
-        await self.parts.queue.put(update)
+        await self.queue.put(update)
         if self.closed:
             self._leave_unread()
 
     def hear(self, input: OperatorInput) -> None:
         """Give the operator's input to the sub-mission, to which it then belongs, too."""
-        if input.now and self.loop is not None:
+        if input.now:
             self.loop.cut()
-        self.parts.queue.put_nowait(replace(input, missions=(*input.missions, self.mission)))
+        self.queue.put_nowait(replace(input, missions=(*input.missions, self.mission)))
 
     def take_over(self, calls: Iterable[OpenCall]) -> None:
         """Take over calls with the task: they keep the sub-mission going, in place of its parent's missions."""
@@ -121,11 +127,11 @@ class SubMission:
 
     def give_back(self, *, all: bool) -> None:
         """Give open calls back to the parent: those that came with the task, or ``all``."""
-        for call in self.parts.calls.known.open:
+        for call in self.parent.scope.calls.known.open:
             if self.mission in call.missions and (all or call.call_id in self.handed):
                 missions = self.handed.get(call.call_id)
                 missions = self._without_this(call.missions) if missions is None else missions
-                call.hand_over(missions, self.parent.deliver)
+                call.hand_over(missions, self.parent.scope.deliver)
                 self.left.append(call)
 
     def close(self) -> None:
@@ -134,7 +140,7 @@ class SubMission:
         self._leave_unread()
 
     def _leave_unread(self) -> None:
-        for item in self.parts.queue.take_all():
+        for item in self.queue.take_all():
             if isinstance(item, CallUpdate) or item.missions != (self.mission,):
                 self.parent.queue.put_nowait(replace(item, missions=self._without_this(item.missions)))
             release_all(item.missions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -64,9 +64,6 @@ class LocalTools:
     def __contains__(self, name: object) -> bool:
         """Return whether there is a tool of that name, offered now or not."""
         return name in self._tools
-
-    def __iter__(self) -> Iterator[LocalTool]:
-        return iter(self._tools.values())
 
     def schemas(self) -> tuple[ToolSchema, ...]:
         """The schemas of the tools that are offered now."""

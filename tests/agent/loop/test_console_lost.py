@@ -56,7 +56,7 @@ class Killed:
         """Its successor."""
         async with self.rig("after") as rig:
             assert rig.core.resumption is not None
-            going_on = asyncio.create_task(rig.core.console.go_on(rig.core.resumption.settings.watched))
+            going_on = asyncio.create_task(rig.core.operators.console.go_on(rig.core.resumption.settings.watched))
             yield rig
             going_on.cancel()
             await asyncio.wait([going_on])
@@ -76,7 +76,7 @@ NOT_LOST = (Mode.RUNNING, 1, 1)
 async def test_a_console_that_does_not_come_back_is_lost(tmp_path: Path, policy: str) -> None:
     killed = Killed(tmp_path, policy)
     async with killed.before() as first:
-        with first.core.console.watching():
+        with first.core.operators.console.watching():
             killed.die()
     async with killed.after() as second:
         await asyncio.sleep(RETURN_BOUND_S - 0.1)
@@ -91,11 +91,11 @@ async def test_a_console_that_does_not_come_back_is_lost(tmp_path: Path, policy:
 async def test_one_that_comes_back_in_time_is_not(tmp_path: Path, policy: str) -> None:
     killed = Killed(tmp_path, policy)
     async with killed.before() as first:
-        with first.core.console.watching():
+        with first.core.operators.console.watching():
             killed.die()
     async with killed.after() as second:
         await asyncio.sleep(RETURN_BOUND_S - 0.1)
-        with second.core.console.watching():
+        with second.core.operators.console.watching():
             await asyncio.sleep(60)
             assert stands(second) == NOT_LOST
         await asyncio.sleep(5)
@@ -110,7 +110,7 @@ async def test_a_restart_is_no_loss_where_nobody_watched(tmp_path: Path, watched
     killed = Killed(tmp_path, "hold")
     async with killed.before() as first:
         if watched_before:
-            with first.core.console.watching():
+            with first.core.operators.console.watching():
                 pass
             assert first.core.control.resume()
         killed.die()
@@ -124,7 +124,7 @@ async def test_a_restart_is_no_loss_where_nobody_watched(tmp_path: Path, watched
 async def test_nobody_is_asked_after_a_restart_who_was_not_there_before(tmp_path: Path) -> None:
     killed = Killed(tmp_path, "abort")
     async with killed.before() as first:
-        with first.core.console.watching():
+        with first.core.operators.console.watching():
             pass
         killed.die()
     async with killed.after() as second:

@@ -24,7 +24,7 @@ Order = Callable[[Rig], Any]
 ORDERS: dict[str, Order] = {
     "abort": lambda rig: rig.core.loop.abort("enough"),
     "rollback": lambda rig: rig.core.loop.abort("enough", rollback=True),
-    "stop": lambda rig: rig.core.stop_order.carry_out("s1", "stop"),
+    "stop": lambda rig: rig.core.operators.stop_order.carry_out("s1", "stop"),
 }
 
 

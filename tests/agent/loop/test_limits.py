@@ -109,11 +109,11 @@ async def test_a_condition_in_which_something_was_cancelled_ends_the_turn_and_no
         raise asyncio.CancelledError
 
     async with LineWorld().rig(MOVES[0], says("here I am")) as rig:
-        parts = rig.core.loop.parts
-        parts.conditions = (cancelled,)
+        stop_policy = rig.core.loop.parts.stop_policy
+        stop_policy.conditions = (cancelled,)
         assert (await ended(rig)).reason == "error"
         assert "turn agent-1 ended because something that it awaited was cancelled" in rig.data("error")[0]["text"]
-        parts.conditions = ()
+        stop_policy.conditions = ()
         assert (await ended(rig)).text == "here I am"
 
 
@@ -233,7 +233,7 @@ async def test_a_condition_stops_before_what_was_asked_for_runs_and_its_reason_s
         return "enough moved" if progress.asked and len(progress.executed) == 2 else None
 
     async with world.rig(*MOVES[1:], max_iterations=50) as rig:
-        rig.core.loop.parts.conditions = (condition,)
+        rig.core.loop.parts.stop_policy.conditions = (condition,)
         mission = await ended(rig)
         assert mission.reason == rig.data("stop")[0]["reason"] == "enough moved"
         assert world.log == ["move 1", "move 2"]
@@ -271,7 +271,7 @@ async def test_a_condition_of_the_blueprint_ends_the_calls_too() -> None:
     world = LineWorld()
     config = {"stop_when": {"outside": [(-1, -1), (2, -1), (2, 1), (-1, 1)]}}
     async with world.rig(asks(("follow", {}), ("move", {"by": 3})), says("never"), **config) as rig:
-        rig.core.loop.parts.robot = lambda: RobotState(x=world.x, y=0.0)
+        rig.core.loop.parts.stop_policy.robot = lambda: RobotState(x=world.x, y=0.0)
         mission = await ended(rig)
         assert mission.reason == "geofence: the robot is outside, at (3.00, 0.00)"
         assert world.log == ["move 3", "follow ended"]

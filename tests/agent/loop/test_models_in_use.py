@@ -93,3 +93,18 @@ async def test_a_sub_agent_has_the_bounds_of_the_model_that_it_asks(
         most = rig.core.config.loop_limits("openai:large").max_tokens
         assert most is not None
         assert mission.spent.tokens < most + 2 * 400_005
+
+
+@pytest.mark.feature("D8", "E6")
+@pytest.mark.virtual_time
+async def test_each_model_that_reports_no_usage_is_noted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    silent = FunctionModel(lambda request: [delta for delta in says("hello") if not isinstance(delta, TokenUsage)])
+    async with LineWorld().with_model(silent, limits={"max_tokens": 90_000}) as rig:
+        for expected in (1, 1):
+            await rig.over(await rig.say("go"))
+            assert sum("reports no usage" in data["text"] for data in rig.data("note")) == expected
+        monkeypatch.setattr(rig.core.models, "make", lambda spec: silent)
+        rig.core.model_switch.use("openai:other")
+        for expected in (2, 2):
+            await rig.over(await rig.say("go"))
+            assert sum("reports no usage" in data["text"] for data in rig.data("note")) == expected

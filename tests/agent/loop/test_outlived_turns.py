@@ -44,8 +44,8 @@ async def test_calls_beside_one_that_ends_the_turn_with_an_error_do_not_begin_la
 ) -> None:
     world = LineWorld()
     async with world.rig(asks(*[("look", {"for_s": n}) for n in (1, 2, 3)])) as rig:
-        parts = rig.core.loop.parts
-        object.__setattr__(parts, "reviewer", Cancelled(parts.reviewer))
+        toolbox = rig.core.loop.parts.toolbox
+        object.__setattr__(toolbox, "reviewer", Cancelled(toolbox.reviewer))
         mission = await rig.over(await rig.say("look around"))
         assert mission.reason == "error"
         await asyncio.sleep(30)

@@ -135,12 +135,12 @@ def test_bounds_suit_the_model_also_one_that_is_set_later(tmp_path: Any) -> None
         rig = Rig(LineWorld().bridge, FunctionModel(lambda _: says("")))
         core = rig.core
         assert core.model.limits.deadline_s is None
-        assert "create_plan" not in {tool.name for tool in core.loop.parts.tools.schemas()}
+        assert "create_plan" not in {tool.name for tool in core.loop.parts.toolbox.local.schemas()}
         core.model_switch.use(f"scripted:{tmp_path}/s.json")
         settings = core.model.limits
         assert (settings.calls_per_answer, settings.actions, settings.deadline_s) == (8, 100, 28800)
         assert settings.max_tokens is None, "a script has no server that bills tokens, and none are estimated for it"
-        assert "create_plan" in {tool.name for tool in core.loop.parts.tools.schemas()}
+        assert "create_plan" in {tool.name for tool in core.loop.parts.toolbox.local.schemas()}
         core.model_switch.use("offline")
         assert core.model.limits.max_tokens is None
 

@@ -31,7 +31,7 @@ async def test_step_mode_says_that_it_ends_a_pause() -> None:
 
 async def test_a_pause_that_another_command_has_ended_meanwhile_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     async with stage() as s:
-        hold = s.agent.core.robot_hold
+        hold = s.agent.core.oversight.robot_hold
         confirmed = hold.confirmed
 
         async def later() -> HoldView:

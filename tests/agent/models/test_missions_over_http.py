@@ -202,13 +202,13 @@ def test_while_a_model_fails_operators_see_why_and_when_it_is_asked_again() -> N
             failed = asyncio.Event()
             core.events.listen(lambda event: failed.set() if event.kind == "retry" else None)
             await asyncio.wait_for(failed.wait(), 5)
-            retry = core.snapshots.take(watched=True).retry
+            retry = core.operators.snapshots.take(watched=True).retry
             assert retry is not None
             assert "HTTP 429" in retry.error
             assert retry.attempt == 1
             assert 0.2e6 < retry.again_utime - clock.utime() <= 0.4e6
             assert (await said.result())["text"] == "Here I am."
-            assert core.snapshots.take(watched=True).retry is None
+            assert core.operators.snapshots.take(watched=True).retry is None
 
     asyncio.run(main())
 

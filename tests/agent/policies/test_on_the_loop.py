@@ -266,9 +266,9 @@ async def test_a_result_of_a_megabyte() -> None:
             return whole
 
         tool = LocalTool(name="dump", description="", arguments=NoArguments, run=dump)
-        parts = made.agent.core.loop.parts
-        assert isinstance(parts.tools, LocalTools)
-        parts.tools = LocalTools([*parts.tools, tool])
+        local = made.agent.core.loop.parts.toolbox.local
+        assert isinstance(local, LocalTools)
+        local.add([tool])
         await (await made.say("go")).result()
         assert f"{len(whole) - 8000} of {len(whole)} characters" in results(made)[0]
         assert "0099999 0100000" in results(made)[1]

@@ -366,5 +366,5 @@ async def test_operators_are_free_and_see_what_is_withheld() -> None:
         withheld = core.gate_state.allowed.withheld(core.catalog.offered)
         assert "look" not in withheld
         assert {"walk", "round"} <= set(withheld)
-        shown = core.snapshots.take(watched=False)
+        shown = core.operators.snapshots.take(watched=False)
         assert (shown.withheld_skills, shown.warnings) == (withheld, ())

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import itertools
 import logging
-from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any
 
 from dimos_streams.agent.context.token_estimate import CHARACTERS_PER_TOKEN, TOKENS_PER_PICTURE
-from dimos_streams.agent.loop.ending import Ending
-from dimos_streams.agent.loop.model_response import Answering, ModelAnswer, call_fields
-from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.missions.mission import Mission, ids
-from dimos_streams.agent.models.protocol import ContextLengthError, ModelError, TokenUsage, ToolSchema
+from dimos_streams.agent.context.transcript import LoopTranscript
+from dimos_streams.agent.loop.model_in_use import ModelInUse
+from dimos_streams.agent.loop.turns.ending import Ending
+from dimos_streams.agent.loop.turns.model_response import Answering, ModelAnswer, call_fields
+from dimos_streams.agent.loop.turns.turn_state import TurnState
+from dimos_streams.agent.missions.mission import ids
+from dimos_streams.agent.models.protocol import ContextLengthError, ModelError, TokenUsage
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.common.secrets import redacted
 from dimos_streams.operator.messages.agent import Usage as Spent
 
@@ -29,44 +30,40 @@ class ModelExchange:
 
     def __init__(
         self,
-        parts: LoopParts,
-        missions: Sequence[Mission],
+        turn: TurnState,
+        model: ModelInUse,
+        transcript: LoopTranscript,
+        toolbox: Toolbox,
         numbers: itertools.count[int],
-        check_going_on: Callable[[], None],
     ) -> None:
-        """``numbers`` make ids for calls without one. ``check_going_on`` raises ``CancelledError`` if the turn was
-        interrupted: what a model that swallows its cancellation says then is not recorded."""
-        self._parts = parts
-        self._missions = missions
+        """``numbers`` make ids for calls without one."""
+        self._turn = turn
+        self._model = model
+        self._transcript = transcript
+        self._toolbox = toolbox
         self._numbers = numbers
-        self._check_going_on = check_going_on
         self._answering: Answering | None = None
-        self.tools: tuple[ToolSchema, ...] = ()
-        """The tools that the model was offered last."""
         self.spent = Spent()
         """The usage and cost of this turn."""
 
-    async def ask(self, iteration: int, before_asking: Callable[[], None]) -> ModelAnswer | Ending:
-        """Return one answer of the model, or an ending if it failed; either is recorded.
-
-        ``before_asking`` is called right before each request is made of the conversation.
-        """
-        parts = self._parts
-        self._emit(EventKind.ITERATION_START, iteration=iteration)
+    async def ask(self) -> ModelAnswer | Ending:
+        """Return one answer of the model, or an ending if it failed; either is recorded, unless the turn was
+        interrupted and the model has swallowed its cancellation."""
+        self._turn.emit(EventKind.ITERATION_START, iteration=self._turn.iteration)
         # A turn begins with what is true now: a module that was away a moment ago may be back.
-        await parts.catalog.refresh(at_once=iteration == 1)
-        self.tools = parts.offered_tools()
-        if dropped := parts.conversation.take_dropped():
+        await self._toolbox.catalog.refresh(at_once=self._turn.iteration == 1)
+        self._turn.tools = self._toolbox.offered()
+        if dropped := self._transcript.conversation.take_dropped():
             text = f"{dropped} of the oldest entries of the conversation were dropped; the record has them"
-            self._emit(EventKind.NOTE, text=text)
+            self._turn.emit(EventKind.NOTE, text=text)
         try:
-            answer = await self._receive(before_asking)
+            answer = await self._receive()
         except ModelError as error:
             return self._model_failed(str(error))
         except Exception as error:
             _logger.exception("the model has a bug")
             return self._model_failed(f"{type(error).__name__}: {redacted(str(error))}")
-        self._check_going_on()
+        self._turn.check_going_on()
         return self._record(answer)
 
     def break_off(self, ending: Ending) -> None:
@@ -76,27 +73,27 @@ class ModelExchange:
         self._count(self._answering.usage)
         if self._answering.text:
             text = f"{self._answering.text} [{ending.label}]"
-            self._emit(EventKind.ANSWER, text=text, finish=ending.reason, tool_calls=[])
+            self._turn.emit(EventKind.ANSWER, text=text, finish=ending.reason, tool_calls=[])
         self._answering = None
 
-    async def _receive(self, before_asking: Callable[[], None]) -> ModelAnswer:
+    async def _receive(self) -> ModelAnswer:
         """Return the model's answer to the conversation, which is shortened as often as it is too long for the model.
 
         Raises ``ModelError``.
         """
-        parts, conversation = self._parts, self._parts.conversation
+        transcript, model = self._transcript, self._model
         for attempt in itertools.count(1):
-            before_asking()
-            request = parts.request(self.tools)
-            missions = ids(self._missions)
-            self._answering = Answering(parts.events.emit, missions, self._numbers, parts.limits)
+            self._turn.stale = False
+            request = transcript.request(self._turn.tools)
+            missions = ids(self._turn.missions)
+            self._answering = Answering(transcript.emit, missions, self._numbers, model.limits)
             try:
-                return await self._answering.receive(parts.model.adapter, request)
+                return await self._answering.receive(model.adapter, request)
             except ContextLengthError as error:
-                if attempt > MAX_SHORTENINGS or not conversation.can_be_shortened:
+                if attempt > MAX_SHORTENINGS or not transcript.conversation.can_be_shortened:
                     raise
                 text = "The conversation is too long for the model: half of it is kept from it from now on"
-                self._emit(EventKind.SHORTENED, text=f"{text} ({error})", attempt=attempt)
+                self._turn.emit(EventKind.SHORTENED, text=f"{text} ({error})", attempt=attempt)
         raise AssertionError("endless")
 
     def _record(self, answer: ModelAnswer) -> ModelAnswer:
@@ -104,8 +101,8 @@ class ModelExchange:
         if self._answering is not None:
             self._count(self._answering.usage)
         self._answering = None
-        answer = replace(answer, about=tuple(each.id for each in self._missions if each.input in answer.about))
-        self._emit(
+        answer = replace(answer, about=tuple(each.id for each in self._turn.missions if each.input in answer.about))
+        self._turn.emit(
             EventKind.ANSWER,
             text=answer.text,
             finish=answer.finish,
@@ -115,23 +112,20 @@ class ModelExchange:
         )
         return answer
 
-    def _emit(self, kind: str, **data: Any) -> None:
-        self._parts.events.emit(kind, ids(self._missions), **data)
-
     def _model_failed(self, why: str) -> Ending:
-        self._check_going_on()
+        self._turn.check_going_on()
         text = f"the model failed: {why[:_MAX_WHY]}"
-        self._emit(EventKind.ERROR, text=text, is_error=True)
+        self._turn.emit(EventKind.ERROR, text=text, is_error=True)
         return Ending("error", why=text)
 
     def _count(self, usage: TokenUsage) -> None:
-        parts, limits = self._parts, self._parts.limits
-        cost = parts.model.cost(usage)
+        model, limits = self._model, self._model.limits
+        cost = model.cost(usage)
         spent = Spent(requests=1, input_tokens=usage.input_tokens, output_tokens=usage.output_tokens, cost=cost)
         self.spent += spent
-        for mission in self._missions:
+        for mission in self._turn.missions:
             mission.spend(spent)
-        self._emit(
+        self._turn.emit(
             EventKind.USAGE,
             input_tokens=usage.input_tokens,
             output_tokens=usage.output_tokens,
@@ -140,8 +134,8 @@ class ModelExchange:
             estimated=usage.estimated,
         )
         bounded = limits.max_tokens is not None or limits.max_cost is not None
-        if usage.estimated and bounded and not parts.estimates_noted:
-            parts.estimates_noted = True
+        if usage.estimated and bounded and not model.estimates_noted:
+            model.estimates_noted = True
             each = f"{CHARACTERS_PER_TOKEN} characters each, a picture {TOKENS_PER_PICTURE}"
             text = f"The model reports no usage: tokens are estimated, {each}"
-            self._emit(EventKind.NOTE, text=text)
+            self._turn.emit(EventKind.NOTE, text=text)

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from dimos_streams import clock
-from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.call_scope import CallScope
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.skill import OnDuplicate
@@ -30,13 +29,12 @@ class Replacement:
 
     def __init__(
         self,
-        calls: CallManager,
         scope: CallScope,
         skill: OfferedSkill,
         arguments: Mapping[str, Any],
         on_duplicate: OnDuplicate | None,
     ) -> None:
-        self._calls = calls
+        self._calls = scope.calls
         self._scope = scope
         self._skill = skill
         self._arguments = arguments

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from dimos_streams.agent.loop.model_response import ModelAnswer
+from dimos_streams.agent.loop.turns.model_response import ModelAnswer
 from dimos_streams.agent.missions.end_reasons import of_last_answer
 from dimos_streams.agent.missions.mission import Mission
 

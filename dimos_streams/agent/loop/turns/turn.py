@@ -6,19 +6,17 @@ import asyncio
 import itertools
 import logging
 from collections.abc import Collection
-from typing import Any
 
-from dimos_streams.agent.loop.ending import Ending, ending_of
-from dimos_streams.agent.loop.intake import close_unanswered
-from dimos_streams.agent.loop.model_exchange import ModelExchange
-from dimos_streams.agent.loop.model_response import ModelAnswer
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
-from dimos_streams.agent.loop.tool_execution import Execution
-from dimos_streams.agent.loop.turn_watch import TurnWatch
-from dimos_streams.agent.missions.end_reasons import is_about
+from dimos_streams.agent.loop.turns.ending import Ending, ending_of
+from dimos_streams.agent.loop.turns.model_exchange import ModelExchange
+from dimos_streams.agent.loop.turns.model_response import ModelAnswer
+from dimos_streams.agent.loop.turns.tool_execution import Execution
+from dimos_streams.agent.loop.turns.turn_state import TurnState
+from dimos_streams.agent.loop.turns.turn_watch import TurnWatch
+from dimos_streams.agent.missions.end_reasons import is_about, stopped
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
-from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.process.internal_error import internal_error
@@ -28,7 +26,7 @@ from dimos_streams.common.tasks import is_stray, stray_cancellation
 _logger = logging.getLogger(__name__)
 
 
-class Turn:
+class Turn(TurnState):
     """Asks the model, runs its calls, asks again. ``interrupt`` ends it from outside, at once; then ``finish`` makes
     its record whole."""
 
@@ -42,39 +40,15 @@ class Turn:
         heard: Collection[Mission],
     ) -> None:
         """``heard`` are the missions whose input is new to the model."""
-        self._heard = heard
-        self.id = id
-        self.parts = parts
-        self.missions = missions
-        self.iteration = 0
-        self.interruption = ""
+        super().__init__(id, missions, heard, parts.transcript.emit)
+        self._parts = parts
         self.why_interrupted = ""
         self.interrupted = asyncio.Event()
-        self.text = ""
-        """The newest text of the model."""
-        self.stale = False
-        """True if input was withdrawn since the model was asked."""
-        self.finished = False
-        """True once its record is whole: what still runs, because it swallowed its cancellation, adds nothing."""
         self._machine = machine
         self._task: asyncio.Task[Ending] | None = None
-        self._exchange = ModelExchange(parts, missions, numbers, self.check_going_on)
-        self._watch = TurnWatch(parts, missions)
+        self._exchange = ModelExchange(self, parts.model, parts.transcript, parts.toolbox, numbers)
+        self._watch = TurnWatch(self, parts.model, parts.stop_policy, parts.toolbox)
         self._execution: Execution | None = None
-
-    @property
-    def failing(self) -> Collection[Mission]:
-        """The missions whose calls fail here: those whose input was heard in this turn, or all if there are none."""
-        return self._heard or self.missions
-
-    @property
-    def tools(self) -> tuple[ToolSchema, ...]:
-        """The tools that the model was offered last."""
-        return self._exchange.tools
-
-    def emit(self, kind: str, **data: Any) -> None:
-        """Log an event of the turn's missions."""
-        self.parts.events.emit(kind, ids(self.missions), **data)
 
     def start(self) -> asyncio.Task[Ending]:
         """Begin the turn; the task returns why it stopped."""
@@ -102,12 +76,12 @@ class Turn:
         if self._execution is not None:
             self._execution.break_off(ending.why_no_result)
             self._execution = None
-        if self.parts.conversation.awaits_answer:
-            close_unanswered(self.parts, self.missions, ending.reason, ending.why)
+        text = stopped(ending.reason, ending.why)
+        self._parts.transcript.close_unanswered(ids(self.missions), text, ending.reason)
         if ending.note:
             self.emit(EventKind.NOTE, text=ending.note)
         for mission in self.missions:
-            heard = mission in self._heard and is_about(ending.about, mission.id)
+            heard = mission in self.heard and is_about(ending.about, mission.id)
             mission.end_state.note_turn_end(self.text, ending.reason, ending.note or ending.why, heard=heard)
         self.emit(
             EventKind.STOP,
@@ -119,11 +93,6 @@ class Turn:
             **({"about": ending.about} if ending.about else {}),
         )
         self.finished = True
-
-    def check_going_on(self) -> None:
-        """Raise ``CancelledError`` once more if the turn was interrupted, and somebody has swallowed the first."""
-        if self.interruption:
-            raise asyncio.CancelledError
 
     async def _run(self) -> Ending:
         try:
@@ -145,30 +114,27 @@ class Turn:
 
     async def _iterate(self) -> Ending | None:
         """Do one iteration; return the turn's ending, or None to go on with another."""
-        most = self.parts.limits.max_iterations
+        most = self._parts.model.limits.max_iterations
         if self.iteration >= most:
             return Ending("max_iterations", f"stopped after {most} answers of the model")
-        await self.parts.control.unpaused()
+        await self._parts.oversight.control.unpaused()
         if all_ended(self.missions):
             return Ending(self.missions[0].ended)
         if over := self._watch.over_budget():  # by a turn before this one, whose last answer asked for nothing
             return over
         self.iteration += 1
         self._machine.go(LoopState.STREAMING)
-        answer = await self._exchange.ask(self.iteration, self._on_asking)
+        answer = await self._exchange.ask()
         if isinstance(answer, Ending):
             return answer
         self.text = answer.text or self.text
         if not answer.calls:
-            return ending_of(answer, ignored=bool(self._heard) and self.iteration == 1 and not self.text.strip())
-        self._execution = Execution(self, answer.calls)
+            return ending_of(answer, ignored=bool(self.heard) and self.iteration == 1 and not self.text.strip())
+        self._execution = Execution(self, self._parts, answer.calls)
         return self._must_stop(answer.calls) or await self._execute(answer, self._execution)
 
-    def _on_asking(self) -> None:
-        self.stale = False
-
     def _must_stop(self, asked: tuple[AssembledCall, ...] = ()) -> Ending | None:
-        return self._watch.must_stop(self.iteration, self.text, self._exchange.spent, asked)
+        return self._watch.must_stop(self._exchange.spent, asked)
 
     async def _execute(self, answer: ModelAnswer, execution: Execution) -> Ending | None:
         """Run what an answer asks for; return the turn's ending, or None to go on."""
