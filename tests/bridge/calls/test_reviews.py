@@ -110,3 +110,17 @@ async def test_for_an_agent_that_is_gone_nothing_begins_and_nobody_waits() -> No
         assert refused.outcome is Outcome.REJECTED
         assert refused.text.startswith("agent 'agent', for whom 'at_once' was to begin, is gone: gone")
         assert clock.monotonic() - began < 1.0
+
+
+async def test_a_review_ends_when_who_asks_was_asked_to_end() -> None:
+    async def think(call: Call, arguments: dict[str, Any]) -> None:
+        await asyncio.sleep(60.0)
+
+    async with scene() as world:
+        agent = await with_judge(world, think)
+        given = {"skill": "at_once", "arguments": {"value": 1}}
+        parent = await world.broker.call("deaf", given, caller="agent", idempotency_key="agent/1")
+        await until(lambda: world.broker.ledger.waiting)
+        await world.broker.cancel(parent, "enough")
+        await until(lambda: agent.ended, 1.0)
+        assert agent.ended == [f"call {parent!r}, which asks for 'at_once', was asked to end: enough"]
