@@ -49,8 +49,7 @@ class Legs(Module):
 async def with_agent(world: Scene, *modules: Module) -> None:
     await world.add(Reviewer(name="agent"), *modules)
     await world.offered("review_call")
-    for module in modules:
-        await until(lambda name=module.name: world.broker.directory.module(name))
+    await until(lambda: all(world.broker.directory.module(module.name) for module in modules))
 
 
 @pytest.mark.parametrize(
