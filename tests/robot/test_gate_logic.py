@@ -289,6 +289,13 @@ def test_teleop_outranks_skills_and_holds_them_off() -> None:
     assert logic.decide(0.7).vx > 0.0
 
 
+def test_who_drives_by_hand_counts_as_commanding_for_as_long_as_skills_wait() -> None:
+    logic = gate()
+    logic.command("teleop", STILL, 0.0)
+    assert logic.commanded(LIMITS.teleop_hold_s)
+    assert not logic.commanded(LIMITS.teleop_hold_s + PERIOD)
+
+
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_zero(bad: float) -> None:
     logic = gate()

@@ -74,6 +74,14 @@ async def test_an_agent_calls_for_an_operator_only_what_undoes_its_own_call(
                 await asked
 
 
+@pytest.mark.parametrize("key", [None, "1", "agents/1", "my/agent/1"])
+async def test_a_program_by_an_agents_name_has_no_key_of_its(key: str | None) -> None:
+    async with scene() as world:
+        await with_agent(world)
+        with pytest.raises(CallRejectedError, match="'agent' is the name of an agent"):
+            await world.broker.call("at_once", {"value": 1}, caller="agent", idempotency_key=key)
+
+
 async def test_what_a_call_asks_for_that_an_agent_began_without_the_bridge_is_reviewed_by_it() -> None:
     async with scene() as world:
         await with_agent(world, Composer(name="composer"))
