@@ -10,6 +10,7 @@ import pytest
 
 from dimos_streams.bridge.calls import call_admission
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.remembered_calls import Calls
 from dimos_streams.bridge.calls.state.unsolicited_calls import UNSOLICITED_BYTES
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
@@ -278,3 +279,13 @@ async def test_keys_of_one_caller_push_out_none_of_another(monkeypatch: pytest.M
         assert await count("another", "a") == others
         assert [await count("they", key) for key in "fe"] == [theirs[5], theirs[4]]
         assert await count("they", "d") != theirs[3], "it has the most, and loses the oldest of its own"
+
+
+def test_calls_that_others_have_begun_push_none_out_that_an_agent_may_take_back() -> None:
+    calls = Calls(keep_closed=2)
+    for call_id, by_agent in (("own", True), ("a", False), ("b", False), ("c", False)):
+        call = CallState(
+            call_id=call_id, skill="go", module="legs", caller=call_id, state="closed", by_agent=by_agent
+        )
+        calls.close(call)
+    assert [call_id for call_id in ("own", "a", "b", "c") if calls.get(call_id)] == ["own", "b", "c"]
