@@ -52,3 +52,17 @@ def test_a_gate_holds_once_it_says_so_and_the_base_stands(said: dict[str, Any], 
     answers = VelocityGateAnswers(cast("ModuleDirectory", directory), "agent", lambda module: True)
     assert [gate.problem for gate in answers.view().not_held] == ([problem] if problem else [])
     assert answers.view().confirmed is (problem is None)
+
+
+@pytest.mark.parametrize(
+    ("channel", "names", "is_concerned"), [("/hold", "/hold", True), ("/hold", "", False), ("", "", False)]
+)
+def test_a_gate_that_listens_where_the_source_holds_is_concerned(
+    channel: str, names: str, is_concerned: bool
+) -> None:
+    directory = Directory(ModuleView("gate", "first", 1, "ok", 0.0, (), {GATE: HOLDING[GATE] | {"channel": names}}))
+    answers = VelocityGateAnswers(cast("ModuleDirectory", directory), "agent", lambda module: False)
+    answers.channel = channel
+    assert answers.view().held == (("gate",) if is_concerned else ())
+    directory.seen = replace(directory.seen, state={})
+    assert [gate.problem for gate in answers.view().not_held] == (["deaf"] if is_concerned else [])
