@@ -84,3 +84,23 @@ async def test_forged_calls_make_no_flood_of_words_about_their_ends() -> None:
         assert len(heard) <= 11
         reports.report_once(CallState(call_id="own", skill="follow", module="worker", caller="you"))
         await until(lambda: heard[-1].call_id == "own")
+
+
+@pytest.mark.parametrize(("skill", "arguments"), [("follow", {"description": "ann"}), ("patrol", {})])
+async def test_a_call_that_was_asked_to_end_while_its_module_was_cut_off_is_asked_again_when_that_is_back(
+    skill: str, arguments: dict[str, str]
+) -> None:
+    """Whether an event is heard first or, of a skill that says nothing, a heartbeat."""
+    async with scene() as world:
+        broker, process = world.broker, world.processes[-1]
+        call = await broker.call(skill, arguments, caller="you", on_loss="continue")
+        await asyncio.sleep(1.0)
+        process.bus.partitioned = True
+        asked_at = clock.utime()
+        await broker.cancel(call, "enough")
+        await asyncio.sleep(30.0)
+        assert (await broker.view(call)).state == "open"
+        assert [each.since_utime for each in broker.stops.lingering()] == [asked_at]
+        process.bus.partitioned = False
+        ended = await closed(broker, call)
+        assert (ended.outcome, ended.text) == (Outcome.CANCELLED, "enough")
