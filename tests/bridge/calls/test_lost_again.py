@@ -55,11 +55,12 @@ async def test_a_call_that_its_living_module_does_not_know_is_lost_and_says_so()
 
 
 @pytest.mark.virtual_time
-async def test_a_call_lives_by_heartbeats_of_its_own_instance_only() -> None:
+@pytest.mark.parametrize(("instance", "who_beats"), [("gone", "worker"), ("", "somebody")])
+async def test_a_call_lives_by_heartbeats_of_its_own_instance_only(instance: str, who_beats: str) -> None:
     async with scene() as world:
-        call = CallState(call_id="c1", skill="follow", module="worker", caller="you", state="open", instance="gone")
+        call = CallState(call_id="c1", skill="follow", module="worker", caller="you", state="open", instance=instance)
         world.broker.ledger.begin(call)
-        status = ModuleStatus(module="worker", instance="another", call_ids=["c1"], last_seqs=[0])
+        status = ModuleStatus(module=who_beats, instance="another", call_ids=["c1"], last_seqs=[0])
 
         async def beat() -> None:
             while True:
