@@ -10,7 +10,6 @@ import pytest
 
 from dimos_streams.bridge.calls import call_admission
 from dimos_streams.bridge.calls.state.call_state import CallState
-from dimos_streams.bridge.calls.state.remembered_calls import Calls
 from dimos_streams.bridge.calls.state.unsolicited_calls import UNSOLICITED_BYTES
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
@@ -36,6 +35,16 @@ async def test_open_calls(monkeypatch: pytest.MonkeyPatch) -> None:
                 await broker.call("count", {"label": "d", "to": 1}, caller="you")
         await closed(broker, ids[0])
         await closed(broker, await broker.call("count", {"label": "d", "to": 1}, caller="you"))
+
+
+@pytest.mark.virtual_time
+async def test_mcp_clients_leave_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_admission, "_FOR_MODELS", call_admission._Room(open=1, waiting=9))
+    async with scene() as world:
+        await world.broker.call("patrol", {}, caller="mcp/a")
+        with pytest.raises(CallRejectedError, match="too many calls are open"):
+            await world.broker.call("count", {"label": "a", "to": 1}, caller="mcp/a")
+        await world.broker.call("count", {"label": "a", "to": 1}, caller="you")
 
 
 @pytest.mark.feature("C6")
@@ -279,13 +288,3 @@ async def test_keys_of_one_caller_push_out_none_of_another(monkeypatch: pytest.M
         assert await count("another", "a") == others
         assert [await count("they", key) for key in "fe"] == [theirs[5], theirs[4]]
         assert await count("they", "d") != theirs[3], "it has the most, and loses the oldest of its own"
-
-
-def test_calls_that_others_have_begun_push_none_out_that_an_agent_may_take_back() -> None:
-    calls = Calls(keep_closed=2)
-    for call_id, by_agent in (("own", True), ("a", False), ("b", False), ("c", False)):
-        call = CallState(
-            call_id=call_id, skill="go", module="legs", caller=call_id, state="closed", by_agent=by_agent
-        )
-        calls.close(call)
-    assert [call_id for call_id in ("own", "a", "b", "c") if calls.get(call_id)] == ["own", "b", "c"]
