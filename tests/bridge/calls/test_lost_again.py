@@ -73,6 +73,17 @@ async def test_a_call_lives_by_heartbeats_of_its_own_instance_only(instance: str
 
 
 @pytest.mark.virtual_time
+async def test_a_call_is_taken_over_by_no_instance_that_only_says_that_it_runs_it() -> None:
+    async with scene() as world:
+        call = CallState(call_id="c1", skill="follow", module="worker", caller="you", state="open")
+        world.broker.ledger.begin(call)
+        status = ModuleStatus(module="worker", instance="another", call_ids=["c1"], last_seqs=[0])
+        world.inner.publish(STATUS, encode(status))
+        await asyncio.sleep(1.0)
+        assert call.instance == ""
+
+
+@pytest.mark.virtual_time
 async def test_a_close_that_is_made_behind_the_last_seq_is_an_event_for_readers_and_on_the_bus() -> None:
     async with scene() as world:
         call_id = await world.broker.call("follow", {"description": "ann"}, caller="you")
