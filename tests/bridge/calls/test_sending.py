@@ -105,3 +105,15 @@ async def test_a_call_that_was_asked_to_end_while_its_module_was_cut_off_is_aske
         process.bus.partitioned = False
         ended = await closed(broker, call)
         assert (ended.outcome, ended.text) == (Outcome.CANCELLED, "enough")
+
+
+async def test_what_its_caller_wants_where_a_link_is_cut_holds_for_what_a_call_begins() -> None:
+    async with scene() as world:
+        arguments = {"then": "search", "arguments": {}}
+        begun = [
+            (
+                await closed(world.broker, await world.broker.call("chain", arguments, caller="you", on_loss=on_loss))
+            ).result
+            for on_loss in ("continue", "stop")
+        ]
+        assert [(await world.broker.view(call_id)).on_loss for call_id in begun] == ["continue", "stop"]
