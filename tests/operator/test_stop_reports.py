@@ -25,7 +25,8 @@ GOING_ON = GoingOn(call_id="c1", skill="walk", module="legs", since_utime=1, tex
     ],
 )
 def test_a_stop(more: dict[str, Any], confirmed: bool) -> None:
-    assert StopReport(**({"robot": "", "held": ("a/gate",)} | more)).confirmed is confirmed
+    usual: dict[str, Any] = {"robot": "", "held": ("a/gate",)}
+    assert StopReport(**(usual | more)).confirmed is confirmed
 
 
 @pytest.mark.parametrize(
@@ -38,4 +39,5 @@ def test_a_stop(more: dict[str, Any], confirmed: bool) -> None:
     ],
 )
 def test_a_release(more: dict[str, Any], confirmed: bool) -> None:
-    assert ReleaseReport(**({"robot": "", "changed": True} | more)).confirmed is confirmed
+    usual: dict[str, Any] = {"robot": "", "changed": True}
+    assert ReleaseReport(**(usual | more)).confirmed is confirmed

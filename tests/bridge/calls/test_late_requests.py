@@ -7,10 +7,10 @@ import asyncio
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.messages.codec import encode
-from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.tool_stream.liveness.attention import CATCHES_UP_S
-from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, PENDING, REQUESTS
 from tests.bridge.calls.test_authority import Legs
 from tests.bridge.parts import Worker, closed, scene
 from tests.helpers import until
@@ -96,6 +96,12 @@ async def test_a_request_that_was_withdrawn_while_it_waited_begins_nothing_when_
         request = encode(SkillCall(call_id=child, skill="turn", parent=parent))
         world.inner.publish(CALLS, request)
         await until(lambda: broker.ledger.waiting)
+        heard: list[ToolStreamRequest] = []
+        world.inner.subscribe(
+            REQUESTS, lambda channel, data: heard.append(decode(ToolStreamRequest, data, channel=channel))
+        )
+        world.inner.publish(CALLS, request)
+        await until(lambda: (PENDING, child) in [(each.kind, each.call_id) for each in heard])
         for reason in ("not needed", "really not"):
             world.inner.publish(CANCELS, encode(SkillCancel(call_id=child, reason=reason)))
         await until(lambda: broker.ledger.calls.get(child))

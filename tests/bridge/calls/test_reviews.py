@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
@@ -124,3 +126,17 @@ async def test_a_review_ends_when_who_asks_was_asked_to_end() -> None:
         await world.broker.cancel(parent, "enough")
         await until(lambda: agent.ended, 1.0)
         assert agent.ended == [f"call {parent!r}, which asks for 'at_once', was asked to end: enough"]
+
+
+async def test_a_review_that_an_earlier_bridge_began_is_ended_by_the_next_one() -> None:
+    async def think(call: Call, arguments: dict[str, Any]) -> None:
+        await call.update("looking")
+
+    async with scene() as world:
+        agent = await with_judge(world, think)
+        asked = {"call_id": "c1~1", "parent": "c1", "skill": "at_once", "arguments": {"value": 1}}
+        left = CallState(call_id="r1", skill="review_call", module="agent", caller="bridge", arguments=asked)
+        left.request = Repeat(clock.monotonic())
+        world.broker.ledger.begin(left)
+        await until(lambda: agent.ended)
+        assert agent.ended == ["the bridge was started again"]
