@@ -109,3 +109,14 @@ async def test_a_request_that_was_withdrawn_while_it_waited_begins_nothing_when_
         await asyncio.sleep(15.0)
         refused = await broker.view(child)
         assert (refused.outcome, refused.text) == ("rejected", "withdrawn before it began: not needed")
+
+
+async def test_a_child_that_is_heard_of_after_its_parent_has_completed_is_ended() -> None:
+    async with scene() as world:
+        parent = await world.broker.call("count", {"label": "n", "to": 1}, caller="you")
+        assert (await closed(world.broker, parent)).outcome == "completed"
+        child = SkillCall(call_id=f"{parent}~1", module="worker", skill="patrol", parent=parent)
+        world.inner.publish(CALLS, encode(child))
+        await until(lambda: world.broker.ledger.calls.get(child.call_id))
+        ended = await closed(world.broker, child.call_id)
+        assert (ended.outcome, "to which this one belongs, has ended: completed" in ended.text) == ("cancelled", True)
