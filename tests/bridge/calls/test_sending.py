@@ -38,13 +38,26 @@ async def test_a_call_that_does_not_end_is_asked_to_so_often_and_lingers_since_i
         await answered(broker, waving := await broker.call("wave", {}, caller="you"))
         asked_at = clock.utime()
         await broker.cancel(waving, "enough")
-        await asyncio.sleep(15.0)
+        await asyncio.sleep(12.0)
         assert len(heard) == MOST_CANCELS
+        await broker.cancel(waving, "really enough")
+        await asyncio.sleep(12.0)
+        assert [each.reason for each in heard] == ["enough"] * 2 * MOST_CANCELS
         (lingering,) = (await broker.stops.stop_robot("", "")).calls.going_on
         assert lingering.since_utime == asked_at
-        await asyncio.sleep(15.0)
-        assert len(heard) == 2 * MOST_CANCELS
         arm.enough.set()
+
+
+async def test_who_asks_again_is_heard_by_a_module_that_had_heard_nothing_for_long() -> None:
+    async with scene() as world:
+        broker = world.broker
+        await answered(broker, call := await broker.call("follow", {"description": "ann"}, caller="you"))
+        world.bridge_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CANCELS)
+        await broker.cancel(call, "enough")
+        await asyncio.sleep(30.0)
+        world.bridge_bus.faults = Faults()
+        await broker.cancel(call, "enough")
+        assert (await closed(broker, call)).outcome is Outcome.CANCELLED
 
 
 async def test_a_module_hears_so_often_that_its_call_was_lost_and_again_from_who_ends_it() -> None:

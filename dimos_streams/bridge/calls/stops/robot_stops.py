@@ -168,7 +168,7 @@ class RobotStops:
         """Ask calls to end, and give them ``within_s``; those that are not known any more have ended."""
         calls = [call for call_id in call_ids if (call := self._ledger.calls.get(call_id)) is not None]
         for number, call in enumerate(calls, 1):
-            self._sender.cancel(call, reason)
+            self._sender.order_end(call, reason)
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)  # holds and heartbeats do not wait for a crowd
         return await self._wait_for_ends(calls, within_s)
