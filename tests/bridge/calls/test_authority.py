@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
@@ -111,3 +112,14 @@ async def test_what_waits_for_a_duplicate_to_end_does_not_begin_once_nobody_asks
         await until(lambda: world.broker.ledger.calls.get(f"{parent}~1"))
         refused = await closed(world.broker, f"{parent}~1")
         assert (refused.outcome, "which asks for 'turn', has ended" in refused.text) == (Outcome.REJECTED, True)
+
+
+async def test_nobody_begins_a_motion_while_an_agent_takes_calls_back() -> None:
+    async with scene() as world:
+        await with_agent(world)
+        undo = CallState(call_id="u1", skill="undo", module="agent", caller="cli")
+        world.broker.ledger.begin(undo)
+        with pytest.raises(CallRejectedError, match="takes calls back") as refused:
+            await world.broker.call("follow", {"description": "ann"}, caller="you")
+        assert refused.value.holder == "u1"
+        await world.broker.call("search", {}, caller="you")
