@@ -170,6 +170,29 @@ def test_there_is_room_for_a_stop_beside_all_others_who_hold(stop_comes_first: b
     assert table.sources(1.0) == (*others, STOP_ROBOT)
 
 
+def test_a_stop_that_is_over_makes_no_room_for_one_more() -> None:
+    table = HoldTable()
+    table.update(hold(1, False, source=STOP_ROBOT), 0.0)
+    for number in range(MAX_SOURCES + 1):
+        table.update(hold(1, source=f"agent {number}"), 0.0)
+    assert len(table.sources(0.0)) == MAX_SOURCES
+
+
+@pytest.mark.feature("B3")
+def test_a_release_that_comes_late_lets_nobody_go() -> None:
+    table = HoldTable()
+    for seq, holding in ((1, False), (2, True), (1, False)):
+        table.update(hold(seq, holding), 0.1 * seq)
+    assert table.held(0.2)
+
+
+def test_a_hold_that_comes_twice_counts_from_the_first_time() -> None:
+    table = HoldTable()
+    table.update(hold(1, valid_s=1.0), 0.0)
+    table.update(hold(1, valid_s=1.0), 0.9)
+    assert not table.held(1.1)
+
+
 @pytest.mark.feature("B3")
 def test_damaged_holds_hold_nothing_however_many_come() -> None:
     table = HoldTable()

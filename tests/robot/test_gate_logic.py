@@ -143,6 +143,24 @@ def test_the_speed_falls_with_the_distance() -> None:
     assert outputs[-1] == 0.0
 
 
+@pytest.mark.parametrize("ahead", [0.6, 0.8, 1.0])
+def test_what_reaction_and_braking_take_fits_before_an_obstacle(ahead: float) -> None:
+    logic = gate()
+    see(logic, (0, ahead))
+    speed = drive(logic, Velocity(1.0)).vx
+    way = speed * LIMITS.reaction_s + speed**2 / (2.0 * LIMITS.braking)
+    assert way == pytest.approx(logic.free_distance(0.0) - LIMITS.stop_distance)
+
+
+def test_each_scan_counts_anew() -> None:
+    logic = gate(needs_scan=True)
+    for now in (1.0, 2.0):
+        see(logic, now=now)
+        logic.command("skill", Velocity(0.1), now + PERIOD)
+        logic.decide(now)
+        assert logic.decide(now + PERIOD).vx > 0.0
+
+
 def test_a_needed_scan_that_is_missing_or_stale_allows_turning_only() -> None:
     logic = gate(needs_scan=True)
     logic.decide(0.0)
@@ -287,6 +305,13 @@ def test_teleop_outranks_skills_and_holds_them_off() -> None:
     assert logic.decide(0.5) == STILL
     logic.command("skill", Velocity(0.5), 0.7)
     assert logic.decide(0.7).vx > 0.0
+
+
+def test_who_drives_by_hand_counts_as_commanding_for_as_long_as_skills_wait() -> None:
+    logic = gate()
+    logic.command("teleop", STILL, 0.0)
+    assert logic.commanded(LIMITS.teleop_hold_s)
+    assert not logic.commanded(LIMITS.teleop_hold_s + PERIOD)
 
 
 @pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf])

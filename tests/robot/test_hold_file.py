@@ -192,6 +192,12 @@ def test_a_hold_that_was_saved_outlasts_a_write_that_fails(tmp_path: Path, monke
     assert list(tmp_path.iterdir()) == [file.path]
 
 
+def test_a_hold_for_longer_than_any_counts_is_written_for_as_long_as_it_counts(tmp_path: Path) -> None:
+    HoldFile(tmp_path, GATE).save([Hold(source="agent", seq=1, hold=True, valid_s=2 * MAX_VALID_S)], 0.0)
+    (held,) = HoldFile(tmp_path, GATE).load(0.0)
+    assert (held.source, held.valid_s) == ("agent", MAX_VALID_S)
+
+
 def test_it_is_private_and_written_only_when_what_is_asked_changes(tmp_path: Path) -> None:
     def hold(seq: int, valid_s: float = 15.0) -> Hold:
         return Hold(utime=seq, seq=seq, source="agent", hold=True, valid_s=valid_s)

@@ -201,7 +201,7 @@ class Broker:
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillGateway``."""
-        self._sender.cancel(self._find(call_id), reason)
+        self._sender.order_end(self._find(call_id), reason)
 
     async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
         """See ``SkillGateway``."""

@@ -216,7 +216,7 @@ class Ledger:
     def recall(self, call_id: str) -> CallState | None:
         """A closed call that only the journal still knows; None if it does not know it either."""
         row = self.journal.call(call_id)
-        return CallState.read(row) if row is not None and row.closed else None
+        return None if row is None else CallState.read(row)
 
     def resume(self, call_id: str) -> ResumePoint:
         """The point from which a receiver resumes a call."""

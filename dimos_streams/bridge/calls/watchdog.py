@@ -11,7 +11,6 @@ from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED, OPEN, REQUESTED
-from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.bus import Bus
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks
@@ -74,7 +73,6 @@ class Watchdog:
 
     def on_status(self, status: ModuleStatus) -> None:
         """Take a heartbeat, which says which calls its module runs, and in which instance of it."""
-        now = clock.monotonic()
         for call_id in status.call_ids:
             call = self._ledger.calls.get(call_id)
             if call is None:
@@ -86,9 +84,7 @@ class Watchdog:
                 # It runs on, or again, in a module that had been given up; one that has ended overhears this.
                 self._sender.losses.report_once(call)
             elif call.state == OPEN:
-                if call.cancel is not None and now - call.listed > ALIVE_S:
-                    call.cancel = Repeat(now)  # what was sent into the silence does not count
-                call.listed = now
+                call.hear()
                 if call.missing_open and call.skill:
                     self._look_up_leases(call)
                 if not call.instance and self._directory.is_active(call.module, status.instance):

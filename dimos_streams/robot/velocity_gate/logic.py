@@ -74,8 +74,7 @@ class VelocityGateLogic:
         are dated before that end."""
         before = self.holds.stopped(now)
         self.holds.update(message, now)
-        says_stop = message.hold and message.source == STOP_ROBOT
-        if (before or says_stop) and not self.holds.stopped(now):
+        if before or (message.hold and message.source == STOP_ROBOT):
             self.listen(now)
 
     def command(self, source: Source, velocity: Velocity, now: float) -> None:

@@ -37,6 +37,16 @@ async def test_open_calls(monkeypatch: pytest.MonkeyPatch) -> None:
         await closed(broker, await broker.call("count", {"label": "d", "to": 1}, caller="you"))
 
 
+@pytest.mark.virtual_time
+async def test_mcp_clients_leave_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(call_admission, "_FOR_MODELS", call_admission._Room(open=1, waiting=9))
+    async with scene() as world:
+        await world.broker.call("patrol", {}, caller="mcp/a")
+        with pytest.raises(CallRejectedError, match="too many calls are open"):
+            await world.broker.call("count", {"label": "a", "to": 1}, caller="mcp/a")
+        await world.broker.call("count", {"label": "a", "to": 1}, caller="you")
+
+
 @pytest.mark.feature("C6")
 @pytest.mark.parametrize("full", ["open", "waiting"])
 @pytest.mark.virtual_time

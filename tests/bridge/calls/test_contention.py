@@ -11,7 +11,8 @@ from dimos_streams.errors import (
     CallRejectedError,
     KeyUsedError,
 )
-from dimos_streams.skill import OnLoss
+from dimos_streams.module import Module
+from dimos_streams.skill import OnLoss, skill
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
 from tests.bridge.parts import Worker, answered, closed, free_base, scene
@@ -112,6 +113,28 @@ async def test_duplicates() -> None:
         await until(lambda: len(worker.running) == 1 and worker.running[0] in ids)
         assert worker.most == 1
         assert (await broker.view(old)).outcome is Outcome.CANCELLED
+
+
+class Kiln(Module):
+    """A kiln that fires one thing to its end."""
+
+    @skill(protected=True)
+    async def fire(self) -> None:
+        """Fire what is in it."""
+        await asyncio.Event().wait()
+
+
+@pytest.mark.virtual_time
+async def test_no_call_takes_the_place_of_a_protected_one() -> None:
+    async with scene(worker=False) as world:
+        broker = world.broker
+        await world.add(Kiln(name="kiln"))
+        await world.offered("fire")
+        firing = await broker.call("fire", {}, caller="you")
+        with pytest.raises(CallRejectedError, match="no other call takes the place of one of 'fire'"):
+            await broker.call("fire", {}, caller="you", on_duplicate="replace")
+        await asyncio.sleep(1.0)
+        assert (await broker.view(firing)).state == "open"
 
 
 @pytest.mark.feature("E2")

@@ -7,10 +7,11 @@ import asyncio
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.messages.codec import encode
-from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.tool_stream.liveness.attention import CATCHES_UP_S
-from dimos_streams.tool_stream.protocol.channels import CALLS
+from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, PENDING, REQUESTS
+from tests.bridge.calls.test_authority import Legs
 from tests.bridge.parts import Worker, closed, scene
 from tests.helpers import until
 
@@ -82,3 +83,40 @@ async def test_a_skill_s_request_for_a_call_that_has_waited_for_a_bridge_that_st
         world.inner.publish(CALLS, request)
         await until(lambda: world.broker.ledger.calls.get("late") is not None)
         assert (await closed(world.broker, "late")).outcome == "rejected", "nobody knows who asks"
+
+
+async def test_a_request_that_was_withdrawn_while_it_waited_begins_nothing_when_it_comes_again() -> None:
+    async with scene() as world:
+        broker = world.broker
+        parent = await broker.call("patrol", {}, caller="you")
+        child = f"{parent}~1"
+        await world.add(Legs(name="legs"))
+        await world.offered("turn")
+        await broker.call("turn", {}, caller="you")
+        request = encode(SkillCall(call_id=child, skill="turn", parent=parent))
+        world.inner.publish(CALLS, request)
+        await until(lambda: broker.ledger.waiting)
+        heard: list[ToolStreamRequest] = []
+        world.inner.subscribe(
+            REQUESTS, lambda channel, data: heard.append(decode(ToolStreamRequest, data, channel=channel))
+        )
+        world.inner.publish(CALLS, request)
+        await until(lambda: (PENDING, child) in [(each.kind, each.call_id) for each in heard])
+        for reason in ("not needed", "really not"):
+            world.inner.publish(CANCELS, encode(SkillCancel(call_id=child, reason=reason)))
+        await until(lambda: broker.ledger.calls.get(child))
+        world.inner.publish(CALLS, request)
+        await asyncio.sleep(15.0)
+        refused = await broker.view(child)
+        assert (refused.outcome, refused.text) == ("rejected", "withdrawn before it began: not needed")
+
+
+async def test_a_child_that_is_heard_of_after_its_parent_has_completed_is_ended() -> None:
+    async with scene() as world:
+        parent = await world.broker.call("count", {"label": "n", "to": 1}, caller="you")
+        assert (await closed(world.broker, parent)).outcome == "completed"
+        child = SkillCall(call_id=f"{parent}~1", module="worker", skill="patrol", parent=parent)
+        world.inner.publish(CALLS, encode(child))
+        await until(lambda: world.broker.ledger.calls.get(child.call_id))
+        ended = await closed(world.broker, child.call_id)
+        assert (ended.outcome, "to which this one belongs, has ended: completed" in ended.text) == ("cancelled", True)

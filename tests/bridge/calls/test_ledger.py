@@ -13,6 +13,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.remembered_calls import Calls
 from dimos_streams.bus import create_bus
 from dimos_streams.journal import tables
 from dimos_streams.journal.broadcast import JournalBroadcast
@@ -284,3 +285,13 @@ async def test_calls_that_nobody_has_begun_are_among_those_that_may_be_open(monk
         for call_id in ("c1", "c2"):
             ledger.enter([event(1, "open", call_id=call_id)])
         assert [call.call_id for call in ledger.calls] == ["c1"]
+
+
+def test_calls_that_others_have_begun_push_none_out_that_an_agent_may_take_back() -> None:
+    calls = Calls(keep_closed=2)
+    for call_id, by_agent in (("own", True), ("a", False), ("b", False), ("c", False)):
+        call = CallState(
+            call_id=call_id, skill="go", module="legs", caller=call_id, state="closed", by_agent=by_agent
+        )
+        calls.close(call)
+    assert [call_id for call_id in ("own", "a", "b", "c") if calls.get(call_id)] == ["own", "b", "c"]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.journal import tables
 from dimos_streams.journal.query import Query
@@ -17,8 +19,9 @@ from dimos_streams.module import RunContext, Services
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import MAX_SEQ, ToolEvent
 from dimos_streams.tool_stream.protocol.channels import CANCELS, EVENTS, STATUS
+from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
-from tests.bridge.parts import Worker, answered, closed, scene
+from tests.bridge.parts import Worker, answered, closed, event, scene
 from tests.helpers import until
 
 
@@ -55,11 +58,12 @@ async def test_a_call_that_its_living_module_does_not_know_is_lost_and_says_so()
 
 
 @pytest.mark.virtual_time
-async def test_a_call_lives_by_heartbeats_of_its_own_instance_only() -> None:
+@pytest.mark.parametrize(("instance", "who_beats"), [("gone", "worker"), ("", "somebody")])
+async def test_a_call_lives_by_heartbeats_of_its_own_instance_only(instance: str, who_beats: str) -> None:
     async with scene() as world:
-        call = CallState(call_id="c1", skill="follow", module="worker", caller="you", state="open", instance="gone")
+        call = CallState(call_id="c1", skill="follow", module="worker", caller="you", state="open", instance=instance)
         world.broker.ledger.begin(call)
-        status = ModuleStatus(module="worker", instance="another", call_ids=["c1"], last_seqs=[0])
+        status = ModuleStatus(module=who_beats, instance="another", call_ids=["c1"], last_seqs=[0])
 
         async def beat() -> None:
             while True:
@@ -69,6 +73,38 @@ async def test_a_call_lives_by_heartbeats_of_its_own_instance_only() -> None:
         beating = asyncio.create_task(beat())
         assert (await closed(world.broker, "c1")).outcome == "lost"
         beating.cancel()
+
+
+@pytest.mark.virtual_time
+async def test_a_call_is_taken_over_by_no_instance_that_only_says_that_it_runs_it() -> None:
+    async with scene() as world:
+        call = CallState(call_id="c1", skill="follow", module="worker", caller="you", state="open")
+        world.broker.ledger.begin(call)
+        status = ModuleStatus(module="worker", instance="another", call_ids=["c1"], last_seqs=[0])
+        world.inner.publish(STATUS, encode(status))
+        await asyncio.sleep(1.0)
+        assert call.instance == ""
+
+
+@pytest.mark.virtual_time
+async def test_a_call_is_opened_by_no_other_than_was_asked_to_run_it() -> None:
+    async with scene() as world:
+        world.processes[-1].bus.partitioned = True
+        call_id = await world.broker.call("follow", {"description": "ann"}, caller="you")
+        forged = replace(event(1, "open", call_id=call_id), module="worker", instance="forged")
+        world.inner.publish(EVENTS, pack_event(forged))
+        lost = await closed(world.broker, call_id)
+        assert (lost.outcome, "did not begin the call" in lost.text) == ("lost", True)
+
+
+@pytest.mark.virtual_time
+async def test_a_gap_is_no_sign_of_life() -> None:
+    call = CallState(call_id="c1", skill="follow", module="worker", caller="you", state="open")
+    await asyncio.sleep(5.0)
+    call.apply(event(1, "gap"))
+    assert call.listed == 0.0
+    call.apply(event(2))
+    assert call.listed == clock.monotonic()
 
 
 @pytest.mark.virtual_time

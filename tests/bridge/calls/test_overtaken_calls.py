@@ -21,7 +21,7 @@ from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.overtaken import OrderKind
 from tests.bridge.calls.yard import Gripper, Watcher, of, yard
-from tests.bridge.parts import answered, closed
+from tests.bridge.parts import answered, closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]
@@ -92,6 +92,29 @@ async def test_what_a_script_began_without_the_bridge_after_an_order_begins_what
         await until(lambda: broker.ledger.calls.get("c1") is not None)
         watcher.seen.set()
         assert (await closed(broker, "c1")).outcome is Outcome.COMPLETED
+
+
+@pytest.mark.parametrize(
+    ("caller", "skill", "begins"),
+    [
+        ("mcp/a", "patrol", False),
+        ("mcp/b", "patrol", True),
+        ("mcp/b", "follow", False),
+        ("a", "follow", True),
+    ],
+)
+async def test_a_model_that_ends_calls_keeps_from_beginning_its_own_and_other_models_motions(
+    caller: str, skill: str, begins: bool
+) -> None:
+    async with scene() as world:
+        broker, arguments = world.broker, {"description": "ann"} if skill == "follow" else {}
+        running = await broker.call(skill, arguments, caller=caller)
+        waiting = asyncio.create_task(broker.call(skill, arguments, caller=caller, on_duplicate="replace"))
+        await asyncio.sleep(0)
+        assert broker.ledger.waiting
+        await broker.stops.cancel_for_model([running], "enough", "mcp/a")
+        with contextlib.nullcontext() if begins else pytest.raises(CallRejectedError, match="since it was asked for"):
+            assert (await broker.view(await waiting)).state != "closed"
 
 
 @pytest.mark.parametrize(

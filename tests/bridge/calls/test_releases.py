@@ -44,6 +44,36 @@ async def test_a_release_undoes_no_stop_that_was_not_seen(stopped: str, released
         await until(lambda: made.passed["robot1"] > 0.3, 2.0)
 
 
+async def test_who_has_seen_no_stop_releases_none() -> None:
+    async with scene() as world:
+        await world.broker.stops.stop_robot("", "")
+        with pytest.raises(ConflictError):
+            await world.broker.stops.release("", [])
+        assert world.broker.stops.stopped().stops
+
+
+async def test_a_gate_that_others_stop_is_named_by_the_release_of_its_own_robot_only() -> None:
+    async with yard("robot1", "robot2") as made:
+        stops = made.world.broker.stops
+        theirs = HoldBeat(STOP_ROBOT).message(True)
+        made.world.inner.publish(channel_name("/robot2/hold", Hold), encode(theirs))
+        await until(lambda: made.passed["robot2"] == 0.0)
+        await stops.stop_robot("robot1", "")
+        assert (await stops.release("robot1")).still_stopped == ()
+
+
+@pytest.mark.parametrize(("robot", "topic"), [("robot1", "/robot1/hold"), ("", "/hold")])
+async def test_a_robot_that_was_stopped_is_held_before_anything_of_it_was_heard(
+    robot: str, topic: str, tmp_path: Path
+) -> None:
+    assert stop_state.save(tmp_path / "journal.stops.json", StopState().stop(Stop(robot=robot, utime=1))) == ""
+    async with scene(worker=False, journal=tmp_path / "journal.sqlite") as world:
+        channel, said = channel_name(topic, Hold), list[bool]()
+        world.inner.subscribe(channel, lambda _, data: said.append(decode(Hold, data, channel=channel).hold))
+        await until(lambda: said)
+        assert all(said)
+
+
 async def test_a_newer_stop_of_another_robot_keeps_no_release_from_being_done() -> None:
     async with yard("robot1", "robot2") as made:
         stops = made.world.broker.stops

@@ -47,6 +47,12 @@ def test_an_order_that_could_not_be_written_holds_every_robot(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_who_was_released_while_all_others_are_stopped_stays_so(tmp_path: Path) -> None:
+    state = StopState().stop(Stop(robot="", utime=1)).release("robot1")
+    assert stop_state.save(tmp_path / "journal.stops.json", state) == ""
+    assert stop_state.load(tmp_path / "journal.stops.json") == state
+
+
 @pytest.mark.virtual_time
 async def test_a_bridge_that_begins_on_a_full_disk_says_that_a_stop_may_be_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

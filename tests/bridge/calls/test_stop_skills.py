@@ -48,6 +48,12 @@ class Legs(Module):
         """End what walks, for whoever waits."""
         await self.end(call)
 
+    @skill(tags={"stop"})
+    async def back_off(self, call: Call) -> None:
+        """Halt, and step aside."""
+        await self.end(call)
+        await call.skills.run("at_once", {"value": 1})
+
     async def end(self, call: Call) -> None:
         for call_id in self.walking:
             await call.skills.cancel(call_id, "enough")
@@ -111,3 +117,11 @@ async def test_the_end_of_what_holds_lets_others_begin_that_no_stop_was_about(st
         await closed(world.broker, await world.broker.call(stop, {}, caller="agent"))
         await world.broker.cancel(walking, "enough")
         assert (await closed(world.broker, await waiting)).outcome is Outcome.COMPLETED
+
+
+async def test_what_a_stop_itself_moves_is_not_kept_from_beginning() -> None:
+    async with scene() as world:
+        await world.add(Legs(name="legs"))
+        await world.offered("back_off")
+        stop = await world.broker.call("back_off", {}, caller="agent")
+        assert (await closed(world.broker, stop)).outcome is Outcome.COMPLETED

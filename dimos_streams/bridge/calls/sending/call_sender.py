@@ -74,6 +74,13 @@ class CallSender:
             self._ledger.save(call)
             self._send_cancel(call)
 
+    def order_end(self, call: CallState, reason: str) -> None:
+        """Ask a call to end because somebody orders it. A module that was asked as often as it is asked at all, and
+        may have heard nothing of that, is asked anew."""
+        if call.cancel is not None and call.cancel.sent >= MOST_CANCELS:
+            call.cancel = call.cancel.anew(clock.monotonic())
+        self.cancel(call, reason)
+
     def repeat(self, call: CallState, now: float) -> None:
         """Say again what a call's module has not reacted to, if it is due. What asks for a call that is to end comes
         behind the word that it is: a module that has not begun it does not begin it then."""

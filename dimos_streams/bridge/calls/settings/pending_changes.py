@@ -13,7 +13,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.settings import rollback_file
 from dimos_streams.bridge.calls.settings.rollback_file import Rollback
 from dimos_streams.common.tasks import OwnedTasks
-from dimos_streams.errors import SettingsError, SkillError, SkillUnavailableError
+from dimos_streams.errors import SkillError, SkillUnavailableError
 
 ROLLBACK_WITHIN_S = 60.0
 """Time, in seconds, after which a module that was not heard is not asked any more."""
@@ -156,8 +156,6 @@ class PendingChanges:
                 if not old or not await self._ask(name, old, caller, only_check=True):
                     return True
                 await self._ask(name, old, caller)
-            except SettingsError:
-                raise
             except SkillUnavailableError as error:
                 _logger.warning("settings are not taken back yet: %s", error)
                 return False

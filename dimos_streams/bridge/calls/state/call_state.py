@@ -23,6 +23,7 @@ from dimos_streams.journal.tables import CallRow
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.opening import opening_of
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
 
@@ -96,7 +97,7 @@ class CallState(JournalledCall):
             self.module, self.skill, self.caller = event.module or self.module, event.skill, event.caller
         self.last, self.text = None if self.unsolicited else event, event.text
         if event.type != "gap":  # which the receiver makes itself, of silence
-            self.listed = clock.monotonic()
+            self.hear()
         self.instance = self.instance or event.instance
         if self.state == REQUESTED:
             self.state, self.request = OPEN, None
@@ -108,6 +109,13 @@ class CallState(JournalledCall):
             self.state, self.outcome, self.closed_utime = CLOSED, event.outcome, event.utime
             self.result = event.data.get("result")
             self.cancel, self.progress = None, {}
+
+    def hear(self) -> None:
+        """Note that its module shows now that it runs it. What asked it to end in a silence before does not count."""
+        now = clock.monotonic()
+        if self.state == OPEN and self.cancel is not None and now - self.listed > ALIVE_S:
+            self.cancel = self.cancel.anew(now)
+        self.listed = now
 
     def close_by(self, now: int) -> None:
         """Give its close the time at which it was heard of, if the one that its module gave it can't be by the clock

@@ -168,7 +168,7 @@ class RobotStops:
         """Ask calls to end, and give them ``within_s``; those that are not known any more have ended."""
         calls = [call for call_id in call_ids if (call := self._ledger.calls.get(call_id)) is not None]
         for number, call in enumerate(calls, 1):
-            self._sender.cancel(call, reason)
+            self._sender.order_end(call, reason)
             if number % _AT_ONCE == 0:
                 await asyncio.sleep(0)  # holds and heartbeats do not wait for a crowd
         return await self._wait_for_ends(calls, within_s)
@@ -224,7 +224,7 @@ class RobotStops:
     def _channels(self) -> set[str]:
         """The channels on which the gates of stopped robots listen, whether they were heard of or not."""
         channels = self._gates.channels()
-        known = sorted({"", *self._state.stops, *self.robots()})[:_MAX_ROBOTS]
+        known = sorted({*self._state.stops, *self.robots()})[:_MAX_ROBOTS]
         return channels | usual_channels(name for name in known if self._state.covering(name) is not None)
 
     def _cancel(self, motions: Iterable[CallState], reason: str) -> None:
@@ -262,7 +262,7 @@ class RobotStops:
         return tuple(sorted(name for name in named if (self._state.covering(name) is not None) == stopped))
 
     def _is_stopped_motion(self, call: CallState) -> bool:
-        return not call.is_stopped and self._covers(call.module) is not None and self._moves(call)
+        return self._covers(call.module) is not None and self._moves(call)
 
     def _moves(self, call: CallState) -> bool:
         """Return whether a call may move a robot. A call of an unknown skill may, if it is journalled."""

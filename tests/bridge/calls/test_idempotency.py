@@ -1,0 +1,47 @@
+"""Who asks by one idempotency key while the call still waits to begin gets that call, whoever else gives up."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dimos_streams.errors import KeyUsedError
+from dimos_streams.tool_stream.event import Outcome
+from tests.bridge.parts import Scene, answered, closed, scene
+
+pytestmark = pytest.mark.virtual_time
+
+
+async def waiting_for_the_base(world: Scene, *values: int) -> tuple[str, list[asyncio.Task[str]]]:
+    """A call that holds the base, and one for each value that waits for that by the same key."""
+    broker = world.broker
+    await answered(broker, holder := await broker.call("follow", {"description": "ann"}, caller="you"))
+    tasks = [
+        asyncio.create_task(
+            broker.call("at_once", {"value": value}, caller="you", idempotency_key="k1", lease_wait_s=60.0)
+        )
+        for value in values
+    ]
+    await asyncio.sleep(1.0)
+    return holder, tasks
+
+
+async def test_one_of_those_who_wait_gives_up_and_the_others_have_their_call() -> None:
+    async with scene() as world:
+        holder, (first, second, third) = await waiting_for_the_base(world, 1, 1, 1)
+        second.cancel()
+        await asyncio.wait([second])
+        await world.broker.cancel(holder, "enough")
+        assert await first == await third
+        assert (await closed(world.broker, await first)).outcome is Outcome.COMPLETED
+
+
+async def test_the_key_of_a_call_that_waits_is_used() -> None:
+    async with scene() as world:
+        _, (first, second) = await waiting_for_the_base(world, 1, 2)
+        with pytest.raises(KeyUsedError, match=r"\(requested\), which has other arguments") as used:
+            await second
+        assert used.value.state == "requested"
+        first.cancel()
+        await asyncio.wait([first])
