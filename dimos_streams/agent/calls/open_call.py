@@ -49,8 +49,6 @@ class OpenCall:
     """Called with the id if its starting was cut short and it has begun all the same, before its updates."""
     text: str = field(default="", init=False)
     """The text of its newest event."""
-    refused: bool = field(default=False, init=False)
-    """True if its module has certainly not begun it, as the bridge has said."""
     answered: ToolEvent | None = field(default=None, init=False)
     """The event that answered it, or None if nobody waited for that."""
     asked_to_end: str = field(default="", init=False)
@@ -90,8 +88,6 @@ class OpenCall:
     def note_event(self, event: ToolEvent) -> None:
         """Note the newest event of the call."""
         self.last_seq, self.text = event.seq, event.text
-        if event.type == "open":
-            self.refused = event.data.get("refused") is True
 
     def answer_with(self, event: ToolEvent) -> bool:
         """Answer the call with an event, if its answer is waited for; return whether that is so. Progress is no

@@ -208,7 +208,7 @@ def _end_of(call: OpenCall) -> _End:
     close = call.close
     if close is None:
         return _End("failed", f"it vanished; {UNKNOWN}")
-    if call.refused or close.outcome is Outcome.REJECTED:
+    if close.outcome is Outcome.REJECTED:
         return _End("failed", f"{close.text}; nothing was begun, so `undo` takes it back still", left=True)
     if close.outcome is Outcome.LOST:
         return _End("failed", f"{close.text}; {UNKNOWN}")

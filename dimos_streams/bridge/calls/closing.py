@@ -26,7 +26,8 @@ def close_for_module(bus: Bus, ledger: Ledger, call: CallState, outcome: Outcome
     events = []
     if call.last_seq == 0:
         asked = {"arguments": dict(call.arguments), "parent": call.parent, "resources": list(call.resources)}
-        events.append(_event(ledger, call, 1, "open", call.skill, {**asked, "refused": True}))
+        # One that is lost may run all the same: its module may hear what it can not answer.
+        events.append(_event(ledger, call, 1, "open", call.skill, {**asked, "refused": outcome is Outcome.REJECTED}))
     close = {"outcome": str(outcome), **{name: value for name, value in data.items() if value}}
     events.append(_event(ledger, call, call.last_seq + len(events) + 1, "close", text, close))
     ledger.enter(events)

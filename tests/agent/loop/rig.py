@@ -80,7 +80,7 @@ class FakeBridge:
     calls_: dict[str, FakeCall] = field(default_factory=dict)
     arrived: asyncio.Event = field(default_factory=asyncio.Event)
     refuse: Callable[[str], bool] = lambda skill: False
-    lose: Callable[[str], Literal["", "unbegun", "begun"]] = lambda skill: ""
+    lose: Callable[[str], Literal["", "rejected", "lost"]] = lambda skill: ""
     """Whether calls of a skill are lost, and when."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
@@ -115,11 +115,11 @@ class FakeBridge:
             raise CallRejectedError(f"{skill} is busy")
         call = FakeCall(f"c{next(self._numbers)}", skill, dict(arguments), caller, clock.monotonic(), self)
         self.calls_[call.id] = call
-        lost = self.lose(skill)
-        refused = {"refused": True} if lost == "unbegun" else {}
+        unrun = self.lose(skill)
+        refused = {"refused": True} if unrun == "rejected" else {}
         call.send("open", skill, arguments=dict(arguments), parent="", **refused)
-        if lost:
-            self._close(call, Outcome.LOST, "the module hangs")
+        if unrun:
+            self._close(call, Outcome(unrun), "the module hangs")
             return call.id
         call.task = asyncio.get_running_loop().create_task(self._run(call))
         call.task.add_done_callback(lambda task: self._close(call, Outcome.CANCELLED, call.reason))

@@ -201,12 +201,12 @@ async def test_only_what_may_have_begun_is_not_begun_again(error: SkillError, is
 @pytest.mark.parametrize(
     ("when", "text", "next_by"),
     [
-        ("unbegun", "the module hangs; nothing was begun, so `undo` takes it back still", 2),
-        ("begun", "the module hangs; it is not known how far that came", 1),
+        ("rejected", "the module hangs; nothing was begun, so `undo` takes it back still", 2),
+        ("lost", "the module hangs; it is not known how far that came", 1),
     ],
 )
-async def test_a_lost_call_takes_something_back_later_if_it_was_never_begun(
-    when: Literal["unbegun", "begun"], text: str, next_by: int, tmp_path: Path
+async def test_an_undo_that_did_not_run_is_begun_later_if_it_certainly_was_not(
+    when: Literal["rejected", "lost"], text: str, next_by: int, tmp_path: Path
 ) -> None:
     world = LineWorld()
     async with world.with_model(FunctionModel(in_turn(MOVES, says("done"))), tmp_path) as rig:

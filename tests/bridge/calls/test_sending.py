@@ -17,7 +17,7 @@ from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS
 from tests.bridge.calls.yard import Stubborn
-from tests.bridge.parts import answered, closed, scene
+from tests.bridge.parts import answered, closed, collect, scene
 from tests.helpers import until
 
 pytestmark = pytest.mark.virtual_time
@@ -130,3 +130,14 @@ async def test_what_its_caller_wants_where_a_link_is_cut_holds_for_what_a_call_b
             for on_loss in ("continue", "stop")
         ]
         assert [(await world.broker.view(call_id)).on_loss for call_id in begun] == ["continue", "stop"]
+
+
+async def test_of_a_call_that_was_lost_unheard_nobody_claims_that_it_did_not_begin() -> None:
+    async with scene() as world:
+        process = world.processes[-1]
+        process.bus.faults = Faults(loss=1.0)  # it hears, and nobody hears it
+        call = await world.broker.call("follow", {"description": "ann"}, caller="you")
+        await until(lambda: process.modules["worker"].running == [call])  # type: ignore[attr-defined]
+        assert (await closed(world.broker, call)).outcome is Outcome.LOST
+        opening, _ = await collect(world.broker, call_id=call)
+        assert not opening.data["refused"]
