@@ -167,6 +167,34 @@ def test_what_came_too_early_of_unsolicited_calls_takes_no_room_from_others(monk
     assert (sorted(unsolicited[8].pending), calls.pending_bytes) == ([2], 1_800)
 
 
+def test_no_more_ranges_are_looked_for_than_are_asked_for() -> None:
+    call = new_call(ReceivedCalls(), delivered=1)
+    for seq in (3, 5, 7):
+        keep(call, seq)
+    call.highest = 9
+    assert call.missing(2) == [(2, 2), (4, 4)]
+    assert call.missing(9) == [(2, 2), (4, 4), (6, 6), (8, 9)]
+
+
+def test_of_what_came_too_early_nothing_is_left_when_it_is_dropped() -> None:
+    calls = ReceivedCalls()
+    call, other = new_call(calls), new_call(calls)
+    for each in (call, other):
+        keep(each, 3)
+    for _ in range(2):
+        call.pending.clear()
+        assert (list(call.pending), call.pending.first, call.pending.size, calls.pending_bytes) == ([], None, 0, 200)
+
+
+def test_the_call_that_was_silent_for_longest_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(received_calls, "MAX_OPEN", 2)
+    calls = ReceivedCalls()
+    made = {name: new_call(calls, name, delivered=1) for name in "abc"}
+    for name in "abac":
+        calls.heard(made[name])
+    assert [name for name in "abc" if calls.get(name) is not None] == ["a", "c"]
+
+
 @pytest.mark.slow
 def test_what_came_too_early_takes_no_more_memory_than_its_bytes() -> None:
     call = new_call(ReceivedCalls())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from types import TracebackType
 
 import pytest
@@ -12,6 +13,7 @@ from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.tool_stream.event import MAX_SEQ, EventType, ToolEvent
 from dimos_streams.tool_stream.protocol.channels import ACK, EVENTS, NACK, REQUESTS
+from dimos_streams.tool_stream.receiving.nacks import NACK_DELAYS_S
 from dimos_streams.tool_stream.receiving.received_call import ResumePoint
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.wire.packing import EventPacker
@@ -117,6 +119,14 @@ async def test_a_first_event_of_the_proxy_makes_no_call_its_own() -> None:
         assert [event.seq for event in receiving.delivered] == [1, 2, 3]
 
 
+async def test_what_the_proxy_has_said_too_early_is_kept_when_it_is_known_whose_call_it_is() -> None:
+    async with _Receiving() as receiving:
+        await receiving.send("call", 2, "close", _PROXY)
+        await receiving.send("call", 1, "open")
+        assert [(event.seq, event.type) for event in receiving.delivered] == [(1, "open"), (2, "close")]
+        assert receiving.asked() == []
+
+
 async def test_a_close_by_the_proxy_comes_behind_all_that_was_delivered_and_once() -> None:
     async with _Receiving() as receiving:
         await receiving.send("call", 1, "open")
@@ -152,6 +162,53 @@ async def test_a_call_that_has_begun_is_received_to_its_end_though_it_would_not_
         await receiving.send("call", 2, "close")
         await receiving.send("other", 1, "open")
         assert [(event.call_id, event.seq) for event in receiving.delivered] == [("call", 1), ("call", 2)]
+
+
+async def test_of_a_call_that_somebody_else_closes_all_is_acknowledged_that_its_module_may_say() -> None:
+    async with _Receiving() as receiving:
+        await receiving.send("call", 1, "open")
+        receiving.receiver.finish("call")
+        await receiving.send("call", 2)
+        await asyncio.sleep(0.1)
+        assert receiving.requests[-1].to_seq > MAX_SEQ
+
+
+async def test_what_comes_again_of_a_call_that_was_closed_before_a_restart_is_acknowledged() -> None:
+    async with _Receiving(ResumePoint(delivered=2, closed=True)) as receiving:
+        await receiving.send("call", 2, "close")
+        await asyncio.sleep(0.1)
+        assert [request.kind for request in receiving.requests] == [ACK]
+
+
+async def test_what_has_come_too_early_twice_counts_once() -> None:
+    async with _Receiving() as receiving:
+        for seq in (1, 3, 5, 5):
+            await receiving.send("call", seq, "open" if seq == 1 else "update")
+        assert receiving.receiver.statistics().duplicates == 1
+        for seq in (2, 4):
+            await receiving.send("call", seq)
+        assert [event.seq for event in receiving.delivered] == [1, 2, 3, 4, 5]
+        asked = len(receiving.requests)
+        await asyncio.sleep(1.0)
+        assert [request.kind for request in receiving.requests[asked:]] == [ACK]
+
+
+async def test_a_missing_event_is_asked_for_though_others_come_all_the_time() -> None:
+    async with _Receiving() as receiving:
+        await receiving.send("call", 1, "open")
+        for seq in range(3, 9):
+            await receiving.send("call", seq)
+        assert [asked[2:] for asked in receiving.asked()] == [(2, 2)]
+
+
+async def test_pauses_between_requests_grow_from_the_shortest_to_the_longest() -> None:
+    async with _Receiving() as receiving:
+        await receiving.send("call", 2)
+        await asyncio.sleep(5.0)
+        utimes = [request.utime for request in receiving.requests if request.kind == NACK]
+        pauses = [round((after - before) / 1e6, 4) for before, after in itertools.pairwise(utimes)]
+        assert pauses == list(NACK_DELAYS_S[: len(pauses)])
+        assert len(pauses) == len(NACK_DELAYS_S) - 1
 
 
 async def test_each_hole_of_a_call_is_asked_for_as_often_as_the_first_one() -> None:
