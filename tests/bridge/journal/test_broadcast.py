@@ -55,6 +55,16 @@ async def test_readers_get_each_event_once_in_order_from_where_they_ask(made: Ma
 
 
 @pytest.mark.virtual_time
+async def test_what_the_ring_has_dropped_is_read_elsewhere_to_the_last_event(made: MakeHub) -> None:
+    broadcast = made(ring_events=4)
+    put(broadcast, *(event(seq) for seq in range(1, 11)))
+    for after in range(10):
+        reader = broadcast.reader(after=after)
+        found = await read_up_to(reader, 10)
+        assert [entry.offset for entry in found] == list(range(after + 1, 11))
+
+
+@pytest.mark.virtual_time
 async def test_filters_by_call_and_caller(made: MakeHub) -> None:
     broadcast = made(ring_events=16)
     one = broadcast.reader(after=0, call_id="c1")
