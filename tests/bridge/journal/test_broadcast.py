@@ -65,6 +65,28 @@ async def test_what_the_ring_has_dropped_is_read_elsewhere_to_the_last_event(mad
 
 
 @pytest.mark.virtual_time
+async def test_new_entries_are_handed_over_at_once_only_to_who_waits_for_them(made: MakeHub) -> None:
+    broadcast, taken = made(), list[int]()
+
+    def take(page: list[EncodedEntry]) -> bool:
+        taken.extend(entry.offset for entry in page)
+        return True
+
+    reader = broadcast.reader(take=take)
+    put(broadcast, event(1))
+    assert taken == [], "what was there before would come behind it"
+    assert [entry.offset for entry in await reader.page()] == [1]
+    waiting = asyncio.create_task(reader.page())
+    await asyncio.sleep(0)
+    put(broadcast, event(2))
+    assert taken == [2]
+    reader.nudge()
+    put(broadcast, event(3))
+    assert taken == [2], "who waited goes on already"
+    assert [entry.offset for entry in await waiting or await reader.page()] == [3]
+
+
+@pytest.mark.virtual_time
 async def test_filters_by_call_and_caller(made: MakeHub) -> None:
     broadcast = made(ring_events=16)
     one = broadcast.reader(after=0, call_id="c1")
