@@ -139,3 +139,10 @@ def test_a_size_that_never_ends_is_not_kept() -> None:
     for _ in range(10):
         assert decoder.feed(b"1" * 1000) == []
     assert "does not end" in str(decoder.error)
+
+
+def test_behind_an_error_no_chunk_is_found() -> None:
+    decoder = ChunkedDecoder()
+    assert decoder.feed(b"1\r\na\r\nxyz\r\n1\r\nb\r\n") == [b"a"]
+    assert decoder.error is not None
+    assert decoder.feed(b"1\r\nc\r\n") == []

@@ -148,6 +148,15 @@ def test_what_is_old_goes_in_whole_partitions(storage: HubStorage) -> None:
 
 
 @pytest.mark.slow
+def test_a_call_is_known_for_as_long_as_an_event_of_it(storage: HubStorage) -> None:
+    ended, long = entry(1, call="ended", type="open"), entry(2, call="long", type="open")
+    storage.store([batch(ended, long, *numbered(3, 160), entry(161, call="long"))])
+    assert storage.trim(Retention(events=20)) == (101, 161)
+    rows = storage.calls.newest(9, robot=None, state=None, before=None)
+    assert sorted(json.loads(row.record)["call_id"] for row in rows) == ["c1", "long"]
+
+
+@pytest.mark.slow
 def test_what_was_stored_when_the_hub_did_not_know_the_time_is_not_old(storage: HubStorage) -> None:
     storage.store([batch(*numbered(1, 120))])
     with storage.engine.transaction() as db:

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.regression.comparison import PROGRESS as OF_PROGRESS
 from dimos_streams.regression.comparison import Comparison
 from dimos_streams.regression.differences import value_differences
 from dimos_streams.regression.matching import StreamResult
@@ -69,6 +70,43 @@ def test_events_that_were_logged_twice_or_out_of_order_count_once() -> None:
         assert (result.matched, result.wrong) == (4, 0), order
         (result,) = compared(given, [given[index] for index in order]).finish()
         assert (result.matched, result.wrong) == (4, 0), order
+
+
+def test_progress_that_came_twice_and_too_early_has_the_time_at_which_it_first_came() -> None:
+    early, late = START + 10, START + 5_000_000
+    comparison = Comparison(Tolerances())
+    given = event(3, "progress", 0.0)[1]
+    for utime, data in ((START, packed(1)), (early, given), (late, given), (late + 1, packed(2))):
+        comparison.recorded(EVENTS, data, utime, optional=False)
+    for utime, data in ((START, packed(1)), (START, packed(2)), (early, given)):
+        comparison.replayed(EVENTS, data, utime, optional=False)
+    (progress,) = (result for result in comparison.finish() if result.stream.endswith(OF_PROGRESS))
+    assert (progress.matched, progress.wrong) == (1, 0)
+
+
+def test_progress_that_is_missing_is_not_taken_for_what_follows_it() -> None:
+    opened, *given = event(1, "open", 0.0), *(event(seq, "progress", seq, f"{seq} steps") for seq in (2, 3, 4))
+    changed = [(given[2][0], event(3, "progress", 4, "4 steps")[1])]
+    progress = results([opened, *given], [opened, given[0], *changed])[f"s [c1]{OF_PROGRESS}"]
+    assert (progress.matched, progress.missing, progress.different) == (2, 1, 0)
+    assert progress.passed(0.5), "it may be wrong to a degree, which no other event may"
+
+
+def test_what_came_behind_a_lost_event_is_compared_in_its_order() -> None:
+    given = [packed(seq) for seq in (1, 3, 4)]
+    for one, other in (([0, 2, 1], [0, 1, 2]), ([0, 1, 2], [0, 2, 1])):
+        (result,) = compared([given[index] for index in one], [given[index] for index in other]).finish()
+        assert (result.matched, result.wrong) == (3, 0)
+
+
+def test_what_others_have_sent_is_known_as_soon_as_nothing_can_agree_any_more() -> None:
+    left: list[str] = []
+    comparison = Comparison(Tolerances(time_s=1.0), on_left=lambda channel, output: left.append(channel))
+    comparison.recorded("/x", b"theirs", START, optional=True)
+    comparison.settle(START + 1_000_000)
+    assert left == []
+    comparison.settle(START + 1_000_001)
+    assert left == ["/x"], "what is kept does not grow with the log"
 
 
 def test_what_is_wrong_with_a_skills_code_is_not_compared_besides() -> None:

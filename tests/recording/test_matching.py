@@ -154,6 +154,20 @@ def test_what_can_not_find_its_counterpart_any_more_is_settled_at_once() -> None
     assert counts(made.finish()) == (0, 0, 2, 2)
 
 
+def test_what_is_too_old_for_all_to_come_is_not_for_what_waits() -> None:
+    made = matcher()
+    made.recorded(outputs([(50, "a")])[0])
+    made.replayed(outputs([(0, "b")])[0])
+    made.settle(START + 50 + WINDOW_US)
+    assert counts(made.finish()) == (0, 1, 0, 0)
+
+
+def test_where_nothing_agrees_it_is_compared_with_what_came_nearest() -> None:
+    result = matched([(50, "a"), (300, "c")], [(45, "near"), (100, "far"), (300, "c")])
+    assert result.first is not None
+    assert [each.replayed for each in result.first.fields] == ["near"]
+
+
 def test_a_call_waits_for_what_it_has_said_next_however_long_it_takes() -> None:
     made = matcher(in_order=True)
     made.replayed(outputs([(0, "a")])[0])

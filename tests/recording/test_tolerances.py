@@ -196,6 +196,8 @@ def test_entries_of_arrays_are_compared_one_by_one() -> None:
     ("later_ns", "time_s", "agrees"),
     [
         (1, 0.0, True),
+        (1_000, 0.0, False),
+        (200_000_000, 0.2, True),
         (500_000_000, 0.0, False),
         (500_000_000, 0.5, True),
         (500_002_000, 0.5, False),

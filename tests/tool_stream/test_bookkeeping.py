@@ -16,12 +16,13 @@ from dimos_streams import clock
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.event import EventType, ToolEvent
 from dimos_streams.tool_stream.liveness import module_table
 from dimos_streams.tool_stream.liveness.heartbeat import MAX_CALLS, MAX_SKILLS_JSON, Head, head_of
 from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
-from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
-from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment
+from dimos_streams.tool_stream.liveness.module_entry import DEPARTED_S, ModuleEntry
+from dimos_streams.tool_stream.liveness.skill_fragments import PartialSkills, SkillFragment
 from dimos_streams.tool_stream.protocol.channels import STATUS
 from dimos_streams.tool_stream.receiving import received_calls, reorder_buffer
 from dimos_streams.tool_stream.receiving.received_call import ReceivedCall, ResumePoint
@@ -167,6 +168,34 @@ def test_what_came_too_early_of_unsolicited_calls_takes_no_room_from_others(monk
     assert (sorted(unsolicited[8].pending), calls.pending_bytes) == ([2], 1_800)
 
 
+def test_no_more_ranges_are_looked_for_than_are_asked_for() -> None:
+    call = new_call(ReceivedCalls(), delivered=1)
+    for seq in (3, 5, 7):
+        keep(call, seq)
+    call.highest = 9
+    assert call.missing(2) == [(2, 2), (4, 4)]
+    assert call.missing(9) == [(2, 2), (4, 4), (6, 6), (8, 9)]
+
+
+def test_of_what_came_too_early_nothing_is_left_when_it_is_dropped() -> None:
+    calls = ReceivedCalls()
+    call, other = new_call(calls), new_call(calls)
+    for each in (call, other):
+        keep(each, 3)
+    for _ in range(2):
+        call.pending.clear()
+        assert (list(call.pending), call.pending.first, call.pending.size, calls.pending_bytes) == ([], None, 0, 200)
+
+
+def test_the_call_that_was_silent_for_longest_is_forgotten_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(received_calls, "MAX_OPEN", 2)
+    calls = ReceivedCalls()
+    made = {name: new_call(calls, name, delivered=1) for name in "abc"}
+    for name in "abac":
+        calls.heard(made[name])
+    assert [name for name in "abc" if calls.get(name) is not None] == ["a", "c"]
+
+
 @pytest.mark.slow
 def test_what_came_too_early_takes_no_more_memory_than_its_bytes() -> None:
     call = new_call(ReceivedCalls())
@@ -287,6 +316,70 @@ async def test_names_that_nobody_has_spoken_for_long_push_out_none_of_the_others
 
 def status(instance: str, started: int = 1, **more: object) -> ModuleStatus:
     return ModuleStatus(module="m", instance=instance, started_utime=started, pid=7, host="h", **more)  # type: ignore[arg-type]
+
+
+@pytest.mark.virtual_time
+async def test_the_module_silent_for_longest_is_forgotten_first_and_leaves_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(module_table, "MAX_NEW", 2)
+    table = module_table.ModuleTable()
+
+    def heard(*names: str) -> None:
+        for name in names:
+            if name not in table.entries:
+                assert table.make_room()
+                table.entries[name] = ModuleEntry(since=clock.monotonic(), heard=clock.monotonic())
+            table.heard(name, table.entries[name])
+
+    heard("a", "b", "a")
+    assert list(table.entries) == ["b", "a"]
+    for one, other in (("c", "d"), ("e", "f")):
+        await asyncio.sleep(2.0)
+        heard(one, other)
+        assert list(table.entries) == [one, other]
+
+
+@pytest.mark.virtual_time
+async def test_time_in_which_nobody_could_be_heard_makes_no_gone_instance_live() -> None:
+    await asyncio.sleep(1.0)
+    entry = ModuleEntry(since=clock.monotonic(), heard=clock.monotonic())
+    assert entry.instances.heard(status("1"), clock.monotonic())
+    entry.turn_to_active()
+    entry.token("1", is_there=False)
+    entry.excuse(10.0)
+    lost_at = clock.monotonic() + 10.0
+    assert (entry.departed(lost_at), entry.departed(lost_at + DEPARTED_S)) == (False, True)
+
+
+def test_an_instance_that_another_one_has_followed_is_known_by_its_process() -> None:
+    instances = Instances()
+    for at, (instance, pid) in enumerate((("1", 11), ("2", 12))):
+        assert instances.heard(ModuleStatus(module="m", instance=instance, pid=pid), float(at))
+    found = [instances.of_process(pid) for pid in (11, 12, 13)]
+    assert [instance and instance.id for instance in found] == ["1", "2", None]
+
+
+def test_an_established_instance_is_followed_by_another_one_when_it_is_silent_for_long() -> None:
+    instances = Instances()
+    for quarter in (*range(9), *range(16, 60)):
+        instances.heard(status("1" if quarter < 9 else "2"), quarter / 4)
+    assert instances.established is not None
+    assert instances.established.id == "2"
+
+
+def test_parts_of_another_description_are_forgotten() -> None:
+    def part(number: int, parts: int) -> SkillFragment:
+        info = SkillInfo(name=f"s{number}of{parts}", description="", parameters={})
+        return SkillFragment(part=number, parts=parts, skills=(info,))
+
+    partial = PartialSkills()
+    for version, number, parts, bytes in (("1", 0, 3, 10), ("1", 1, 3, 20), ("2", 0, 3, 10), ("2", 0, 2, 10)):
+        assert partial.add(version, part(number, parts), 10) is None
+        assert partial.bytes == bytes
+    skills = partial.add("2", part(1, 2), 10)
+    assert skills is not None
+    assert [info.name for info in skills] == ["s0of2", "s1of2"]
 
 
 def test_one_instance_speaks_until_it_falls_silent_and_another_is_heard() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from dimos_streams.common.json.writing import json_text
 from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME, ToolEvent
+from dimos_streams.tool_stream.opening import opening_of
 
 _FIELDS: dict[str, Any] = {
     "utime": 1, "call_id": "c", "seq": 2, "type": "update", "module": "m", "skill": "s", "caller": "x",
@@ -19,6 +20,14 @@ def test_an_event_is_read_from_what_is_served_of_it() -> None:
     event = ToolEvent(**_FIELDS)
     assert ToolEvent.from_dict(event.to_dict()) == event
     assert ToolEvent.from_dict(_FIELDS) == event, "what is left out has its default"
+
+
+@pytest.mark.parametrize(
+    ("said", "on_loss"),
+    [({"on_loss": "continue"}, "continue"), ({"on_loss": "stop"}, "stop"), ({"on_loss": True}, "stop")],
+)
+def test_only_a_call_that_says_so_goes_on_when_nobody_answers_for_it(said: dict[str, Any], on_loss: str) -> None:
+    assert opening_of(said).on_loss == on_loss
 
 
 @pytest.mark.parametrize(

@@ -73,6 +73,32 @@ async def test_no_more_of_them_come_than_are_handled() -> None:
     await bus.close()
 
 
+@pytest.mark.virtual_time
+async def test_what_there_was_no_room_for_was_a_part_of_the_flood_and_quiet_hours_allow_no_larger_one() -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    subscription = bus.subscribe("/a", lambda channel, data: None, capacity=1)
+    limit = FloodLimit(16.0, lambda: [Mark(0, b"m")])
+    limit.watch(subscription)
+    for _ in range(100):
+        await asyncio.sleep(1.0)
+        limit.came(limited=False)
+    for _ in range(17):
+        limit.came(limited=True)
+    await asyncio.sleep(1.0)
+    limit.came(limited=False)
+    assert subscription.ration is not None
+    assert subscription.ration.share == 0.5
+    for _ in range(200):
+        bus.publish("/a", b"x")
+    for _ in range(8):
+        limit.came(limited=True)
+    await asyncio.sleep(1.0)
+    limit.came(limited=False)
+    assert subscription.ration.share == 1 / 64
+    await bus.close()
+
+
 @pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_heartbeats_of_who_has_spoken_for_long_bear_marks() -> None:

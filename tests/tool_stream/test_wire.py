@@ -147,6 +147,14 @@ def test_what_no_publisher_sends(changed: dict[str, object], why: str) -> None:
         unpack_event(encode(ToolStreamEvent(**fields)))  # type: ignore[arg-type]
 
 
+def test_an_event_that_is_too_large_is_none_of_a_call_that_is_known_either() -> None:
+    fields = {"utime": 1, "call_id": "c", "seq": 1, "type": "update", "module": "m"}
+    unpacker = EventUnpacker()
+    unpacker.unpack(encode(ToolStreamEvent(**fields)))  # type: ignore[arg-type]
+    with pytest.raises(MessageError, match="are possible"):
+        unpacker.unpack(encode(ToolStreamEvent(**fields, text="x" * MAX_EVENT)))  # type: ignore[arg-type]
+
+
 def test_names_are_looked_at_in_each_event() -> None:
     good = {"utime": 1, "call_id": "c", "seq": 1, "type": "update", "module": "m", "skill": "s", "caller": "x"}
     for changed, why in (({"module": "m\n"}, "a name"), ({"type": "gap"}, "type is 'gap'"), ({"caller": "y"}, "")):

@@ -52,7 +52,7 @@ class Handoff(Generic[T]):
         if not self._closed:
             self._items.extend(items)
             self._wake()
-        return self._closed or len(self._items) < self._capacity
+        return len(self._items) < self._capacity
 
     def end(self, error: Exception | None = None) -> None:
         """Say that nothing more comes; the loop's side takes what is there and then sees ``error``, if any."""
@@ -91,7 +91,7 @@ class Handoff(Generic[T]):
         with self._room:
             # Said before it looks: whoever makes room from now on takes the lock and so can't be missed.
             self._wants_room = True
-            self._room.wait_for(lambda: len(self._items) < self._capacity or self._closed)
+            self._room.wait_for(lambda: len(self._items) < self._capacity)
             self._wants_room = False
 
     def _wake(self) -> None:

@@ -51,7 +51,7 @@ class LoopReader:
     def go_on(self) -> None:
         """Read on. Twice is fine."""
         if self._paused and not self._done.is_set():
-            self._paused, self._heard_at = False, clock.monotonic()
+            self._heard_at, self._paused = clock.monotonic(), False  # in this order: the thread looks at both
             self._loop.add_reader(self._socket, self._read)
             self._receive(b"")
 

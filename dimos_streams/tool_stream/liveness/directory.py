@@ -139,7 +139,7 @@ class ModuleDirectory:
     def speaks_for(self, name: str, instance: str) -> bool:
         """Return whether an instance is the one that speaks for a module, or has done so for long."""
         entry = self._entries.get(name)
-        return entry is not None and bool(instance) and entry.instances.is_known(instance)
+        return entry is not None and entry.instances.is_known(instance)
 
     def can_run(self, skill: str, name: str, instance: str) -> bool:
         """Return whether an instance speaks for a module that has a skill of that public name."""

@@ -215,7 +215,7 @@ class ToolStreamReceiver:
             return False
         if call.instance:
             call.heard_at = clock.monotonic()
-        if event.type == "close" and call.stage is not CLOSED and event.seq <= call.delivered:
+        if event.type == "close" and event.seq <= call.delivered:
             # Whoever has closed a call in its module's stead may have heard less of it than this receiver has; and of
             # a call that nobody here has begun, somebody else may have taken the first numbers.
             event = replace(event, seq=call.delivered + 1)
@@ -249,7 +249,7 @@ class ToolStreamReceiver:
                 self._admission.assigned(following.call_id, following.instance)
             self._batch.events.append(following)
             call.delivered = following.seq
-            if call.names is None or following.type == "open":
+            if call.names is None and following.type != "gap":  # which may know its module only
                 call.names = Names.of(following)
             if following.type == "close":
                 self._calls.close(call)
@@ -284,7 +284,7 @@ class ToolStreamReceiver:
             self._malformed += 1
             _log.warning("skipped: %s", error)
             return
-        if request.kind != GONE or not self._requests.are_from_here(request):
+        if request.kind != GONE:
             return
         call = self._calls.get(request.call_id)
         if call is None or call.stage is CLOSED or request.from_seq > call.delivered + 1:
@@ -293,6 +293,4 @@ class ToolStreamReceiver:
             return  # an answer to somebody else's question
         if call.delivered < request.to_seq <= call.highest:
             first = call.pending.first
-            to_seq = request.to_seq if first is None else min(request.to_seq, first - 1)
-            if to_seq > call.delivered:
-                self._give_up(call, to_seq)
+            self._give_up(call, request.to_seq if first is None else min(request.to_seq, first - 1))

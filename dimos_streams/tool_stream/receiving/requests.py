@@ -9,7 +9,7 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ToolStreamRequest
 from dimos_streams.tool_stream.protocol.channels import ACK, NACK, REQUESTS
 from dimos_streams.tool_stream.receiving.received_call import CLOSED, ReceivedCall
-from dimos_streams.tool_stream.signature import parse_signature, signed
+from dimos_streams.tool_stream.signature import signed
 
 _NACKS_PER_S = 10_000.0
 """Maximum number of requests for missing events per second, of all calls together."""
@@ -54,12 +54,8 @@ class Requests:
         self._send(NACK, call, from_seq, to_seq)
         return True
 
-    def are_from_here(self, answer: ToolStreamRequest) -> bool:
-        """Return whether an answer is to a request of this receiver, for whatever call."""
-        return parse_signature(answer.receiver)[0] == self._name
-
     def is_answered(self, answer: ToolStreamRequest, call: ReceivedCall) -> bool:
-        """Return whether an answer is to a request that was made to the instance that runs the call."""
+        """Return whether an answer is to a request that was made from here to the instance that runs the call."""
         return answer.receiver == self._signature(call)
 
     def _send(self, kind: str, call: ReceivedCall, from_seq: int, to_seq: int) -> None:

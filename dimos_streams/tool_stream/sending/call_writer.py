@@ -213,8 +213,6 @@ class CallWriter:
         try:
             self._coalesced = self._packed("progress", text, {**data, "coalesced": count} if count > 1 else data)
         except SkillError:
-            if count == 1:
-                raise
             self._coalesced = self._packed("progress", text, data)
         self._coalesced_count = count
 

@@ -96,7 +96,7 @@ class EventUnpacker:
     def _learn_id(self, data: bytes) -> None:
         """Remember the call's id. Raises ``struct.error`` or ``ValueError``."""
         self._call_id, end = _text_at(data, ID_AT)
-        self._id, self._names_at, self._alike = data[ID_AT:end], end + SEQ.size, {}
+        self._id, self._names_at = data[ID_AT:end], end + SEQ.size
         self._head = _head_of(len(self._id))
 
     def _learn_names(self, data: bytes) -> tuple[bytes, _CallNames]:

@@ -1,13 +1,22 @@
-"""What a robot reports has room in a report."""
+"""What a robot reports has room in a report, and comes again when a hub wants it or could not be reached."""
 
 from __future__ import annotations
 
+import asyncio
+import logging
+import random
+
 import pytest
 
-from dimos_streams.bridge.fleet.reporter import with_skills
+from dimos_streams.bridge.fleet.hub_requests import HubUnreachableError
+from dimos_streams.bridge.fleet.link_context import LinkContext
+from dimos_streams.bridge.fleet.reporter import HubReporter, with_skills
+from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.fleet.protocol import MAX_REPORT_BYTES, MAX_TEXT
-from dimos_streams.fleet.reports import RobotReport
+from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.tool_stream.gateway import OfferedSkill
+from tests.bridge.fleet.fake_hub import FakeHub
+from tests.bridge.parts import scene
 
 
 @pytest.mark.feature("H2")
@@ -30,3 +39,55 @@ def test_skills_fill_the_room_that_the_rest_of_a_report_leaves_and_no_more() -> 
     assert filled.skills_left_out == 900 - len(filled.skills)
     size, each = len(filled.model_dump_json().encode()), len(skill.model_dump_json().encode()) + 1
     assert size <= MAX_REPORT_BYTES < size + each + 1
+
+
+class _Forgetful(FakeHub):
+    """A hub that can't be reached at first, and has then lost the skills once."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.requests = 0
+
+    async def report(self, report: RobotReport) -> Reported:
+        self.requests += 1
+        if self.requests == 1:
+            raise HubUnreachableError("nobody is there")
+        self.reports.append(report)
+        return Reported(version="hub", wants_skills=len(self.reports) == 1)
+
+
+@pytest.mark.feature("H2")
+@pytest.mark.virtual_time
+async def test_skills_are_reported_when_a_hub_wants_them_and_only_then() -> None:
+    hub = _Forgetful()
+    troubles, notes = Troubles(logging.getLogger("hub"), "http://hub"), list[str]()
+    async with scene() as made:
+        link = LinkContext(hub, troubles, random.Random(1))
+        reporter = HubReporter(link, made.broker, made.bridge.journal, lambda: notes)
+        reporting = asyncio.create_task(reporter.run())
+        await asyncio.sleep(5.0)
+        assert troubles.text == "", "it is reached again"
+        notes.append("not well")
+        await asyncio.sleep(5.0)
+        reporting.cancel()
+        await asyncio.gather(reporting, return_exceptions=True)
+    assert [report.skills is not None for report in hub.reports] == [True, True, False]
+    assert [report.notes for report in hub.reports] == [(), (), ("not well",)]
+
+
+def test_each_trouble_is_logged_once_whichever_part_has_it(caplog: pytest.LogCaptureFixture) -> None:
+    troubles = Troubles(logging.getLogger("hub"), "http://hub")
+    for part, text in (
+        ("events", "cut"),
+        ("reports", "cut"),
+        ("events", "cut"),
+        ("events", "full"),
+        ("events", "full"),
+    ):
+        troubles.begin(part, text)
+    assert troubles.text == "full; cut"
+    for part in ("events", "events", "reports", "reports"):
+        troubles.end(part)
+    assert [record.getMessage().partition("; ")[0] for record in caplog.records] == [
+        "the hub http://hub: cut", "the hub http://hub: full", "the hub http://hub is back",
+    ]  # fmt: skip

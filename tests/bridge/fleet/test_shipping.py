@@ -14,7 +14,7 @@ from dimos_streams.bridge.fleet.attempts import REFUSED_WAIT_S
 from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.shipping.outflow import CurrentJournal, next_batch
 from dimos_streams.errors import UserError
-from dimos_streams.fleet.batches import ShippedGap
+from dimos_streams.fleet.batches import Batch, ShippedEvent, ShippedGap
 from dimos_streams.fleet.protocol import FLEET_ENTRY, FOREIGN_ROBOT, MAX_BATCH_BYTES, MAX_ENTRIES
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.journal import Journal
@@ -191,6 +191,28 @@ async def test_a_journal_that_goes_on_in_memory_is_another_one(tmp_path: Path, o
     old, new = hub.journals
     assert hub.stored(old) == whole(1, 10)
     assert [offset for offset, _ in hub.stored(new)] == list(range(begin, 200))
+
+
+async def test_events_that_are_refused_now_and_then_are_no_trouble_however_many_they_are(opened: OpenJournal) -> None:
+    hub = FakeHub()
+    robot = Robot(opened(), hub)
+    ship = hub.ship
+
+    async def picky(batch: bytes) -> object:
+        refused = next((entry.offset for entry in Batch.model_validate_json(batch).entries if is_odd(entry)), None)
+        if refused is not None:
+            raise HubRefusalError("none", FLEET_ENTRY, refused)
+        return await ship(batch)
+
+    def is_odd(entry: ShippedEvent | ShippedGap) -> bool:
+        return isinstance(entry, ShippedEvent) and entry.offset % 2 == 1
+
+    hub.ship = picky  # type: ignore[assignment, method-assign]
+    async with robot.shipping():
+        for offset in range(1, 61):
+            robot.happen(offset)
+            await robot.shipped(20.0)
+    assert hub.stored(robot.name) == [(offset, "gap" if offset % 2 else f"{offset}") for offset in range(1, 61)]
 
 
 async def test_an_event_that_the_hub_cannot_take_does_not_block_the_others(opened: OpenJournal) -> None:

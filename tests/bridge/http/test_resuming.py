@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams.serving.events.parameters import after_offset
 from tests.bridge.parts import event
 from tests.bridge.serving import Served, Stream, served
 
@@ -28,6 +29,25 @@ def publish(bridge: Served, count: int) -> None:
         broadcast.publish(broadcast.journal.append([event(seq) for seq in range(1, count + 1)]))
 
     bridge.run(work())
+
+
+@pytest.mark.parametrize(
+    ("last_event_id", "from_offset", "after"),
+    [
+        (None, None, None),
+        ("", None, None),
+        ("", 7, 6),
+        (None, 1, 0),
+        (None, 0, 0),
+        ("9", None, 9),
+        ("9", 7, 9),
+        ("0", 7, 0),
+    ],
+)
+def test_what_a_reader_has_had_counts_more_than_what_it_once_asked_for(
+    last_event_id: str | None, from_offset: int | None, after: int | None
+) -> None:
+    assert after_offset(last_event_id, from_offset) == after
 
 
 @pytest.mark.parametrize("query", ["", "?caller=test", "?from=4"])

@@ -55,6 +55,38 @@ async def test_readers_get_each_event_once_in_order_from_where_they_ask(made: Ma
 
 
 @pytest.mark.virtual_time
+async def test_what_the_ring_has_dropped_is_read_elsewhere_to_the_last_event(made: MakeHub) -> None:
+    broadcast = made(ring_events=4)
+    put(broadcast, *(event(seq) for seq in range(1, 11)))
+    for after in range(10):
+        reader = broadcast.reader(after=after)
+        found = await read_up_to(reader, 10)
+        assert [entry.offset for entry in found] == list(range(after + 1, 11))
+
+
+@pytest.mark.virtual_time
+async def test_new_entries_are_handed_over_at_once_only_to_who_waits_for_them(made: MakeHub) -> None:
+    broadcast, taken = made(), list[int]()
+
+    def take(page: list[EncodedEntry]) -> bool:
+        taken.extend(entry.offset for entry in page)
+        return True
+
+    reader = broadcast.reader(take=take)
+    put(broadcast, event(1))
+    assert taken == [], "what was there before would come behind it"
+    assert [entry.offset for entry in await reader.page()] == [1]
+    waiting = asyncio.create_task(reader.page())
+    await asyncio.sleep(0)
+    put(broadcast, event(2))
+    assert taken == [2]
+    reader.nudge()
+    put(broadcast, event(3))
+    assert taken == [2], "who waited goes on already"
+    assert [entry.offset for entry in await waiting or await reader.page()] == [3]
+
+
+@pytest.mark.virtual_time
 async def test_filters_by_call_and_caller(made: MakeHub) -> None:
     broadcast = made(ring_events=16)
     one = broadcast.reader(after=0, call_id="c1")

@@ -45,6 +45,24 @@ def test_offsets_grow_and_survive_a_restart(tmp_path: Path, opened: OpenJournal)
     again.close()
 
 
+def test_one_event_too_many_is_dropped(opened: OpenJournal) -> None:
+    journal = opened(events=3)
+    journal.append([event(seq) for seq in range(1, 5)])
+    journal.trim()
+    assert (journal.first_offset, journal.last_offset) == (2, 4)
+    assert offsets(journal.read(Query(0), 10, ALL).entries) == [2, 3, 4]
+
+
+def test_rows_are_read_until_there_are_as_many_bytes_as_are_wanted(opened: OpenJournal) -> None:
+    journal = opened()
+    size = len(journal.append([event(seq) for seq in range(1, 6)])[0].body)
+    found = [
+        [row[0] for row in tables.rows_after(journal.database, 1, most, most_bytes)]
+        for most, most_bytes in ((2, ALL), (9, 2 * size), (9, 2 * size + 1), (9, 1))
+    ]
+    assert found == [[2, 3], [2, 3], [2, 3, 4], [2]]
+
+
 def test_a_process_that_is_killed_loses_nothing_that_was_appended(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "journal.sqlite"
     journal = opened(path)

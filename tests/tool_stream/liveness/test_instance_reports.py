@@ -128,6 +128,38 @@ async def test_after_a_crash_the_next_one_offers_more_at_once_and_less_when_it_h
 
 
 @pytest.mark.virtual_time
+async def test_while_two_offer_a_skill_of_one_name_it_is_there_once() -> None:
+    async with established_module() as (bus, directory):
+        await asyncio.sleep(SUPERSEDED_S + 0.1)
+        bus.publish(STATUS, beat("next", "drive", "turn"))
+        await asyncio.sleep(0.01)
+        assert offered(directory) == ["drive", "turn"]
+
+
+@pytest.mark.virtual_time
+async def test_of_an_instance_whose_token_is_gone_nothing_is_offered_beside_the_next_one() -> None:
+    async with established_module() as (bus, directory):
+        await asyncio.sleep(SUPERSEDED_S + 0.1)
+        directory._on_token("real", False)
+        bus.publish(STATUS, beat("next", "turn"))
+        await asyncio.sleep(0.01)
+        assert offered(directory) == ["turn"]
+
+
+@pytest.mark.virtual_time
+async def test_a_version_of_the_same_skills_is_not_asked_for() -> None:
+    async with established_module() as (bus, directory):
+        asked: list[bytes] = []
+        bus.subscribe(REQUESTS, lambda channel, data: asked.append(data))
+        bus.publish(STATUS, beat("real", "drive", skills_version="2"))
+        for _ in range(4):
+            await asyncio.sleep(0.25)
+            bus.publish(STATUS, beat("real", skills_version="2"))
+        await asyncio.sleep(0.01)
+        assert (asked, offered(directory)) == ([], ["drive"])
+
+
+@pytest.mark.virtual_time
 async def test_who_drowns_a_modules_heartbeats_does_not_get_its_name() -> None:
     async with established_module() as (bus, directory):
         status = next(each for each in bus.subscriptions() if each.namespaces is None)

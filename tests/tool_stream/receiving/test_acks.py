@@ -8,8 +8,11 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
+from dimos_streams.messages.codec import decode
+from dimos_streams.messages.dimos_streams import ToolStreamRequest
 from dimos_streams.tool_stream.event import EventType, ToolEvent
-from dimos_streams.tool_stream.protocol.channels import EVENTS, REQUESTS
+from dimos_streams.tool_stream.protocol.channels import ACK, EVENTS, NACK, REQUESTS
+from dimos_streams.tool_stream.receiving import requests as requesting
 from dimos_streams.tool_stream.receiving.acks import ACK_DELAY_S, ACK_EVERY
 from dimos_streams.tool_stream.receiving.received_call import ResumePoint
 from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls
@@ -88,3 +91,36 @@ async def test_who_waits_for_events_comes_before_their_acknowledgement(
 async def test_few_events_are_acknowledged_together(monkeypatch: pytest.MonkeyPatch) -> None:
     happened = await _happens(monkeypatch, 3, "update")
     assert happened == [("delivered", 0), ("read", 0), ("acknowledged", ACK_DELAY_S)]
+
+
+async def test_each_of_several_closes_is_acknowledged_at_once() -> None:
+    bus: Bus = create_bus("memq://")
+    await bus.open()
+    receiver = ToolStreamReceiver(bus, lambda events: None, may_open=anybody)
+    receiver.start()
+    acknowledged: list[str] = []
+    bus.subscribe(REQUESTS, lambda channel, data: acknowledged.append(decode(ToolStreamRequest, data).call_id))
+    for number in range(3):
+        packer = EventPacker(str(number), "m", "s", "c", "mine")
+        bus.publish(EVENTS, packer.pack(1, 1, "open", "", {}))
+        bus.publish(EVENTS, packer.pack(1, 2, "close", "", {"outcome": "completed"}))
+        await asyncio.sleep(ACK_DELAY_S / 2)
+        assert acknowledged == [str(each) for each in range(number + 1)]
+    receiver.stop()
+    await bus.close()
+
+
+async def test_only_requests_for_calls_that_nobody_here_has_begun_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(requesting, "_NACKS_PER_S", 500.0)
+    bus: Bus = create_bus("memq://")
+    await bus.open()
+    sent: list[str] = []
+    bus.subscribe(REQUESTS, lambda channel, data: sent.append(decode(ToolStreamRequest, data).kind))
+    requests, calls = Requests(bus, "bridge"), ReceivedCalls()
+    call = calls.make("call", ResumePoint(delivered=1))
+    for _ in range(300):
+        requests.ack(call)
+    assert sum(requests.nack(call, 2, 2) for _ in range(600)) == 500, "so many a second of all calls together"
+    await asyncio.sleep(0.1)
+    assert sent == 300 * [ACK] + 500 * [NACK]
+    await bus.close()

@@ -54,8 +54,34 @@ async def test_what_could_not_be_delivered_at_the_end_is_not_tried_again() -> No
     receiver.stop()
     at_the_end = len(tried)
     assert at_the_end > 1
+    receiver.stop()
     await asyncio.sleep(1.0)
     assert len(tried) == at_the_end
+    await bus.close()
+
+
+async def test_what_is_delivered_at_the_end_is_acknowledged_before_the_bus_can_close(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bus = create_bus("memq://")
+    await bus.open()
+    is_full = True
+
+    def deliver(events: list[ToolEvent]) -> None:
+        if is_full:
+            raise OSError("no room")
+
+    receiver = ToolStreamReceiver(bus, deliver, may_open=anybody)
+    receiver.start()
+    bus.publish(EVENTS, EventPacker("call", "m", "s", "c", "mine").pack(1, 1, "open", "", {}))
+    await asyncio.sleep(0.02)
+    published: list[str] = []
+    monkeypatch.setattr(bus, "publish", lambda channel, data: published.append(channel))
+    is_full = False
+    receiver.stop()
+    assert published == [REQUESTS]
+    await asyncio.sleep(1.0)
+    assert published == [REQUESTS]
     await bus.close()
 
 
