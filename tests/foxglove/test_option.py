@@ -51,7 +51,8 @@ def test_the_token_that_the_bridge_is_set_to_want_is_that_of_the_whole_run() -> 
 def test_a_part_without_the_bridge_has_the_token_that_the_bridge_elsewhere_is_set_to_want() -> None:
     request = RunRequest(reference="follow-person-split", machine="robot-side", token="of-the-run")
     part = prepare(replace(request, settings=["bridge.token=of-the-bridge"]))
-    assert part.bridge is None and part.token == "of-the-bridge"
+    assert part.bridge is None
+    assert part.token == "of-the-bridge"
     assert prepare(request).token == "of-the-run"
 
 

@@ -16,7 +16,9 @@ def checked(secret: str, where: str) -> str:
     """A secret that can be sent in a header. Raises ``UserError`` that names where it is from, and not the secret."""
     if _UNFILLED.fullmatch(secret):
         # Whoever has read the file would know it.
-        raise UserError(f"{where} is the place of a variable, as ${{NAME}}, in which nothing puts the variable's value")
+        raise UserError(
+            f"{where} is the place of a variable, as ${{NAME}}, in which nothing puts the variable's value"
+        )
     if _VISIBLE.fullmatch(secret):
         return secret
     if not secret:
