@@ -10,6 +10,7 @@ from dimos_streams.blueprint.checks.message_check import message_problems
 from dimos_streams.blueprint.checks.misspelling_check import misspelt_topics
 from dimos_streams.blueprint.checks.name_check import long_names
 from dimos_streams.blueprint.checks.robot_check import contradictions, ungated_motions
+from dimos_streams.blueprint.checks.secret_check import secrets_for_all
 from dimos_streams.blueprint.checks.skill_check import (
     colliding_skills,
     ignored_fields,
@@ -155,6 +156,7 @@ def _module_problems(spec: ModuleSpec, cls: type[Module]) -> Iterator[Problem]:
     else:
         yield from config_problems(spec, cls, config)
         yield from config_warnings(spec, cls, config)
+        yield from secrets_for_all(spec, config)
     for missing in missing_packages(cls):
         yield Problem(f"module {spec.name!r}: {missing}", spec.where("type"))
     yield from _remap_problems(spec, cls)

@@ -11,6 +11,7 @@ from pydantic import BaseModel, ValidationError
 
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.json.reading import parse_command
+from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.foxglove.arrivals import Arrivals, split_number
 from dimos_streams.foxglove.orders import ORDERS, Operator, OrderAnswer, OrderRequest, ViewerOrder
@@ -23,7 +24,11 @@ _WITHIN_S = 70.0
 
 
 class Refused(Exception):
-    """An order that was not carried out; the SDK puts the name of this class before its text."""
+    """An order that was not carried out; the SDK puts the name of this class before its text, which has no secrets:
+    what is refused is often named as it was given."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__(redacted(text))
 
 
 class OrderService:

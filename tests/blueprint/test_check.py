@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import os
 import pickle
 import re
 import sys
@@ -12,8 +13,11 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.blueprint import Blueprint, blueprint, module
-from dimos_streams.blueprint.check import check
+from dimos_streams.blueprint.check import check, check_draft
 from dimos_streams.blueprint.classes import instantiate
+from dimos_streams.blueprint.load import drafted
+from dimos_streams.blueprint.settings import with_settings
+from dimos_streams.bridge.module import Bridge
 from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.module import RunContext
 from tests.blueprint import toy_modules
@@ -38,6 +42,30 @@ def test_problems_of_form_are_given_back_too(write: Write) -> None:
     assert found is not None
     assert not found.modules
     assert str(problems[0]).startswith("x.yaml:2: module 'a' needs the key 'type'")
+
+
+def test_a_secret_in_a_file_that_every_user_can_read_is_warned_of(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("DIMOS_STREAMS__BRIDGE__TOKEN", "t0ken-of-the-environment")
+    text = """
+    modules:
+      bridge:
+        type: "dimos_streams.bridge.module:Bridge"
+        config:
+          port: 7799
+          token: t0ken-of-a-file
+    """
+    said = (
+        "x.yaml:7: warning: every user of this machine can read bridge.token in x.yaml (its mode is 644):"
+        " chmod 600 x.yaml; or give it by the environment"
+    )
+    for mode, expected in ((0o644, [said]), (0o600, [])):
+        Path(write("x.yaml", text)).chmod(mode)
+        assert found_in(lambda name, _: name, text) == expected
+    Path("x.yaml").chmod(0o644)
+    assert check_draft(with_settings(drafted("x.yaml"), os.environ)) == []
+    assert check(blueprint("x", module(Bridge, token="t0ken-in-python"))) == []
 
 
 @pytest.mark.parametrize(

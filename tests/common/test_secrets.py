@@ -9,12 +9,14 @@ import logging
 import sys
 import threading
 from collections.abc import Callable, Mapping
+from typing import cast
 from urllib.parse import quote, quote_plus
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import SecretBytes, SecretStr
+from websockets.http11 import Request
 
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
@@ -40,6 +42,7 @@ from dimos_streams.errors import UserError
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.recording.metadata import without_secrets
 from dimos_streams.runtime.options import RunOptions
+from dimos_streams.serving.server.frames import MeteredFrames
 
 
 class KeeperConfig(ModuleConfig):
@@ -303,6 +306,8 @@ def test_tracebacks_of_any_thread(
         ("t0kén-of-mine", "no visible ASCII"),
         ("t0ken\x1bof-mine", "no visible ASCII"),
         ("", "is empty"),
+        ("${t0ken_OF_MINE}", "is the place of a variable"),
+        ("$(t0ken_OF_MINE)", "is the place of a variable"),
     ],
 )
 def test_a_token_that_no_header_can_carry_is_refused_and_not_shown(token: str, what: str) -> None:
@@ -319,6 +324,21 @@ def test_a_token_that_no_header_can_carry_is_refused_and_not_shown(token: str, w
         assert "t0k" not in str(raised.value)
     with pytest.raises(ValueError, match=what):
         Bridge({"token": token})
+
+
+def test_who_is_refused_a_web_socket_is_not_told_the_token_that_he_has_sent() -> None:
+    know("t0ken-of-mine")
+    frames = MeteredFrames(max_size=1000, logger=logging.getLogger(__name__))
+    offered = f"dimos-streams, bearer.{base64.urlsafe_b64encode(b't0ken-of-mine').decode()}"  # with a `=` too many
+    head = ("GET /monitor HTTP/1.1", "Host: 127.0.0.1", "Upgrade: websocket", "Connection: Upgrade")
+    key = ("Sec-WebSocket-Version: 13", f"Sec-WebSocket-Key: {base64.b64encode(bytes(16)).decode()}")
+    frames.receive_data("\r\n".join([*head, *key, f"Sec-WebSocket-Protocol: {offered}", "", ""]).encode())
+    (request,) = frames.events_received()
+    response = frames.accept(cast(Request, request))
+    assert response.status_code == 400
+    assert response.body is not None
+    assert REDACTED.encode() in response.body
+    assert b"dDBrZW4" not in response.body
 
 
 def test_a_bus_has_no_password() -> None:

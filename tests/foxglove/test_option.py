@@ -48,6 +48,14 @@ def test_the_token_that_the_bridge_is_set_to_want_is_that_of_the_whole_run() -> 
     assert replace(own, blueprint=secret).options().token == "in-python"
 
 
+def test_a_part_without_the_bridge_has_the_token_that_the_bridge_elsewhere_is_set_to_want() -> None:
+    request = RunRequest(reference="follow-person-split", machine="robot-side", token="of-the-run")
+    part = prepare(replace(request, settings=["bridge.token=of-the-bridge"]))
+    assert part.bridge is None
+    assert part.token == "of-the-bridge"
+    assert prepare(request).token == "of-the-run"
+
+
 @pytest.mark.parametrize(
     ("text", "address"),
     [

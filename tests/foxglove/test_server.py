@@ -19,6 +19,7 @@ from websockets.exceptions import InvalidStatus
 
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.clock import run_virtual
+from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove import door, outbox
 from dimos_streams.foxglove.admission import FOXGLOVE_APP, AdmissionRules
@@ -315,6 +316,8 @@ def test_wrong_requests_of_services_are_answered() -> None:
                 ({"reason": "x" * 5000}, "it must have at most 4000 characters"),
             ):
                 assert why in (await viewer.call("/stop", payload))["message"]
+            know(token := "t0ken@of@the@run")
+            assert "'[redacted]' names no approval" in (await viewer.call("/approve", {"approval": token}))["message"]
             assert (await viewer.call("/stop", b"", encoding="cdr"))["message"] == "Unsupported encoding"
             for service in viewer.services:
                 assert f"the bridge at {NOBODY} can't be reached" in (await viewer.call(service, {}))["message"]

@@ -12,7 +12,7 @@ from dimos_streams.blueprint.draft import Draft
 from dimos_streams.blueprint.kinds import RECORDER, bridge_in, is_of
 from dimos_streams.blueprint.load import drafted
 from dimos_streams.blueprint.machines import part_of
-from dimos_streams.blueprint.model import Blueprint
+from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.names import run_name
 from dimos_streams.blueprint.settings import COMMAND_LINE
 from dimos_streams.blueprint.wiring import agents_of
@@ -45,6 +45,8 @@ class RunPlan:
     """The blueprint that is run: all of it, or this machine's part."""
     part: Part | None = None
     """The part of a blueprint that it is, if that has several machines."""
+    bridge_elsewhere: ModuleSpec | None = None
+    """The (first) bridge of the whole blueprint, if this machine's part has none."""
     record: RecordPlan | None = None
 
     @property
@@ -136,7 +138,8 @@ class RunPlan:
     def token(self) -> str | None:
         """The token that its bridge wants, by its own setting or because it was given for the run: all that asks the
         bridge needs it, and viewers need it too."""
-        configured = self.blueprint.modules[self.bridge].config.get("token") if self.bridge else None
+        bridge = self.blueprint.modules[self.bridge] if self.bridge else self.bridge_elsewhere
+        configured = bridge.config.get("token") if bridge else None
         if isinstance(configured, SecretStr):
             return configured.get_secret_value()
         return configured if isinstance(configured, str) else self.request.token or environment_token()
@@ -159,8 +162,14 @@ def prepare(request: RunRequest) -> RunPlan:
     if hub is not None and bridge_in(own) is None:
         where = f"blueprint {own.name!r}" if machine is None else f"machine {machine!r}"
         raise UserError(f"{where} has no bridge, so there is no journal to ship to --hub")
-    part = None if machine is None else Part.of(draft.blueprint, machine, bridge_in(whole.blueprint))
-    return RunPlan(request=request, blueprint=own, part=part, record=RecordPlan.of(request))
+    bridge = bridge_in(whole.blueprint)
+    return RunPlan(
+        request=request,
+        blueprint=own,
+        part=None if machine is None else Part.of(draft.blueprint, machine, bridge),
+        bridge_elsewhere=whole.blueprint.modules[bridge] if bridge and bridge_in(own) is None else None,
+        record=RecordPlan.of(request),
+    )
 
 
 def _part_of(draft: Draft, machine: str) -> Blueprint:

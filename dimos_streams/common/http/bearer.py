@@ -10,15 +10,12 @@ import binascii
 import functools
 import hmac
 import logging
-import os
-import shlex
-import stat
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import parse_qs, unquote_plus, urlsplit
 
 from dimos_streams.common.process.loopback import is_loopback
-from dimos_streams.common.secrets import checked, know
+from dimos_streams.common.secrets import checked, know, readable_by_all
 
 SUBPROTOCOL = "dimos-streams"
 """The subprotocol that a server chooses where a client offers it: browsers end a connection where none is chosen."""
@@ -53,15 +50,8 @@ def token_in(file: Path) -> str:
 
 @functools.cache
 def _warn_of_readers(file: Path) -> None:
-    """Warn of a file that every user can read, except on a file system where nobody could change that, as where the
-    secrets of a container are mounted."""
-    found = file.stat()
-    if not (stat.S_ISREG(found.st_mode) and found.st_mode & stat.S_IROTH) or os.statvfs(file).f_flag & os.ST_RDONLY:
-        return
-    name = shlex.quote(str(file))
-    own = "" if found.st_uid == os.geteuid() else f"chown {os.geteuid()} {name} && "
-    text = "every user of this machine can read the token in %s (its mode is %o): %schmod 600 %s"
-    _logger.warning(text, file, stat.S_IMODE(found.st_mode), own, name)
+    if text := readable_by_all(file, "the token"):
+        _logger.warning("%s", text)
 
 
 def overheard_at(url: str) -> str:

@@ -4,6 +4,7 @@ A process knows a secret from the moment at which it is given one: the keys of m
 URL has before its host, and the settings whose type or name says that they are secret.
 """
 
+from dimos_streams.common.secrets.file_readers import readable_by_all
 from dimos_streams.common.secrets.header import checked
 from dimos_streams.common.secrets.known import (
     VARIABLES,
@@ -41,6 +42,7 @@ __all__ = [
     "know_settings",
     "know_url",
     "masked",
+    "readable_by_all",
     "redacted",
     "redacted_data",
     "telling_name",

@@ -8,10 +8,17 @@ from dimos_streams.errors import UserError
 
 _LINE_ENDS = "\r\n"
 _VISIBLE = re.compile(r"[!-~]+")
+_UNFILLED = re.compile(r"\$\{[^}]*\}|\$\([^)]*\)")
+"""The place of a variable, as files of Compose, Kubernetes and systemd have it."""
 
 
 def checked(secret: str, where: str) -> str:
     """A secret that can be sent in a header. Raises ``UserError`` that names where it is from, and not the secret."""
+    if _UNFILLED.fullmatch(secret):
+        # Whoever has read the file would know it.
+        raise UserError(
+            f"{where} is the place of a variable, as ${{NAME}}, in which nothing puts the variable's value"
+        )
     if _VISIBLE.fullmatch(secret):
         return secret
     if not secret:

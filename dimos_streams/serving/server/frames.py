@@ -10,9 +10,12 @@ import logging
 
 from websockets.exceptions import ProtocolError
 from websockets.frames import DATA_OPCODES, CloseCode, Frame
+from websockets.http11 import Response
 from websockets.server import ServerProtocol
+from websockets.typing import StatusLike
 
 from dimos_streams.common.allowance import Allowance
+from dimos_streams.common.secrets import redacted
 from dimos_streams.serving.server.metered_h11 import MAX_PIECES
 
 PER_S, AT_ONCE = 4000.0, 8000.0
@@ -30,6 +33,10 @@ class MeteredFrames(ServerProtocol):
         """Number of frames so far of the message that has begun."""
         self.taken = 0
         """Number of frames that were taken apart."""
+
+    def reject(self, status: StatusLike, text: str) -> Response:
+        """Refuse to open a WebSocket, without secrets: the text may quote a header that has a token in it."""
+        return super().reject(status, redacted(text))
 
     def recv_frame(self, frame: Frame) -> None:
         """Take in a frame."""
