@@ -468,7 +468,7 @@ def test_what_an_abort_did_is_shown_in_lines(rover: Machine) -> None:
     first, second = rover("abort").out.splitlines()
     others = "(those of others are not the agent's to end: `say stop` ends these, too)"
     assert first.startswith(f"aborted: 0 missions, 0 calls {others}; the robot was ")
-    assert second == "the agent stays paused: `resume` ends that"
+    assert second == "    the agent stays paused: `resume` ends that"
     assert rover("resume").code == 0
 
 
