@@ -8,12 +8,12 @@ import hashlib
 import json
 import logging
 import random
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
 from dimos_streams.common.process.threads import outcome_of
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.common.secrets import redacted_data
+from dimos_streams.common.secrets import redacted_values
 from dimos_streams.common.tasks import end_tasks, stray_cancellation
 from dimos_streams.module.class_check import check_class, check_streams
 from dimos_streams.module.config import ConfigFault, ModuleConfig, declared_config
@@ -206,17 +206,17 @@ class Module:
         """
         self.on_skills()
 
-    def report_state(self, state: Mapping[str, Any]) -> None:
+    def report_state(self, state: Mapping[str, Any], *, names: Collection[str] = ()) -> None:
         """Report the module's own state, by topics: at once, and in each heartbeat from now on.
 
-        Operators' tools show it, without secrets. What was reported already is not reported again. Raises
-        ``ValueError`` for what has no JSON form, or more than ``MAX_STATE`` bytes of it, and ``TypeError`` for what
-        is no mapping.
+        Operators' tools show it, without secrets, which keys and ``names`` can't be: modules and channels by which
+        others find something. What was reported already is not reported again. Raises ``ValueError`` for what has no
+        JSON form, or more than ``MAX_STATE`` bytes of it, and ``TypeError`` for what is no mapping.
         """
         if not isinstance(state, Mapping):
             what = shortened(repr(state), _MAX_SHOWN)
             raise TypeError(f"the state of module {self.name!r} can't be {what}: report values by their topics")
-        shown = redacted_data(state)
+        shown = redacted_values(state, names)
         text = json.dumps(shown, separators=(",", ":"), allow_nan=False, ensure_ascii=False) if state else ""
         size = len(text.encode())
         if size > MAX_STATE:

@@ -15,6 +15,7 @@ from dimos_streams.common.secrets.known import (
     know_url,
     redacted,
     redacted_data,
+    redacted_values,
     unreadable_url,
 )
 from dimos_streams.common.secrets.redaction import REDACTED, SHORTEST, Redaction
@@ -45,6 +46,7 @@ __all__ = [
     "readable_by_all",
     "redacted",
     "redacted_data",
+    "redacted_values",
     "telling_name",
     "unreadable_url",
     "users_redacted",

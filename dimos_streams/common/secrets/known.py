@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 from urllib.parse import unquote, urlsplit
 
@@ -74,6 +74,16 @@ def redacted_data(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return [redacted_data(item) for item in value]
     return REDACTED if isinstance(value, (int, float)) and is_known(str(value)) else value
+
+
+def redacted_values(value: Any, names: Collection[str] = ()) -> Any:
+    """Plain data with the same done to every value, but not to keys and to texts that are ``names``: programs find
+    things by these, and a secret may be a word of them."""
+    if isinstance(value, Mapping):
+        return {key: redacted_values(item, names) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [redacted_values(item, names) for item in value]
+    return value if isinstance(value, str) and value in names else redacted_data(value)
 
 
 def unreadable_url(url: str, options: Iterable[str] = ()) -> str:

@@ -163,7 +163,7 @@ class VelocityGate(Module):
             max_speed=self.config.max_speed,
             max_turn=self.config.max_turn,
         )
-        self.report_state({GATE: state.model_dump(mode="json")})
+        self.report_state({GATE: state.model_dump(mode="json")}, names=(state.channel, *state.holds))
 
     def _take_scan(self, scan: LaserScan) -> None:
         self.logic.scan(scan, clock.monotonic())

@@ -78,7 +78,8 @@ class PartModule(Module):
             ready=self.ready,
             clocks=self._clocks,
         )
-        self.report_state({PART: state.model_dump(mode="json")})
+        names = (part.machine, *part.machines, part.blueprint, part.digest, *part.own)
+        self.report_state({PART: state.model_dump(mode="json")}, names=names)
 
     def _hear(self, echo: ClockEcho) -> None:
         if echo.machine not in self._part.machines:  # those that are invented would fill the table

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from pydantic import Field
 
@@ -12,7 +13,7 @@ from dimos_streams.common.invalid import problem_of
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.frozen_model import FrozenModel
-from dimos_streams.common.secrets import redacted_data
+from dimos_streams.common.secrets import redacted, redacted_values
 from dimos_streams.skill import SkillInfo, name_fault
 from dimos_streams.tool_stream.arguments.schemas import check_schema
 
@@ -21,6 +22,8 @@ FRAGMENT_BYTES = 40_000
 machine."""
 MAX_FRAGMENTS = 10
 _BEGINNING = '{"part":'
+_WORDS = frozenset({"type", "required", "enum", "const", "$ref", "format"})
+"""The keywords of a schema whose values callers go by."""
 _MAX_LEFT_OUT = 100
 """Maximum number of skills that are left out of one description: each costs more time than one that is read."""
 _SHOWN = 60
@@ -35,6 +38,22 @@ class SkillFragment(FrozenModel):
     skills: tuple[SkillInfo, ...]
 
 
+def _without_secrets(info: SkillInfo) -> dict[str, Any]:
+    """Return a skill with its texts and its parameters' values redacted: by its other traits it is found and called,
+    and a secret may be a word of them."""
+    texts = {"description": redacted(info.description), "parameters": _schema_without_secrets(info.parameters)}
+    return info.model_dump(mode="json") | texts
+
+
+def _schema_without_secrets(part: Any) -> Any:
+    if isinstance(part, Mapping):
+        return {
+            name: value if name in _WORDS and not isinstance(value, Mapping) else _schema_without_secrets(value)
+            for name, value in part.items()
+        }
+    return [_schema_without_secrets(each) for each in part] if isinstance(part, list) else redacted_values(part)
+
+
 def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
     """Return what a module's heartbeats say of its skills, without secrets, one text for each. Raises ``TypeError``
     for more than fits, and for a name that listeners would not believe."""
@@ -43,7 +62,7 @@ def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
     for info in infos:
         if fault := name_fault(info):
             raise TypeError(f"skill {info.name!r} can't be offered: {fault}")
-        text = json.dumps(redacted_data(info.model_dump(mode="json")), separators=(",", ":"))
+        text = json.dumps(_without_secrets(info), separators=(",", ":"))
         if len(text) > FRAGMENT_BYTES:
             raise TypeError(f"skill {info.name!r} has a schema of {len(text)} bytes, {FRAGMENT_BYTES} are possible")
         if len(text) + 1 > room:

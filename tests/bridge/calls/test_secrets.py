@@ -6,10 +6,12 @@ import pytest
 
 from dimos_streams.common.secrets import know, know_environment
 from dimos_streams.errors import CallRejectedError
-from dimos_streams.messages.codec import encode
+from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS
+from dimos_streams.tool_stream.protocol.close_data import STOPPED
+from tests.bridge.calls.yard import Stubborn
 from tests.bridge.parts import answered, closed, collect, scene
 from tests.helpers import until
 
@@ -57,3 +59,19 @@ async def test_nobody_is_kept_out_by_a_secret_that_is_a_name_of_ours(caller: str
         assert (await closed(world.broker, call_id)).outcome is Outcome.COMPLETED
         with pytest.raises(CallRejectedError, match="the caller has a secret"):
             await world.broker.call("at_once", {"value": 1}, caller=f"{caller}-2")
+
+
+@pytest.mark.virtual_time
+async def test_a_stop_says_that_it_is_one_though_a_secret_is_a_word_of_that() -> None:
+    know("operator")
+    know("sk-p1ant3d/key+7")
+    async with scene(worker=False) as world:
+        arm, heard = Stubborn(name="arm"), list[SkillCancel]()
+        world.inner.subscribe(CANCELS, lambda channel, data: heard.append(decode(SkillCancel, data, channel=channel)))
+        await world.add(arm)
+        await world.offered("wave")
+        await answered(world.broker, await world.broker.call("wave", {}, caller="agent"))
+        report = await world.broker.stops.stop_robot("", "for sk-p1ant3d/key+7")
+        assert report.calls.going_on
+        assert {each.reason for each in heard} == {f"{STOPPED}: for [redacted]"}
+        arm.enough.set()

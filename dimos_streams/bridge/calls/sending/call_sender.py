@@ -69,7 +69,8 @@ class CallSender:
             if reason.startswith(STOPPED) and not stops_robot:
                 reason = f"somebody said: {reason}"
             call.cancel = Repeat(clock.monotonic()) if call.cancel is None else call.cancel.anew(clock.monotonic())
-            call.cancel_reason = redacted(reason)[:MAX_REASON]
+            mark = STOPPED if stops_robot else ""  # a secret may be a word of it
+            call.cancel_reason = (mark + redacted(reason.removeprefix(mark)))[:MAX_REASON]
             call.cancel.take_turn(clock.monotonic())
             self._ledger.save(call)
             self._send_cancel(call)
