@@ -18,6 +18,7 @@ from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.errors import suggest
 from dimos_streams.module import ConfigFault
 from dimos_streams.skill import SkillInfo, public_names
+from dimos_streams.tool_stream.arguments.defaults import with_defaults
 
 GRACE_S = 5.0
 """The time in s for modules to come that offer what a config names."""
@@ -73,9 +74,11 @@ def _without_argument(rule: ApprovalRule, meant: Sequence[SkillInfo], path: tupl
 
 def _lacking(skill: SkillInfo, argument: str, pattern: Mapping[str, Any]) -> list[str]:
     """Return what each value of an object's argument has, by itself or by default, and a pattern of it has not."""
-    described = skill.parameters.get("properties", {}).get(argument, {})
-    defaults = [name for name, part in described.get("properties", {}).items() if "default" in part]
-    return [name for name in (*described.get("required", ()), *defaults) if name not in pattern]
+    described = skill.parameters.get("properties", {}).get(argument)
+    required = described.get("required") if isinstance(described, Mapping) else None
+    filled = with_defaults(skill.parameters, {argument: pattern})[argument]
+    has = dict.fromkeys((*(required if isinstance(required, list) else ()), *filled))
+    return [name for name in has if name not in pattern]
 
 
 def too_many(most: int | None, skills: int, own: int) -> str:

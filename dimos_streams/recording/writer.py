@@ -110,20 +110,23 @@ class LogWriter:
             self._whole = self._number, self._size, self._introduced
 
     def resume(self) -> int:
-        """Go on after an ``OSError``, behind what was written whole, or in a new file if it was removed, and return
-        the number of lost events. Raises ``OSError``."""
+        """Go on after an ``OSError``, behind what was written whole, or in a new file if it was removed or
+        moved, and return the number of lost events. Raises ``OSError``."""
         file, self._file = self._file, None
+        moved = file is not None and os.fstat(file.fileno()).st_nlink > 0 and not self.part.exists()
         if file is not None:
             with contextlib.suppress(OSError):  # it tries once more to write what is lost now
                 file.close()
-        number = self._number
+        if moved:
+            self._number -= self._whole[0]
         if not self.part.exists():
             self._whole = 0, 0, False
-        lost = number - self._whole[0]
-        self._number, self._size, self._introduced = self._whole
+        # What raises leaves the number as it is: the next attempt returns what is lost.
         self._file = _opened(self.part)
-        if os.fstat(self._file.fileno()).st_size > self._size:
-            self._file.truncate(self._size)
+        if os.fstat(self._file.fileno()).st_size > self._whole[1]:
+            self._file.truncate(self._whole[1])
+        lost = self._number - self._whole[0]
+        self._number, self._size, self._introduced = self._whole
         return lost
 
     def _write(self, utime: int, channel: str, data: bytes) -> None:

@@ -9,11 +9,13 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.agent.config import AgentConfig
+from dimos_streams.agent.skill_watch import unmatched
 from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
 from dimos_streams.cli.bridge_client.run_status.state import ModuleState
 from dimos_streams.cli.bridge_client.run_status.text import said_by
 from dimos_streams.module import Module, ModuleConfig
-from dimos_streams.skill import skill
+from dimos_streams.skill import SkillInfo, skill
 from tests.agent.policies.parts import Brain, robot_stage
 from tests.agent.stage import NoConfig, Stage
 from tests.helpers import until
@@ -135,3 +137,23 @@ async def test_an_agent_has_no_more_tools_of_its_own_than_check_reckons_with() -
     async with robot_stage(brain, **config) as (made, _):
         await (await made.say("go")).closed()
         assert len(brain.offered()) == MAX_OWN_TOOLS
+
+
+@pytest.mark.parametrize(
+    ("order", "lacks"),
+    [
+        (True, ""),
+        ({"properties": True, "required": True}, ""),
+        ({"properties": {"boxes": True, "shelf": True}}, ""),
+        ({"properties": {"boxes": {}, "shelf": {"default": "A"}}, "required": ["shelf"]}, "lacks shelf,"),
+        ({"$ref": "#/$defs/Order"}, "lacks shelf,"),
+    ],
+)
+def test_a_rule_for_an_object_is_looked_at_whatever_the_schema_of_that_is(order: object, lacks: str) -> None:
+    rule = {"skill": "pick", "arguments": {"order": {"boxes": 2}}}
+    config = AgentConfig.model_validate({"approval": {"rules": [rule]}})
+    defined = {"Order": {"properties": {"shelf": {"default": "A"}}}}
+    pick = SkillInfo(name="pick", description="", parameters={"properties": {"order": order}, "$defs": defined})
+    found = [fault.text for fault in unmatched(config, "agent", [pick])]
+    assert len(found) == bool(lacks)
+    assert all(lacks in text for text in found)

@@ -116,7 +116,16 @@ def test_what_was_missed_while_a_page_is_read_is_read_behind_it(script_modules: 
     assert found["breaks"][-1] == "what happened meanwhile can't be read"
 
 
-def test_each_of_several_robots_says_beside_its_name_that_it_was_paused(script_modules: ScriptModules) -> None:
+@pytest.mark.parametrize(
+    "band",
+    [
+        {"robot": "a", "text": "paused"},
+        {"robot": None, "released": ["b"], "text": "stopped"},
+    ],
+)
+def test_each_of_several_robots_says_beside_its_name_that_it_was_paused_or_is_stopped(
+    script_modules: ScriptModules, band: dict[str, object]
+) -> None:
     entries = [
         begun(offset, f"{robot}-1", 0, **(MISSION | {"module": f"{robot}/agent"}))
         for offset, robot in enumerate(("a", "b"), start=1)
@@ -130,18 +139,30 @@ def test_each_of_several_robots_says_beside_its_name_that_it_was_paused(script_m
         const texts = [];
         const write = g.fillText.bind(g);
         g.fillText = (text, x, y) => { texts.push([text, Math.floor(y / ROW)]); write(text, x, y); };
-        const band = { robot: "a", from: given.began, to: null, text: "paused", tone: "warn" };
+        const band = { ...given.band, from: given.began, to: null, tone: "warn" };
         const view = { from: given.began, to: given.began + 10e6 };
         draw(g, { layout: laidOut([...log.calls.values()]), view, width: 1000, height: 300, scroll: 0,
           now: given.began + 9e6, until: Infinity, selected: null, cursor: null, hovered: null, breaks: [],
           bands: [band], knownFrom: given.began, before: "", colour: () => "rgb(0 0 0)" });
         const rowOf = (wanted) => texts.filter(([text]) => text === wanted).map(([, row]) => row);
-        return [rowOf("paused"), rowOf("a")];
+        return [rowOf(given.band.text), rowOf("a")];
     }"""
-    given = {"url": script_modules.page.url + "dashboard/timeline", "entries": entries, "began": BEGAN}
-    paused, heading = script_modules("timeline/calls.js", draw, given)
-    assert len(paused) == 1
-    assert paused == heading
+    url = script_modules.page.url + "dashboard/timeline"
+    said, heading = script_modules(
+        "timeline/calls.js", draw, {"url": url, "entries": entries, "began": BEGAN, "band": band}
+    )
+    assert len(said) == 1
+    assert said == heading
+
+
+def test_a_timeline_knows_who_was_released_from_a_stop(script_modules: ScriptModules) -> None:
+    look = """({ Board }, stopped) => {
+        const board = new Board({ run: { state: { stopped, agents: {} } } });
+        return board.bands.map(({ robot, released }) => [robot, released]);
+    }"""
+    stops = [{"robot": "", "utime": 1}, {"robot": "ida", "utime": 1}]
+    found = script_modules("timeline/board.js", look, {"stops": stops, "released": ["rex"]})
+    assert found == [[None, ["rex"]], ["ida", []]]
 
 
 def test_an_obstacle_is_looked_for_in_the_odometrys_frame_and_a_zone_in_its_own(

@@ -157,3 +157,15 @@ def test_the_last_column_of_a_table_stays_within_the_terminal() -> None:
         "    one two three four five six seven",
         "    /a/path-that/is/left-whole",
     ]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [True, {"properties": True}, {"properties": {"x": {}}, "required": True}, {"anyOf": True}, {"enum": 5}],
+)
+def test_what_is_wrong_within_the_schema_of_a_skill_hides_no_skill(part: object) -> None:
+    parameters = {"properties": {"order": part}}
+    skill = OfferedSkill(module="arm", available=True, name="pick", description="Pick.", parameters=parameters)
+    assert any("pick" in line for line in list_lines([skill], UNBOUNDED))
+    assert any("order" in line for line in skill_lines(skill, UNBOUNDED))
+    assert signature(skill.parameters).startswith("order: ")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
 
 import pytest
 
@@ -53,5 +54,26 @@ def test_a_thread_waits_for_room_until_there_is_some_or_nobody_takes_any_more(is
                 assert await handoff.batch() == [1, 2]
                 await waiting
                 assert await handoff.batch() == [3]
+
+    asyncio.run(work())
+
+
+def test_a_thread_does_not_wait_if_the_end_came_while_it_put_something() -> None:
+    async def work() -> None:
+        handoff: Handoff[int] = Handoff(asyncio.get_running_loop(), capacity=2)
+
+        class ClosedMeanwhile(list[int]):
+            def __iter__(self) -> Iterator[int]:
+                handoff.close()
+                return super().__iter__()
+
+        handoff.put(ClosedMeanwhile([1, 2]))
+        waiting = asyncio.create_task(asyncio.to_thread(handoff.put, [3]))
+        try:
+            async with asyncio.timeout(10.0):
+                await asyncio.shield(waiting)
+        finally:
+            handoff._items.clear()
+            handoff.close()
 
     asyncio.run(work())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import resource
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -119,6 +120,30 @@ def test_a_log_that_is_removed_while_it_is_written_begins_anew(tmp_path: Path) -
         assert writer.resume() == 2
         writer.write(START + 1_000_000, "/x", b"")
     assert [(event.number, event.channel) for event in read_log(writer.path)] == [(0, "META"), (1, "/x")]
+
+
+def test_what_was_in_a_removed_log_counts_as_lost_though_the_first_attempt_to_go_on_fails(tmp_path: Path) -> None:
+    folder = tmp_path / "logs"
+    folder.mkdir()
+    with LogWriter(folder / "a.lcmlog") as writer:
+        writer.write(START, "/x", b"")
+        shutil.rmtree(folder)
+        with pytest.raises(FileNotFoundError):
+            writer.resume()
+        folder.mkdir()
+        assert writer.resume() == 1
+
+
+def test_what_is_in_a_moved_log_is_not_lost_where_another_one_is_begun(tmp_path: Path) -> None:
+    with LogWriter(tmp_path / "a.lcmlog") as writer:
+        writer.write(START, "/x", b"")
+        writer.flush()
+        moved = writer.path.rename(tmp_path / "b.lcmlog")
+        writer.write(START, "/y", b"")
+        assert writer.resume() == 1
+        writer.write(START + 1_000_000, "/z", b"")
+    assert next(event.channel for event in read_log(moved)) == "/x"
+    assert [(event.number, event.channel) for event in read_log(writer.path)] == [(0, "/z")]
 
 
 def test_a_log_that_is_moved_while_it_is_written_goes_on(tmp_path: Path) -> None:

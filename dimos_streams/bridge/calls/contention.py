@@ -84,7 +84,7 @@ class Contention:
             raise CallRejectedError(f"{running}{ENDS_ITS_OWN}", holder=duplicate.call_id)
         deadline = clock.monotonic() + _REPLACE_S
         for old in duplicates:
-            self._sender.cancel(old, f"replaced by another call of {call.skill!r}")
+            self._sender.order_end(old, f"replaced by another call of {call.skill!r}")
         for old in duplicates:
             if not await self._wait_for_end(old.call_id, deadline - clock.monotonic()):
                 text = f"call {old.call_id!r} was to be replaced but did not end within {_REPLACE_S:g} s"

@@ -8,15 +8,21 @@ from typing import Any
 
 from dimos_streams.common.schemas.references import inlined
 
+_KINDS: Mapping[str, type] = {"properties": dict, "required": list, "enum": list, "anyOf": list}
+"""What the values of keywords must be for them to say anything."""
+
 
 def arguments_of(schema: Mapping[str, Any]) -> dict[str, Mapping[str, Any]]:
     """Return the schema of each argument, or of each part of one that is an object, with what its references stand
     for in their places, if they stand for anything."""
     with contextlib.suppress(ValueError):
         schema = inlined(schema)
-    return {name: part_of(part) for name, part in schema.get("properties", {}).items()}
+    return {name: part_of(part) for name, part in part_of(schema).get("properties", {}).items()}
 
 
 def part_of(schema: object) -> Mapping[str, Any]:
-    """Return a schema within another one; an empty one for what says nothing of a value, such as ``true``."""
-    return schema if isinstance(schema, Mapping) else {}
+    """Return a schema without the keywords that nobody could understand; an empty one for what says nothing of a
+    value, such as ``true``."""
+    if not isinstance(schema, Mapping):
+        return {}
+    return {word: value for word, value in schema.items() if isinstance(value, _KINDS.get(word, object))}

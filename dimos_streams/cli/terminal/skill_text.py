@@ -131,7 +131,7 @@ def _yes(is_so: bool) -> str:
 
 def _arguments(schema: Mapping[str, Any], path: str = "", depth: int = 0) -> Iterator[tuple[str, ...]]:
     """Yield the cells of each argument, and of the parts of those that are objects."""
-    needed = schema.get("required", ())
+    needed = part_of(schema).get("required", ())
     for name, part in arguments_of(schema).items():
         default = json.dumps(part["default"], ensure_ascii=False) if "default" in part else ""
         described = " ".join(str(part.get("description", "")).split())

@@ -91,7 +91,8 @@ class Handoff(Generic[T]):
         with self._room:
             # Said before it looks: whoever makes room from now on takes the lock and so can't be missed.
             self._wants_room = True
-            self._room.wait_for(lambda: len(self._items) < self._capacity)
+            # A put that was under way may have filled it after ``close``, and nobody takes any more then.
+            self._room.wait_for(lambda: len(self._items) < self._capacity or self._closed)
             self._wants_room = False
 
     def _wake(self) -> None:

@@ -24,6 +24,8 @@ MAX_FRAGMENTS = 10
 _BEGINNING = '{"part":'
 _WORDS = frozenset({"type", "required", "enum", "const", "$ref", "format"})
 """The keywords of a schema whose values callers go by."""
+_DATA = frozenset({"default", "examples"})
+"""The keywords whose values are no schemas, whatever they look like."""
 _MAX_LEFT_OUT = 100
 """Maximum number of skills that are left out of one description: each costs more time than one that is read."""
 _SHOWN = 60
@@ -47,11 +49,14 @@ def _without_secrets(info: SkillInfo) -> dict[str, Any]:
 
 def _schema_without_secrets(part: Any) -> Any:
     if isinstance(part, Mapping):
-        return {
-            name: value if name in _WORDS and not isinstance(value, Mapping) else _schema_without_secrets(value)
-            for name, value in part.items()
-        }
+        return {name: _keyword_without_secrets(name, value) for name, value in part.items()}
     return [_schema_without_secrets(each) for each in part] if isinstance(part, list) else redacted_values(part)
+
+
+def _keyword_without_secrets(name: str, value: Any) -> Any:
+    if name in _DATA:
+        return redacted_values(value)
+    return value if name in _WORDS and not isinstance(value, Mapping) else _schema_without_secrets(value)
 
 
 def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from dimos_streams.bridge.calls.sending.call_sender import MOST_CANCELS
 from dimos_streams.bridge.calls.sending.loss_reports import LossReports
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bus import Bus
+from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import SkillCancel
 from dimos_streams.testing import Faults
@@ -57,6 +58,18 @@ async def test_who_asks_again_is_heard_by_a_module_that_had_heard_nothing_for_lo
         await asyncio.sleep(30.0)
         world.bridge_bus.faults = Faults()
         await broker.cancel(call, "enough")
+        assert (await closed(broker, call)).outcome is Outcome.CANCELLED
+
+
+async def test_who_replaces_a_call_again_is_heard_by_a_module_that_had_heard_nothing_for_long() -> None:
+    async with scene() as world:
+        broker = world.broker
+        await answered(broker, call := await broker.call("follow", {"description": "ann"}, caller="you"))
+        world.bridge_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CANCELS)
+        with pytest.raises(CallRejectedError, match="did not end within"):
+            await broker.call("follow", {"description": "bob"}, caller="you", on_duplicate="replace")
+        world.bridge_bus.faults = Faults()
+        await broker.call("follow", {"description": "bob"}, caller="you", on_duplicate="replace")
         assert (await closed(broker, call)).outcome is Outcome.CANCELLED
 
 

@@ -69,6 +69,15 @@ def test_a_skill_is_found_and_called_though_a_secret_is_a_word_of_it(word: str) 
     assert "p1ant3d" not in text
 
 
+@pytest.mark.parametrize("word", ["default", "examples"])
+def test_values_that_look_like_a_schema_have_no_secret_either(word: str) -> None:
+    part = {"type": "object", word: [{"type": SECRET, "enum": [SECRET]}]}
+    info = SkillInfo(name="follow", description="", parameters={"properties": {"by": part}})
+    (text,) = described("follow", [info])
+    assert "p1ant3d" not in text
+    assert '"type":"object"' in text
+
+
 @pytest.mark.virtual_time
 async def test_a_gate_is_known_though_a_secret_is_a_word_of_what_it_says() -> None:
     for word in ("velocity", "robot1", "dimos_streams"):

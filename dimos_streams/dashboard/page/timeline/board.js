@@ -1,5 +1,6 @@
 /** The timeline's state: the known calls, the time span in view, and the calls under mouse and cursor. */
 
+import { isIn } from "../format.js";
 import { CallLog } from "./calls.js";
 import { History } from "./history.js";
 import { laidOut, pausesOf } from "./layout.js";
@@ -117,8 +118,11 @@ export class Board {
   }
 
   #bandsNow(state) {
-    const stops = (state?.stopped.stops ?? []).map(({ robot, utime }) => ({ robot: robot || null, from: utime, to: null, text: "stopped", tone: "bad" }));
-    return [...pausesOf(this.log.calls.values(), (agent) => state?.agents[agent]?.mode === "paused"), ...stops];
+    const { stops = [], released = [] } = state?.stopped ?? {};
+    const stopped = stops.map(({ robot, utime }) => ({
+      robot: robot || null, released: released.filter((name) => isIn(name, robot)), from: utime, to: null, text: "stopped", tone: "bad",
+    }));
+    return [...pausesOf(this.log.calls.values(), (agent) => state?.agents[agent]?.mode === "paused"), ...stopped];
   }
 
   /** The time from which on all calls are known; before it there were none, or none are known. */

@@ -1,5 +1,6 @@
 /** Draws the calls in view on a canvas. Nothing here depends on the page. */
 
+import { isIn } from "../format.js";
 import { drawn } from "../texts.js";
 import { bars, familyOf } from "./draw_bars.js";
 import { lanes } from "./draw_lanes.js";
@@ -85,8 +86,8 @@ function bands(g, scene) {
   }
 }
 
-function isOf({ robot }, name) {
-  return robot === null || robot === name;
+function isOf({ robot, released }, name) {
+  return (robot === null || robot === name) && !released?.some((other) => isIn(name, other));
 }
 
 /** Write the text of a band where it has room, from an x on. */

@@ -103,7 +103,8 @@ function before(one, other) {
 /**
  * Return the times in which agents were paused: from the end of a `pause` to the next `resume`. The last may go on.
  * @param {Iterable<Call>} calls @param {(agent: string) => boolean} isPaused says so of agents now
- * @typedef {{robot: string|null, from: number, to: number|null, text: string, tone: string}} Band on every robot where that is null
+ * @typedef {{robot: string|null, released?: string[], from: number, to: number|null, text: string, tone: string}} Band on
+ *   every robot where that is null, but not on those that were released
  * @returns {Band[]}
  */
 export function pausesOf(calls, isPaused) {
