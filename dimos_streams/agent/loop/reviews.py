@@ -52,7 +52,6 @@ class _Permitted:
     """A call that has passed the gates, until it has begun or never will."""
 
     asked: AskedCall
-    parts: LoopParts
     skill: OfferedSkill
     verdict: Allow
     review: Call
@@ -101,7 +100,7 @@ class Reviews:
         permitted = self._permitted.pop(call.call_id, None)
         if permitted is None:
             return
-        parts, skill, verdict = permitted.parts, permitted.skill, permitted.verdict
+        parts, skill, verdict = self._parts_of(call.missions), permitted.skill, permitted.verdict
         parts.transcript.emit(
             EventKind.CALL_OPEN,
             ids(call.missions),
@@ -140,7 +139,7 @@ class Reviews:
         if not self._has_room():
             verdict.give_back()
             raise SkillError(f"{_MAX_PERMITTED} calls wait to begin; no more are permitted")
-        permitted = self._permitted[asked.call_id] = _Permitted(asked, parts, skill, verdict, call)
+        permitted = self._permitted[asked.call_id] = _Permitted(asked, skill, verdict, call)
         try:
             await self._hold(permitted, asking)
         finally:
@@ -192,11 +191,12 @@ class Reviews:
                 raise SkillError(refusal.text)
 
     def _notify(self, permitted: _Permitted, call_id: str, of: OpenCall) -> None:
-        """Say what the gates have to say of a call that has begun, to the missions of ``of``."""
+        """Say what the gates have to say of a call that has begun, to the missions of ``of``: the call that has asked
+        for it may have changed hands since."""
         if permitted.verdict.note:
             which = f"{permitted.skill.name} (call {call_id}, begun by call {permitted.asked.parent})"
             text = f"{which}: {permitted.verdict.note}"
-            permitted.parts.queue.put_nowait(Notice(text, of.missions))
+            self._parts_of(of.missions).queue.put_nowait(Notice(text, of.missions))
 
 
 def _check_wanted(asked: AskedCall, asking: OpenCall) -> None:
