@@ -19,7 +19,7 @@ from dimos_streams.agent.record.begun_calls import begun_call, whose_list
 from dimos_streams.common.tasks import end_tasks, ends_within, first_of
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.skill import Call
+from dimos_streams.skill import Call, SkillTraits
 from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from dimos_streams.tool_stream.review import BEGUN, Permission
@@ -95,21 +95,24 @@ class Reviews:
             await end_tasks(work)
 
     def note_begun(self, call: OpenCall) -> None:
-        """Record that a permitted call has begun: from here on it is one of the agent's, as if the model had made
-        it."""
+        """Record that a call has begun that another one has asked for: from here on it is one of the agent's, as if
+        the model had made it. The process that permitted it may have died before it could record that."""
         permitted = self._permitted.pop(call.call_id, None)
-        if permitted is None:
+        if permitted is None and (not call.parent or self._calls.memory.closed(call.call_id) is not None):
             return
-        parts, skill, verdict = self._parts_of(call.missions), permitted.skill, permitted.verdict
+        parts = self._parts_of(call.missions)
+        traits = permitted.skill if permitted else parts.toolbox.catalog.all.get(call.skill) or SkillTraits()
+        arguments = permitted.verdict.arguments if permitted else call.arguments
         parts.transcript.emit(
             EventKind.CALL_OPEN,
             ids(call.missions),
-            **begun_call(skill.name, skill, verdict.arguments, call_id=call.call_id, tool_call_id=""),
+            **begun_call(call.skill, traits, arguments, call_id=call.call_id, tool_call_id=""),
             parent=call.parent,
             **whose_list((call.context.reviewer or parts.toolbox.reviewer).agents),
         )
         self._calls.endings.limit(call, parts.model.limits.call_timeout_s)
-        self._notify(permitted, call.call_id, call)
+        if permitted is not None:
+            self._notify(permitted, call.call_id, call)
 
     def apply(self, event: AgentEvent) -> None:
         """Take back at a pause or a change to step mode, at once, what is permitted: what has not begun may not begin
