@@ -19,7 +19,7 @@ from dimos_streams.agent.record.begun_calls import begun_call, whose_list
 from dimos_streams.common.tasks import end_tasks, ends_within, first_of
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.skill import Call, SkillTraits
+from dimos_streams.skill import Call, OnDuplicate, SkillTraits
 from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from dimos_streams.tool_stream.review import BEGUN, Permission
@@ -172,15 +172,26 @@ class Reviews:
         The bridge may have to wait before it can begin the call.
         """
         verdict = permitted.verdict
-        permission = Permission(arguments=dict(verdict.arguments), on_duplicate=verdict.on_duplicate)
         while True:
             refusal = await verdict.last_look()
             _check_wanted(permitted.asked, asking)
             if refusal is not None:
                 raise SkillError(refusal.text)
             permitted.held.clear()
+            on_duplicate = self._on_duplicate(permitted, asking)
+            permission = Permission(arguments=dict(verdict.arguments), on_duplicate=on_duplicate)
             await permitted.review.update("may begin", **permission.data())
             await self._keep(permitted)
+
+    def _on_duplicate(self, permitted: _Permitted, asking: OpenCall) -> OnDuplicate | None:
+        """Return the fate that is asked for where a duplicate runs: as with what a sub-agent's model asks for, only a
+        call in the sub-agent's reach is ended for another one."""
+        scope, skill, verdict = self._parts_of(asking.missions).scope, permitted.skill, permitted.verdict
+        if scope.mission is None or (verdict.on_duplicate or skill.on_duplicate) != "replace":
+            return verdict.on_duplicate
+        in_reach = [call.arguments for call in scope.open() if call.skill == skill.name]
+        replaces = any(skill.are_duplicates(verdict.arguments, arguments) for arguments in in_reach)
+        return verdict.on_duplicate if replaces else "reject"
 
     async def _keep(self, permitted: _Permitted) -> None:
         """Keep a permission until the operator takes it back, or until something in the world speaks against it."""
