@@ -101,7 +101,8 @@ class Reviews:
         if permitted is None and (not call.parent or self._calls.memory.closed(call.call_id) is not None):
             return
         parts = self._parts_of(call.missions)
-        traits = permitted.skill if permitted else parts.toolbox.catalog.all.get(call.skill) or SkillTraits()
+        known = parts.toolbox.catalog.all.get(call.skill) if call.arguments_known else None
+        traits = permitted.skill if permitted else known or SkillTraits()  # nothing undoes what is not known
         arguments = permitted.verdict.arguments if permitted else call.arguments
         parts.transcript.emit(
             EventKind.CALL_OPEN,
