@@ -29,9 +29,10 @@ def shown(brain: Brain, prompt: str, words: str) -> int:
 
 
 async def approve_changed(w: LookoutWorld) -> None:
-    """Let the call that waits begin, with other arguments."""
+    """Let the call that waits begin, with other arguments; its approval says which call it has become."""
     (approval,) = w.agent.core.gate_state.approvals.pending()
     await w.operator("decide", approval=approval.id, decision="approve", arguments={"what": "box"})
+    await until(lambda: [view.call_id for view in w.agent.core.gate_state.approvals.find(approval.id)] != [""])
 
 
 async def test_handed_back_meanwhile_its_first_owner_hears_of_the_change_and_ends() -> None:
