@@ -56,6 +56,7 @@ class Recovery:
         for call in calls.claim(adopted, before.unanswered if before else ()):
             text = f"{call.skill} (call {call.call_id}) runs from before this agent was started"
             emit(EventKind.NOTE, (), text=text, skill=call.skill, call_id=call.call_id)
+            parts.scope.calls.incoming.adopted.notify(call)
         if before is None:
             return offset
         missions.keep_counts(parts.stop_policy.guards, parts.toolbox)

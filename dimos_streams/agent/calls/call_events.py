@@ -16,7 +16,7 @@ from dimos_streams.agent.missions.mission import all_ended
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.family import parent_of
+from dimos_streams.tool_stream.family import asked_by, parent_of
 from dimos_streams.tool_stream.opening import opening_of
 
 _UNWANTED_S = 3.0
@@ -117,7 +117,8 @@ class CallEvents:
         """Take over a call that somebody else began; end it if it should not have begun."""
         said = event.data if event.type == "open" else {}
         opening = opening_of(said)
-        parent, asking = opening.parent, self._known.asking(opening.parent)
+        parent = opening.parent or asked_by(event.call_id)  # its first event may be lost
+        asking = self._known.asking(parent)
         call = OpenCall(
             event.call_id,
             event.skill,

@@ -19,7 +19,7 @@ from dimos_streams.agent.record.begun_calls import begun_call, whose_list
 from dimos_streams.common.tasks import end_tasks, ends_within, first_of
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.skill import Call
+from dimos_streams.skill import Call, OnDuplicate, SkillTraits
 from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from dimos_streams.tool_stream.review import BEGUN, Permission
@@ -52,7 +52,6 @@ class _Permitted:
     """A call that has passed the gates, until it has begun or never will."""
 
     asked: AskedCall
-    parts: LoopParts
     skill: OfferedSkill
     verdict: Allow
     review: Call
@@ -96,21 +95,25 @@ class Reviews:
             await end_tasks(work)
 
     def note_begun(self, call: OpenCall) -> None:
-        """Record that a permitted call has begun: from here on it is one of the agent's, as if the model had made
-        it."""
+        """Record that a call has begun that another one has asked for: from here on it is one of the agent's, as if
+        the model had made it. The process that permitted it may have died before it could record that."""
         permitted = self._permitted.pop(call.call_id, None)
-        if permitted is None:
+        if permitted is None and (not call.parent or self._calls.memory.closed(call.call_id) is not None):
             return
-        parts, skill, verdict = permitted.parts, permitted.skill, permitted.verdict
+        parts = self._parts_of(call.missions)
+        known = parts.toolbox.catalog.all.get(call.skill) if call.arguments_known else None
+        traits = permitted.skill if permitted else known or SkillTraits()  # nothing undoes what is not known
+        arguments = permitted.verdict.arguments if permitted else call.arguments
         parts.transcript.emit(
             EventKind.CALL_OPEN,
             ids(call.missions),
-            **begun_call(skill.name, skill, verdict.arguments, call_id=call.call_id, tool_call_id=""),
+            **begun_call(call.skill, traits, arguments, call_id=call.call_id, tool_call_id=""),
             parent=call.parent,
             **whose_list((call.context.reviewer or parts.toolbox.reviewer).agents),
         )
         self._calls.endings.limit(call, parts.model.limits.call_timeout_s)
-        self._notify(permitted, call.call_id, call)
+        if permitted is not None:
+            self._notify(permitted, call.call_id, call)
 
     def apply(self, event: AgentEvent) -> None:
         """Take back at a pause or a change to step mode, at once, what is permitted: what has not begun may not begin
@@ -140,7 +143,7 @@ class Reviews:
         if not self._has_room():
             verdict.give_back()
             raise SkillError(f"{_MAX_PERMITTED} calls wait to begin; no more are permitted")
-        permitted = self._permitted[asked.call_id] = _Permitted(asked, parts, skill, verdict, call)
+        permitted = self._permitted[asked.call_id] = _Permitted(asked, skill, verdict, call)
         try:
             await self._hold(permitted, asking)
         finally:
@@ -170,15 +173,26 @@ class Reviews:
         The bridge may have to wait before it can begin the call.
         """
         verdict = permitted.verdict
-        permission = Permission(arguments=dict(verdict.arguments), on_duplicate=verdict.on_duplicate)
         while True:
             refusal = await verdict.last_look()
             _check_wanted(permitted.asked, asking)
             if refusal is not None:
                 raise SkillError(refusal.text)
             permitted.held.clear()
+            on_duplicate = self._on_duplicate(permitted, asking)
+            permission = Permission(arguments=dict(verdict.arguments), on_duplicate=on_duplicate)
             await permitted.review.update("may begin", **permission.data())
             await self._keep(permitted)
+
+    def _on_duplicate(self, permitted: _Permitted, asking: OpenCall) -> OnDuplicate | None:
+        """Return the fate that is asked for where a duplicate runs: as with what a sub-agent's model asks for, only a
+        call in the sub-agent's reach is ended for another one."""
+        scope, skill, verdict = self._parts_of(asking.missions).scope, permitted.skill, permitted.verdict
+        if scope.mission is None or (verdict.on_duplicate or skill.on_duplicate) != "replace":
+            return verdict.on_duplicate
+        in_reach = [call.arguments for call in scope.open() if call.skill == skill.name]
+        replaces = any(skill.are_duplicates(verdict.arguments, arguments) for arguments in in_reach)
+        return verdict.on_duplicate if replaces else "reject"
 
     async def _keep(self, permitted: _Permitted) -> None:
         """Keep a permission until the operator takes it back, or until something in the world speaks against it."""
@@ -192,11 +206,12 @@ class Reviews:
                 raise SkillError(refusal.text)
 
     def _notify(self, permitted: _Permitted, call_id: str, of: OpenCall) -> None:
-        """Say what the gates have to say of a call that has begun, to the missions of ``of``."""
+        """Say what the gates have to say of a call that has begun, to the missions of ``of``: the call that has asked
+        for it may have changed hands since."""
         if permitted.verdict.note:
             which = f"{permitted.skill.name} (call {call_id}, begun by call {permitted.asked.parent})"
             text = f"{which}: {permitted.verdict.note}"
-            permitted.parts.queue.put_nowait(Notice(text, of.missions))
+            self._parts_of(of.missions).queue.put_nowait(Notice(text, of.missions))
 
 
 def _check_wanted(asked: AskedCall, asking: OpenCall) -> None:

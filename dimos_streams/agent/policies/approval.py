@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from dimos_streams import clock
+from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.canonical import canonical, shown
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import ApprovalState, ApprovalView
@@ -68,10 +69,11 @@ class Approval:
         return self.module, self.skill, canonical(self.asked)
 
     def allows(self, key: tuple[str, str], missions: Sequence[str]) -> bool:
-        """Return whether it has let a call of these missions begin."""
+        """Return whether it has let a call of these missions begin. The call that has asked for that one may have
+        changed hands between a mission and its sub-missions."""
         if self.state != "approved" or key != (self.skill, canonical(self.arguments)):
             return False
-        return not self.missions or not set(self.missions).isdisjoint(missions)
+        return not self.missions or not set(roots(self.missions)).isdisjoint(roots(missions))
 
     @property
     def holds_again(self) -> bool:

@@ -141,7 +141,7 @@ class SubMission:
 
     def _leave_unread(self) -> None:
         for item in self.queue.take_all():
-            if isinstance(item, CallUpdate) or item.missions != (self.mission,):
+            if not isinstance(item, OperatorInput) or item.missions != (self.mission,):  # all but its own task
                 self.parent.queue.put_nowait(replace(item, missions=self._without_this(item.missions)))
             release_all(item.missions)
 

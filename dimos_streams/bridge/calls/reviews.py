@@ -105,8 +105,12 @@ class CallReviews:
         return permission
 
     def _permission(self, review: CallState, call: CallState) -> Permission | None:
-        """The agent's present verdict. Raises ``CallRejectedError`` if it refuses, or nobody asks any more."""
+        """The agent's present verdict. Raises ``CallRejectedError`` if it refuses, if the verdict is lost, or if
+        nobody asks any more."""
         self._authority.trace(call)
+        if review.last is not None and review.last.type == "gap":  # an agent that waits does not say it again
+            text = f"what agent {call.caller!r} has said of {call.skill!r} is lost: ask for it again"
+            raise CallRejectedError(text)
         if review.state != CLOSED:
             return permission_in(review.last)
         if review.outcome is Outcome.FAILED:

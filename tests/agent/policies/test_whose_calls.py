@@ -9,6 +9,8 @@ import pytest
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.own_calls import OwnCalls
+from dimos_streams.tool_stream.event import Outcome
+from tests.agent.policies.lookout_world import lookout_world, round_with
 from tests.agent.policies.parts import Brain, robot_stage
 from tests.agent.stage import NoConfig
 from tests.bridge.parts import answered, closed
@@ -62,3 +64,22 @@ async def test_a_model_stops_an_operators_motion_but_does_not_end_its_calls() ->
         march = await closed(broker, ids[0])
         assert (march.outcome, march.text) == ("cancelled", "halt was called (by 'agent')")
         assert (await broker.view(ids[1])).state == "open"
+
+
+@pytest.mark.feature("E6")
+@pytest.mark.parametrize("own", [False, True])
+@pytest.mark.virtual_time
+async def test_what_a_sub_agents_call_goes_on_with_takes_the_place_of_its_own_calls_only(own: bool) -> None:
+    agents = {"helper": {"description": "patrols", "prompt": "helper", "skills": ["round", "patrol"]}}
+    hall, yard = [("patrol", {"where": "hall"})], round_with("patrol", where="yard")
+    delegate = [("delegate", {"agent": "helper", "task": "the yard"})]
+    brain = Brain(*([delegate] if own else [hall, delegate]), helper=[hall, yard] if own else [yard])
+    async with lookout_world(brain, agents=agents) as w:
+        await w.say()
+        ended = await w.lookout_closed("round")
+        if own:
+            await until(lambda: w.robot.log_ == ["patrol hall begins", "patrol hall ends", "patrol yard begins"])
+        else:
+            assert w.robot.log_ == ["patrol hall begins"]
+            assert ended.outcome is Outcome.FAILED
+            assert "runs already" in ended.text
