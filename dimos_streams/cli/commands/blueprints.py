@@ -130,12 +130,8 @@ def config(
     settings: options.Settings = None,
     run: Annotated[
         str | None,
-        typer.Option(
-            "--run",
-            metavar="RUN",
-            help="What a living run (its id, blueprint or process id) began with, and what `set` has changed since.",
-            autocompletion=completion.living_runs,
-            show_default=False,
+        options.run_option(
+            "What a living run (its id, blueprint or process id) began with, and what `set` has changed since."
         ),
     ] = None,
     as_json: options.Json = False,

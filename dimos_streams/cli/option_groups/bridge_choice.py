@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dimos_streams.cli.system import completion
-from dimos_streams.cli.terminal.options import KeptRunOption, RunOption, given_on_command_line
+from dimos_streams.cli.terminal.options import KeptRunOption, RunOption, given_on_command_line, run_option
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.errors import UserError
@@ -109,12 +109,9 @@ class KeptBridge(BridgeChoice):
 
     run: Annotated[
         str | None,
-        typer.Option(
-            "--run",
-            metavar="RUN",
-            help="A run's id or blueprint, also of one that has ended. Without it: the newest that lives.",
-            autocompletion=completion.kept_runs,
-            show_default=False,
+        run_option(
+            "A run's id or blueprint, also of one that has ended. Without it: the newest that lives.",
+            completion.kept_runs,
         ),
     ] = None
 
@@ -131,13 +128,4 @@ class LogsBridge(BridgeChoice):
 class Bridges(BridgeChoice):
     """The choice of the bridges that an order goes to: one, or those of all living runs."""
 
-    run: Annotated[
-        str | None,
-        typer.Option(
-            "--run",
-            metavar="RUN",
-            help="A run's id, blueprint or process id. Without it: all living runs.",
-            autocompletion=completion.living_runs,
-            show_default=False,
-        ),
-    ] = None
+    run: Annotated[str | None, run_option("A run's id, blueprint or process id. Without it: all living runs.")] = None

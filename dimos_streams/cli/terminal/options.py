@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
@@ -48,34 +49,26 @@ RunArgument = Annotated[
         show_default=False,
     ),
 ]
-RunOption = Annotated[
-    str | None,
-    typer.Option(
-        "--run",
-        metavar="RUN",
-        help="A run's id, blueprint or process id. Without it: the newest.",
-        autocompletion=completion.living_runs,
-        show_default=False,
-    ),
-]
+
+
+def run_option(help: str, complete: Callable[..., Any] = completion.living_runs) -> Any:
+    """Return the option ``--run``, with what it means to the command."""
+    return typer.Option("--run", metavar="RUN", help=help, autocompletion=complete, show_default=False)
+
+
+RunOption = Annotated[str | None, run_option("A run's id, blueprint or process id. Without it: the newest.")]
 _ONLY = "Only this one: a run's id, blueprint or process id."
 OnlyRunArgument = Annotated[
     str | None,
     typer.Argument(metavar="[RUN]", help=_ONLY, autocompletion=completion.living_runs, show_default=False),
 ]
-OnlyRunOption = Annotated[
-    str | None,
-    typer.Option("--run", metavar="RUN", help=_ONLY, autocompletion=completion.living_runs, show_default=False),
-]
+OnlyRunOption = Annotated[str | None, run_option(_ONLY)]
 _KEPT = "A run's id or blueprint, also of one that has ended. Without it: the newest, a living one first."
 KeptRunArgument = Annotated[
     str | None,
     typer.Argument(metavar="[RUN]", help=_KEPT, autocompletion=completion.kept_runs, show_default=False),
 ]
-KeptRunOption = Annotated[
-    str | None,
-    typer.Option("--run", metavar="RUN", help=_KEPT, autocompletion=completion.kept_runs, show_default=False),
-]
+KeptRunOption = Annotated[str | None, run_option(_KEPT, completion.kept_runs)]
 
 
 def _named_machine(value: str | None) -> str | None:
