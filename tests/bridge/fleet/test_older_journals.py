@@ -28,13 +28,11 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("H2")]
 
 async def test_a_hub_that_was_put_back_gets_what_it_lost_of_earlier_runs(tmp_path: Path, opened: OpenJournal) -> None:
     hub = FakeHub()
-    _run_dir(tmp_path / "1-old")
-    old = Robot(opened(tmp_path / "1-old" / "journal.sqlite"), hub)
+    old = _robot_of(tmp_path / "1-old", opened, hub)
     old.journal.note(ROBOT_NOTE, "r1")
     old.happen(*range(1, 11))
     old.journal.close()
-    _run_dir(tmp_path / "2-now")
-    robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
+    robot = _robot_of(tmp_path / "2-now", opened, hub)
     robot.happen(1)
     async with robot.shipping(), _older(robot):
         await asyncio.sleep(5)
@@ -110,8 +108,7 @@ async def test_calls_that_a_killed_run_has_left_open_are_closed_as_lost_once(
     tmp_path: Path, opened: OpenJournal
 ) -> None:
     hub = FakeHub()
-    _run_dir(tmp_path / "1-old")
-    old = Robot(opened(tmp_path / "1-old" / "journal.sqlite"), hub)
+    old = _robot_of(tmp_path / "1-old", opened, hub)
     old.journal.note(ROBOT_NOTE, "r1")
     calls = [CallState.from_event(event(1, "open", call_id=name)) for name in ("goes on", "has ended", "never began")]
     for call in calls[:2]:
@@ -122,8 +119,7 @@ async def test_calls_that_a_killed_run_has_left_open_are_closed_as_lost_once(
     calls[1].apply(done)
     old.journal.append([done, event(2, call_id="goes on")], [calls[1].row(), calls[2].row()])
     name = old.name
-    _run_dir(tmp_path / "2-now")
-    robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
+    robot = _robot_of(tmp_path / "2-now", opened, hub)
     async with robot.shipping(), _older(robot):
         await asyncio.sleep(60)
         assert len(hub.stored(name)) == 4, "whoever has the file open may be about to write more"
@@ -145,13 +141,11 @@ async def test_neither_a_failing_disk_nor_a_run_that_is_removed_ends_the_search_
     tmp_path: Path, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub = FakeHub()
-    _run_dir(tmp_path / "1-old")
-    old = Robot(opened(tmp_path / "1-old" / "journal.sqlite"), hub)
+    old = _robot_of(tmp_path / "1-old", opened, hub)
     old.journal.note(ROBOT_NOTE, "r1")
     old.happen(*range(1, 11))
     old.journal.close()
-    _run_dir(tmp_path / "2-now")
-    robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
+    robot = _robot_of(tmp_path / "2-now", opened, hub)
     find, errors = older_journal_shipper._of_earlier_runs, [OSError(errno.EIO, "Input/output error")]
 
     def fails_once(current: Path) -> Iterator[Path]:
@@ -178,8 +172,7 @@ async def test_the_journal_of_a_run_that_lives_is_its_own(tmp_path: Path, opened
     other = Robot(opened(tmp_path / "1-other" / "journal.sqlite"), hub)
     other.journal.note(ROBOT_NOTE, "r1")
     other.happen(*range(1, 11))
-    _run_dir(tmp_path / "2-now")
-    robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
+    robot = _robot_of(tmp_path / "2-now", opened, hub)
     robot.happen(1)
     async with robot.shipping(), _older(robot):
         await asyncio.sleep(130)
@@ -188,20 +181,24 @@ async def test_the_journal_of_a_run_that_lives_is_its_own(tmp_path: Path, opened
 
 async def test_a_journal_that_somebody_writes_is_not_renamed(tmp_path: Path, opened: OpenJournal) -> None:
     hub = FakeHub()
-    _run_dir(tmp_path / "1-old")
-    old = Robot(opened(tmp_path / "1-old" / "journal.sqlite"), hub)
+    old = _robot_of(tmp_path / "1-old", opened, hub)
     old.journal.note(ROBOT_NOTE, "r1")
     old.happen(*range(1, 11))
     name = old.name
     hub.journals[name] = dict.fromkeys(range(1, 12), "lost")  # so that it has to be another one
-    _run_dir(tmp_path / "2-now")
-    robot = Robot(opened(tmp_path / "2-now" / "journal.sqlite"), hub)
+    robot = _robot_of(tmp_path / "2-now", opened, hub)
     async with robot.shipping(), _older(robot):
         await asyncio.sleep(60)
         assert _written_name(tmp_path / "1-old" / "journal.sqlite") == name
         old.journal.close()
         await asyncio.sleep(130)
     assert _written_name(tmp_path / "1-old" / "journal.sqlite") != name, "what nobody writes any more is"
+
+
+def _robot_of(run: Path, opened: OpenJournal, hub: FakeHub) -> Robot:
+    """The robot of a run whose owner has ended."""
+    _run_dir(run)
+    return Robot(opened(run / "journal.sqlite"), hub)
 
 
 def _run_dir(path: Path, *, lives: bool = False) -> None:
