@@ -95,17 +95,18 @@ def _joint_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]], *
     """Yield what is wrong with modules side by side; of what they lack only where they are the ``whole``."""
     ports = [port for name, cls in classes.items() for port in ports_of(blueprint.modules[name], cls)]
     placed = [port for port in ports if port.topic]
+    skills = {name: module_skills(blueprint.modules[name], cls) for name, cls in classes.items()}
     yield from doubled_modules(blueprint, classes)
     yield from channel_problems(blueprint, placed)
     yield from late_deliveries(blueprint, placed)
     yield from type_problems(blueprint, placed)
     yield from publisher_problems(blueprint, placed, classes)
     yield from unwired_inputs(blueprint, ports, classes)
-    yield from colliding_skills(blueprint, classes)
-    yield from undescribed_skills(blueprint, classes)
-    yield from misdescribed_parameters(blueprint, classes)
-    yield from ignored_fields(blueprint, classes)
-    yield from skills_that_are_no_tools(blueprint, classes)
+    yield from colliding_skills(blueprint, skills)
+    yield from undescribed_skills(blueprint, skills)
+    yield from misdescribed_parameters(blueprint, skills)
+    yield from ignored_fields(blueprint, skills)
+    yield from skills_that_are_no_tools(blueprint, skills)
     yield from message_problems(blueprint, ports)
     yield from contradictions(blueprint, classes)
     unfed = unfed_inputs(blueprint, placed, classes)
@@ -114,10 +115,10 @@ def _joint_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]], *
     else:
         yield from unfed.values()
         yield from idle_deliveries(blueprint, placed)
-        yield from ungated_motions(blueprint, classes, placed)
+        yield from ungated_motions(blueprint, classes, skills, placed)
         yield from misspelt_topics(blueprint, placed, unfed.keys())
-        yield from misspelt_resources(blueprint, classes)
-        yield from skill_warnings(blueprint, classes)
+        yield from misspelt_resources(blueprint, skills)
+        yield from skill_warnings(blueprint, classes, skills)
 
 
 def _doubts(unfed: Iterable[str]) -> Iterator[Problem]:

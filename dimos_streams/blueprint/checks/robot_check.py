@@ -11,7 +11,8 @@ from typing import Any, NamedTuple
 from pydantic import BaseModel
 
 from dimos_streams.blueprint.checks.delivery_check import VELOCITIES
-from dimos_streams.blueprint.classes import module_config, module_skills
+from dimos_streams.blueprint.checks.skill_check import SkillsOfModules
+from dimos_streams.blueprint.classes import module_config
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.wiring import Port
 from dimos_streams.documents.problem import Problem
@@ -45,7 +46,7 @@ def contradictions(blueprint: Blueprint, classes: Mapping[str, type[Module]]) ->
 
 
 def ungated_motions(
-    blueprint: Blueprint, classes: Mapping[str, type[Module]], ports: Iterable[Port]
+    blueprint: Blueprint, classes: Mapping[str, type[Module]], skills: SkillsOfModules, ports: Iterable[Port]
 ) -> Iterator[Problem]:
     """Yield a warning for each robot that skills move at speeds that no velocity gate judges."""
     moving: dict[str, list[Port]] = defaultdict(list)
@@ -55,7 +56,7 @@ def ungated_motions(
             spec, cls = blueprint.modules[port.module], classes[port.module]
             if port.stream.name in cls.exclusive_outputs:
                 gated.add(spec.namespace)
-            elif any(skill.policy.motion for skill in module_skills(spec, cls).values()):
+            elif any(skill.policy.motion for skill in skills[port.module].values()):
                 moving[spec.namespace].append(port)
     for namespace in [each for each in moving if each not in gated]:
         names = ", ".join(port.name for port in moving[namespace])

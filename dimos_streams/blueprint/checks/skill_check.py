@@ -6,10 +6,10 @@ import contextlib
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from typing import TypeAlias
 
-from dimos_streams.blueprint.classes import failing_hook, module_config, module_skills
+from dimos_streams.blueprint.classes import failing_hook, module_config
 from dimos_streams.blueprint.model import Blueprint
-from dimos_streams.blueprint.wiring import public_skills
 from dimos_streams.common.names import namespace_of
 from dimos_streams.common.readable.listed import listed
 from dimos_streams.common.readable.spelling import misspelt
@@ -17,34 +17,37 @@ from dimos_streams.documents.problem import Problem
 from dimos_streams.errors import UserError, did_you_mean, suggest
 from dimos_streams.module import ConfigFault, Module
 from dimos_streams.operator.known_names import MCP_TOOLS
-from dimos_streams.skill.spec import ModelParameters
+from dimos_streams.skill.spec import ModelParameters, SkillSpec
+
+SkillsOfModules: TypeAlias = Mapping[str, Mapping[str, SkillSpec]]
+"""The skills of each module, by its name; each by its own name."""
 
 
-def colliding_skills(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+def colliding_skills(blueprint: Blueprint, skills: SkillsOfModules) -> Iterator[Problem]:
     """Yield public names that two skills share."""
     owners: dict[str, str] = {}
-    for module, cls in classes.items():
-        for skill in public_skills(blueprint.modules[module], cls):
-            if skill in owners:
-                text = f"skill {skill!r} is offered by both {owners[skill]!r} and {module!r}; use another namespace"
-                yield Problem(text, blueprint.modules[module].where())
-            owners.setdefault(skill, module)
+    for module, own in skills.items():
+        spec = blueprint.modules[module]
+        for name in (skill.info(spec.prefix).name for skill in own.values()):
+            if name in owners:
+                text = f"skill {name!r} is offered by both {owners[name]!r} and {module!r}; use another namespace"
+                yield Problem(text, spec.where())
+            owners.setdefault(name, module)
 
 
-def skill_warnings(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+def skill_warnings(
+    blueprint: Blueprint, classes: Mapping[str, type[Module]], skills: SkillsOfModules
+) -> Iterator[Problem]:
     """Yield the warnings of modules about configs that concern the skills of others."""
     specs = blueprint.modules
-    skills = {
-        name: [skill.info(specs[name].prefix) for skill in module_skills(specs[name], cls).values()]
-        for name, cls in classes.items()
-    }
+    infos = {name: [skill.info(specs[name].prefix) for skill in own.values()] for name, own in skills.items()}
     vary = any(getattr(cls, "skills_vary", False) for cls in classes.values())
     for name, cls in classes.items():
         spec = specs[name]
         with contextlib.suppress(UserError):  # a config that is none is a problem of its own
             config = module_config(spec, cls)
             try:
-                warnings = [ConfigFault(*each) for each in cls.skill_warnings(config, name, skills)]
+                warnings = [ConfigFault(*each) for each in cls.skill_warnings(config, name, infos)]
             except Exception as error:
                 yield failing_hook(spec, "skill_warnings", error, "pairs of a path and a text")
                 continue
@@ -54,13 +57,12 @@ def skill_warnings(blueprint: Blueprint, classes: Mapping[str, type[Module]]) ->
                 yield Problem(f"module {name!r}: {text}", spec.where("config", *path), "warning")
 
 
-def undescribed_skills(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+def undescribed_skills(blueprint: Blueprint, skills: SkillsOfModules) -> Iterator[Problem]:
     """Yield warnings of skills for everyone that nobody could know what to do with; one for all if Python itself has
     dropped their docstrings."""
-    for module, cls in classes.items():
+    for module, own in skills.items():
         spec = blueprint.modules[module]
-        skills = module_skills(spec, cls).values()
-        names = [skill.name for skill in skills if skill.policy.audience == "everyone" and not skill.description]
+        names = [each.name for each in own.values() if each.policy.audience == "everyone" and not each.description]
         if names and sys.flags.optimize >= 2:
             text = "skills have no docstrings, as Python runs with -OO (or PYTHONOPTIMIZE=2), which drops them"
             yield Problem(f"{text}; a model knows nothing else of a skill", severity="warning")
@@ -71,21 +73,21 @@ def undescribed_skills(blueprint: Blueprint, classes: Mapping[str, type[Module]]
             yield Problem(f"{text}; {why}", spec.where("type"), "warning")
 
 
-def skills_that_are_no_tools(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+def skills_that_are_no_tools(blueprint: Blueprint, skills: SkillsOfModules) -> Iterator[Problem]:
     """Yield warnings of skills for everyone whose names are those of the bridge's own tools for MCP clients."""
-    for module, cls in classes.items():
+    for module, own in skills.items():
         spec = blueprint.modules[module]
-        skills = [skill.info(spec.prefix) for skill in module_skills(spec, cls).values()]
-        if names := [info.name for info in skills if info.audience == "everyone" and info.name in MCP_TOOLS]:
+        infos = [skill.info(spec.prefix) for skill in own.values()]
+        if names := [info.name for info in infos if info.audience == "everyone" and info.name in MCP_TOOLS]:
             text = f"module {module!r}: MCP clients can't call these of its skills: {', '.join(names)}"
             yield Problem(f"{text}; tools of the bridge are called so", spec.where("type"), "warning")
 
 
-def misdescribed_parameters(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+def misdescribed_parameters(blueprint: Blueprint, skills: SkillsOfModules) -> Iterator[Problem]:
     """Yield warnings of docstrings that describe parameters which their skills do not have: nobody is shown that."""
-    for module, cls in classes.items():
+    for module, own in skills.items():
         spec = blueprint.modules[module]
-        for skill in module_skills(spec, cls).values():
+        for skill in own.values():
             names = list(skill.parameter_names)
             for stray in skill.stray_descriptions:
                 known = suggest(stray, names) or f" (parameters: {', '.join(names) or 'none'})"
@@ -95,13 +97,13 @@ def misdescribed_parameters(blueprint: Blueprint, classes: Mapping[str, type[Mod
                 yield Problem(f"module {module!r}: {spec.type}: {text}", spec.where("type"), "warning")
 
 
-def ignored_fields(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+def ignored_fields(blueprint: Blueprint, skills: SkillsOfModules) -> Iterator[Problem]:
     """Yield warnings of parameters in whose objects a misspelt field would be dropped without a word."""
-    for module, cls in classes.items():
+    for module, own in skills.items():
         spec = blueprint.modules[module]
-        skills = module_skills(spec, cls).values()
-        undoing = {skill.policy.undo for skill in skills}  # what takes a call back may take part of its arguments
-        for skill in skills:
+        # What takes a call back may take part of its arguments.
+        undoing = {skill.policy.undo for skill in own.values()}
+        for skill in own.values():
             if skill.name in undoing or not isinstance(skill.parameters, ModelParameters):
                 continue
             for name, schema in skill.parameters.schema()["properties"].items():
@@ -125,12 +127,12 @@ def _ignoring(schema: object) -> Iterator[str]:
             yield from _ignoring(part)
 
 
-def misspelt_resources(blueprint: Blueprint, classes: Mapping[str, type[Module]]) -> Iterator[Problem]:
+def misspelt_resources(blueprint: Blueprint, skills: SkillsOfModules) -> Iterator[Problem]:
     """Yield warnings of resources that one skill alone holds and that are misspelt from those of others: their calls
     would run beside each other, which they are not meant to."""
     holders: dict[str, list[tuple[str, str]]] = defaultdict(list)
-    for module, cls in classes.items():
-        for skill in module_skills(blueprint.modules[module], cls).values():
+    for module, own in skills.items():
+        for skill in own.values():
             for resource in skill.policy.resources:
                 holders[blueprint.modules[module].prefix + resource].append((module, skill.name))
     before: dict[str, list[str]] = defaultdict(list)
