@@ -17,8 +17,9 @@ from dimos_streams.skills.moving.continuity import Continuity
 from dimos_streams.skills.moving.headway import blocked
 from dimos_streams.skills.moving.obedience import DisobedienceError, Obedience
 from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, shortened, turned, twist, wrapped
+from dimos_streams.skills.moving.sensor_faults import odometry_fault, scan_fault
 from dimos_streams.skills.moving.standstill import Standstill, least_motion
-from dimos_streams.skills.moving.steering import Detour, surroundings_of, want_of_odometry, want_of_scan
+from dimos_streams.skills.moving.steering import Detour, surroundings_of
 
 if TYPE_CHECKING:
     from dimos_streams.messages.geometry_msgs import Twist
@@ -199,7 +200,7 @@ class Motion:
 
     def _why_here(self) -> str:
         """Return what keeps the robot from driving, if that is known, and where it stands."""
-        return "; ".join(filter(None, (want_of_scan(self._module.scan), self.whereabouts())))
+        return "; ".join(filter(None, (scan_fault(self._module.scan), self.whereabouts())))
 
     def _head_for(self, seen: complex) -> None:
         """Face a point of base_link, then go there, in the nearest direction that is free."""
@@ -270,7 +271,7 @@ class Motion:
 
     def _silence(self, timeout: float) -> str:
         odom = self._module.odom
-        why = want_of_odometry(odom, timeout)
+        why = odometry_fault(odom, timeout)
         if odom.latest is None:
             return f"{why}: it is not known where the robot is"
         self._pose = pose_of(odom.latest)  # none may have come since the call began
