@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dimos_streams import clock
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bus import Bus
@@ -57,15 +56,5 @@ def _of_who_asks(ledger: Ledger, call: CallState) -> str:
 
 
 def _event(ledger: Ledger, call: CallState, seq: int, type: EventType, text: str, data: dict[str, Any]) -> ToolEvent:
-    return ToolEvent(
-        utime=clock.utime(),
-        call_id=call.call_id,
-        seq=seq,
-        type=type,
-        module=call.module,
-        skill=call.skill,
-        caller=call.caller,
-        text=redacted(text),
-        data=redacted_data(data),
-        instance=call.instance or _of_who_asks(ledger, call),
-    )
+    event = call.event(seq, type, redacted(text), redacted_data(data))
+    return event if event.instance else replace(event, instance=_of_who_asks(ledger, call))
