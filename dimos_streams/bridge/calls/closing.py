@@ -1,8 +1,9 @@
-"""Events that the bridge writes in a module's stead: ends of calls that their modules can't write, or not again.
+"""Events that the bridge writes in a module's stead: the closes of calls whose modules are gone, or have forgotten
+them.
 
-Each is in the name of the instance that runs the call. If there was none, or if whoever asks again may not know that
-instance any more, it is in the name of the instance whose skill asks for the call: only those who read that one's
-events know it.
+Each names the instance of a module that writes it, because receivers believe no other. That is the instance that runs
+the call. A call that none runs is closed in the name of the instance whose skill asked for it, which its receivers
+believe, too. So is a call whose close is repeated, since receivers may have forgotten the instance that ran it.
 """
 
 from __future__ import annotations

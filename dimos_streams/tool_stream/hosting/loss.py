@@ -1,5 +1,5 @@
-"""The end of moving calls that nobody answers for any more, so that the robot stands still, and a word on every call
-that does not end when it is to.
+"""The end of calls that move the robot and that nobody answers for any more, and warnings about calls that do not
+end.
 
 A call is *disowned* when nobody has acknowledged it for too long, or when the bridge, which could not hear of it for
 a while, has closed it meanwhile. A disowned call is cancelled. If its code does not end then, its stream is closed
