@@ -6,7 +6,7 @@ from dimos_streams.skills.follow_report import FollowReport
 
 
 class FollowRecord:
-    """When the person was found and lost, and how far away they were. Times are seconds on the loop's clock."""
+    """The times at which the person was found and lost, in seconds on the loop's clock, and the distances to them."""
 
     def __init__(self) -> None:
         self.found_at: float | None = None

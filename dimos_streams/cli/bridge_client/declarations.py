@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
 
 class Declarations:
-    """What the modules at a bridge declare themselves to be. The bridge is asked once for each module, and only if a
-    skill of it is named as an agent's are."""
+    """The answers of a bridge to the question which of its modules are agents. It is asked once for each module, and
+    only if a skill of that module is named as an agent's are."""
 
     def __init__(self, gateway: SkillGateway) -> None:
         self._gateway = gateway
