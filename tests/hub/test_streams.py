@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from dimos_streams import clock
-from dimos_streams.hub import streams
+from dimos_streams.hub import command_streams
 from tests.helpers import wait_for
 from tests.hub.serving import Robot, added, opened_storage, served_hub
 from tests.hub.test_shipping import problem
@@ -53,7 +53,7 @@ def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     added(database, "r1")
 
-    async def leave(known: streams.CommandStreams, pool: ThreadPoolExecutor) -> None:
+    async def leave(known: command_streams.CommandStreams, pool: ThreadPoolExecutor) -> None:
         stream = await known.open("r1", "a-random-stream-id", "a-random-process-id")
         busy = threading.Event()
         pool.submit(busy.wait)  # all threads are, so that the note waits for one
@@ -67,7 +67,7 @@ def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_
             await asyncio.wait(known._ending)
 
     with opened_storage(database) as storage, ThreadPoolExecutor(1) as pool:
-        asyncio.run(leave(streams.CommandStreams(storage, pool, "hub"), pool))
+        asyncio.run(leave(command_streams.CommandStreams(storage, pool, "hub"), pool))
         assert [row.connected for row in storage.robots.all()] == [False]
 
 
@@ -75,10 +75,10 @@ def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_
 def test_robots_that_are_known_are_heard_where_there_is_room_for_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "_MAX_CLOCKS", 1)
+    monkeypatch.setattr(command_streams, "_MAX_CLOCKS", 1)
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     with opened_storage(database) as storage, ThreadPoolExecutor(1) as pool:
-        known = streams.CommandStreams(storage, pool, "hub")
+        known = command_streams.CommandStreams(storage, pool, "hub")
         now = clock.utime()
         known.hear("r1", now)
         known.hear("r2", now)
