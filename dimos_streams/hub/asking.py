@@ -20,7 +20,7 @@ from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S
 from dimos_streams.hub.storage.rows import CommandState, NewCommand, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import in_thread, within
-from dimos_streams.hub.woken import Woken
+from dimos_streams.hub.wakeup import Wakeup
 from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 _EXPIRES_IN_S = DEFAULT_EXPIRY_S
@@ -118,12 +118,12 @@ class Asker:
         self._storage = storage
         self._executor = executor
         self._waiting: dict[int, list[asyncio.Future[CommandState]]] = {}
-        self._woken = Woken()
+        self._wakeup = Wakeup()
         self._ended = False
 
     def wake(self) -> None:
         """Note that there may be an answer."""
-        self._woken.wake()
+        self._wakeup.wake()
 
     def end(self) -> None:
         """Wait for nothing any more: whoever waits is told so. Twice is fine."""
@@ -170,7 +170,7 @@ class Asker:
                     _log.exception("answers of robots can't be read because of a defect")
                 else:
                     self._resolve(states)
-            await self._woken.wait()
+            await self._wakeup.wait()
 
     async def _outcome(self, id: int, within_s: float) -> CommandState | None:
         if self._ended:
