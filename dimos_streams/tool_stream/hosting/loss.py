@@ -58,7 +58,8 @@ class LossWatch:
         return ", so its velocities are cut off" if self._velocities() else ""
 
     def look(self, calls: Iterable[RunningCall]) -> None:
-        """Disown calls that nobody acknowledges, cut off those of them that do not end, and name all that do not."""
+        """Disown calls that nobody acknowledges, cut off moving calls that do not end, and log all that do not
+        end."""
         now, before = clock.monotonic(), self._looked
         elapsed = min(now - before, _LONGEST_LOOK_S)
         steady = clock.steady()
