@@ -14,7 +14,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.moving.cadence import Cadence
 from dimos_streams.skills.moving.continuity import Continuity
-from dimos_streams.skills.moving.headway import blocked
+from dimos_streams.skills.moving.headway import blocked_text
 from dimos_streams.skills.moving.obedience import DisobedienceError, Obedience
 from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, shortened, turned, twist, wrapped
 from dimos_streams.skills.moving.sensor_faults import odometry_fault, scan_fault
@@ -145,7 +145,7 @@ class Motion:
             if abs(remaining) <= tolerance:
                 return Covered(self._pose, done.real)
             if self._is_stuck():
-                raise SkillError(f"{blocked(done.real, distance, 'm', 2)}; {self._why_here()}")
+                raise SkillError(f"{blocked_text(done.real, distance, 'm', 2)}; {self._why_here()}")
             speed = clamped(SPEED_GAIN * remaining, self._config.max_speed)
             heading = wrapped(start.yaw - self._pose.yaw)
             # Back to the line as well as along it.
@@ -159,7 +159,7 @@ class Motion:
         while abs(angle - done) > tolerance:
             to_go = abs(math.degrees(angle - done))
             if self._is_stuck():
-                where = blocked(math.degrees(done), math.degrees(angle), "deg", 1)
+                where = blocked_text(math.degrees(done), math.degrees(angle), "deg", 1)
                 raise SkillError(f"{where}; {self.whereabouts()}")
             self._command(0j, TURN_GAIN * (angle - done))
             self._report_progress(f"{to_go:.0f} deg to turn", remaining_deg=round(to_go, 1))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 
-def blocked(done: float, asked: float, unit: str, digits: int) -> str:
+def blocked_text(done: float, asked: float, unit: str, digits: int) -> str:
     """Return where on its way, or beside it, a motion was blocked."""
     ahead, way = round(done * math.copysign(1.0, asked), digits), abs(asked)
     if ahead > way:
