@@ -114,7 +114,7 @@ class Following:
                 self._module.cmd_vel.publish(twist(*command))
                 self._report_progress(now, command)
         if self._record.found_at is None:
-            raise self._nobody()
+            raise self._nobody_found()
         return self._record.report(self._description, clock.monotonic())
 
     def _pass_over(self, held_s: float) -> None:
@@ -135,7 +135,7 @@ class Following:
         limits = self._limits
         why = self._obedience.contradiction(pose_of(odometry), elapsed_s, limits.speed, limits.turn)
         if why:
-            raise DisobedienceError(self._ending(why))
+            raise DisobedienceError(self._ended_text(why))
 
     def followed_s(self) -> float:
         """Seconds since the person was found, but for those in which the robot was held; 0 before that."""
@@ -149,26 +149,26 @@ class Following:
         if self._watch.blind_s(now) > self._config.frozen_after_s:
             return await self._wait_for_detections(now)
         if self._frozen:
-            await self._greet_detections(now)
+            await self._end_freeze(now)
         if self._watch.sighting is None:
             return self._search_first(now)
         if self._watch.awaited_s(now) > self._config.lost_after_s:
             return await self._search_again(now)
-        await self._greet_person(now)
+        await self._report_found(now)
         return self._follow(now)
 
     async def _wait_for_detections(self, now: float) -> Command:
         """Blind, whether by the camera or by the detector: stand, say so, and end if it lasts."""
         blind_s, found = self._watch.blind_s(now), self._record.found_at is not None
         if blind_s > (self._config.give_up_after_s if found else self._config.first_look_s):
-            raise SkillError(self._ending(f"there were no new detections for {blind_s:.0f} s"))
+            raise SkillError(self._ended_text(f"there were no new detections for {blind_s:.0f} s"))
         if found and not self._frozen:
             self._module.cmd_vel.publish(STOP)
             await self._update(f"No new detections for {blind_s:.1f} s: standing still", "frozen")
         self._frozen = True
         return STILL
 
-    async def _greet_detections(self, now: float) -> None:
+    async def _end_freeze(self, now: float) -> None:
         self._frozen = False
         if self._record.lost_at is None:
             self._watch.grant_time(now)
@@ -179,14 +179,14 @@ class Following:
         """Look ahead, then turn around once, while nobody has matched yet."""
         turning_s = now - self._began - self._config.first_look_s
         if turning_s > self._config.search_s:
-            raise self._nobody()
+            raise self._nobody_found()
         return (0j, self._config.search_turn) if turning_s > 0.0 else STILL
 
     async def _search_again(self, now: float) -> Command:
         """Stand, face where the person was last seen, then turn on to that side; end if it lasts."""
         unseen_s, config, record = self._watch.unseen_s(now), self._config, self._record
         if self._watch.awaited_s(now) > config.give_up_after_s:
-            raise SkillError(self._ending(f"lost them, not seen for {unseen_s:.0f} s"))
+            raise SkillError(self._ended_text(f"lost them, not seen for {unseen_s:.0f} s"))
         if record.lost_at is None:
             record.lose(now)
             self._watch.let_go()
@@ -197,7 +197,7 @@ class Following:
             return 0j, face(self._last_bearing(), self._gains, self._limits)
         return 0j, self._search_side * config.search_turn
 
-    async def _greet_person(self, now: float) -> None:
+    async def _report_found(self, now: float) -> None:
         """Say that the person was found, the first time or again."""
         is_first, is_lost = self._record.found_at is None, self._record.lost_at is not None
         self._record.find(now)
@@ -272,10 +272,10 @@ class Following:
             "bearing_deg": round(math.degrees(self._last_bearing()), 1),
         }
 
-    def _nobody(self) -> SkillError:
+    def _nobody_found(self) -> SkillError:
         seen = f"only {listed(sorted(set(self._watch.others)))}" if self._watch.others else "nobody at all"
         return SkillError(f"Nobody who matches {self._description!r} was found, {seen} in sight")
 
-    def _ending(self, why: str) -> str:
+    def _ended_text(self, why: str) -> str:
         followed = "" if self._record.found_at is None else f" after {self.followed_s():.0f} s"
         return f"Stopped following {self._description}{followed}: {why}"
