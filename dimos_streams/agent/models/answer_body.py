@@ -66,8 +66,8 @@ class ChunkStream(AsyncStream[object]):
 
 
 class AnswerBody(httpx2.AsyncByteStream):
-    """The bytes of an answer, counted, and well-formed: what is no UTF-8 becomes U+FFFD, as in every stream of events.
-    The SDK refuses an answer for it."""
+    """The bytes of an answer, counted, and well-formed: what is no UTF-8 becomes U+FFFD, as the standard of event
+    streams has it. The SDK refuses an answer for it."""
 
     def __init__(self, name: str, response: httpx2.Response) -> None:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
