@@ -130,6 +130,21 @@ async def test_a_restart_is_asked_what_it_offers_although_its_version_is_that_of
 
 
 @pytest.mark.virtual_time
+async def test_a_module_that_names_no_version_is_asked_for_its_skills_once_for_each_start() -> None:
+    async with established_module() as (bus, directory):
+        asked: list[str] = []
+        bus.subscribe(REQUESTS, lambda _, data: asked.append(decode(ToolStreamRequest, data).kind))
+        for start in ("1", "2"):
+            for _ in range(8):
+                bus.publish(STATUS, beat(start, module="plain", skills_version=""))
+                await asyncio.sleep(0.25)
+            assert asked == [DESCRIBE] * int(start)
+            bus.publish(STATUS, beat(start, f"fly{start}", module="plain", skills_version=""))
+            await asyncio.sleep(SUPERSEDED_S + 0.01)
+            assert f"fly{start}" in offered(directory)
+
+
+@pytest.mark.virtual_time
 async def test_after_a_crash_the_next_one_offers_more_at_once_and_less_when_it_has_stayed() -> None:
     async with established_module() as (bus, directory):
         await asyncio.sleep(SUPERSEDED_S + 0.01)
