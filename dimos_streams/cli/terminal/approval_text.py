@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -43,7 +44,8 @@ def details(view: ApprovalView) -> list[str]:
     if view.state != "pending":
         found.append(standing(view))
     if view.hidden_characters:
-        found.append(f"{plural(view.hidden_characters, 'character')} not shown: dimos-streams approvals {view.id}")
+        hidden = plural(view.hidden_characters, "character")
+        found.append(f"{hidden} not shown: dimos-streams approvals {shlex.quote(view.id)}")
     return found
 
 
