@@ -64,9 +64,10 @@ def live_settings(kind: type[BaseModel]) -> tuple[str, ...]:
 
 
 def shown_secret(path: str, text: str) -> str:
-    """The reason why a setting can't get a value that is given as text, if that has a secret in it; empty if not."""
+    """The reason why a setting can't get a value that is given as text, if that has a secret in it, or the name that
+    is given for the setting; empty if not."""
     name = telling_name(path.split("."))
-    return _SHOWN if has_secret(text) or has_secret_setting(_parsed(text), name) else ""
+    return _SHOWN if has_secret(path) or has_secret(text) or has_secret_setting(_parsed(text), name) else ""
 
 
 def shown_secrets(before: BaseModel, after: BaseModel, paths: Iterable[str]) -> dict[str, str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -72,6 +73,30 @@ def test_long_arguments_of_any_call_are_shown_whole() -> None:
     assert lines[4].split() == ["a2@1", "agent", "move", "distance_m=1", "why"]
     waiting = {"type": "change", "change": {"agents": {"agent": {"approvals": [view().model_dump()]}}}}
     assert any("31. go_to(x=2.5, y=0.0)" in line for line in Lines().of(_with_agent(waiting)))
+
+
+LIKE_STEPS = [
+    [{"skill": "wave", "arguments": {}, "command": "unlock the safe"}],
+    [{"skill": "wave", "arguments": "unlock the safe"}],
+    [{"skill": "wave", "arguments": {}}, {"skill": "unlock", "arguments": {}, "what": "the safe"}],
+]
+
+
+@pytest.mark.feature("C5", "B8")
+@pytest.mark.virtual_time
+async def test_arguments_that_look_like_a_plan_are_shown_whole_and_hide_nothing() -> None:
+    events = Events()
+    book = ApprovalRegistry(ApprovalSettings(), events.emit)
+    for steps in LIKE_STEPS:
+        for skill in ("run_all", "submit_plan"):
+            arguments = {"steps": steps, "goal": "g" * 300}
+            waiting = asyncio.create_task(book.ask(skill, arguments))
+            await asyncio.sleep(0)
+            note = events.all[-1][1]["text"]
+            assert f"{skill}(steps={json.dumps(steps)}, goal=" in note
+            waiting.cancel()
+    lines = approval_lines([view("a1", "run_all", steps=STEPS[:1], goal="g" * 300)], HEADERS)
+    assert lines[2:] == [f"    steps={STEPS[:1]!r}", f"    goal={'g' * 300!r}"], "only a plan's goal is shortened"
 
 
 def _with_agent(message: dict[str, Any]) -> dict[str, Any]:

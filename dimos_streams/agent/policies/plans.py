@@ -17,10 +17,10 @@ from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import SkillError, suggest
+from dimos_streams.operator.known_names import SUBMIT_PLAN
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.operator.reporting import within
 
-SUBMIT_PLAN = "submit_plan"
 _MAX_PLANS = 100
 _MAX_STEPS = 100
 _MAX_GOAL = 10_000

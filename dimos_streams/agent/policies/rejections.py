@@ -8,9 +8,9 @@ from typing import Any, TypeAlias
 
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.canonical import canonical
-from dimos_streams.agent.policies.plans import SUBMIT_PLAN
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.newest_entries import NewestEntries
+from dimos_streams.operator.known_names import SUBMIT_PLAN
 from dimos_streams.operator.messages.agent import AgentEvent
 
 _MISSIONS = 1000

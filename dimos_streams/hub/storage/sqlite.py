@@ -208,7 +208,7 @@ class SqliteEngine(Engine):
             file = self._file()
             for each in _with_what_is_beside(file):
                 with contextlib.suppress(FileNotFoundError):
-                    if (found := each.stat()).st_mode & 0o077 and found.st_uid == os.geteuid():
+                    if (found := each.stat()).st_mode & 0o077 and os.geteuid() in (0, found.st_uid):
                         each.chmod(0o600)
             names = file.stat().st_nlink
         except (OSError, RuntimeError) as error:
