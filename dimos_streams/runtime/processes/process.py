@@ -31,7 +31,7 @@ _FILES = 8
 and all its workers with it."""
 
 EXIT_UNKNOWN = 256
-"""The exit code, above all that there are, of a process whose end nobody knows: the forkserver has ended before it."""
+"""The exit code, above all that there are, of a process whose end nobody knows: the forkserver ended before it."""
 _SERVER_GONE = (
     "the process from which all others are forked has ended; the system may give the run no more memory or processes"
     " (limits of a container, `ulimit -v`, `ulimit -u`)"
