@@ -602,7 +602,7 @@ def test_without_a_thread_for_lcm_no_bus_is_opened(bus_url: str, monkeypatch: py
 
     async def opened_without_thread() -> None:
         monkeypatch.setattr(threading.Thread, "start", refused)
-        with pytest.raises(BusError, match=r"LCM needs a thread .*`ulimit -u`"):
+        with pytest.raises(BusError, match=r"LCM needs a thread: .*`ulimit -u`"):
             await create_bus(bus_url).open()
 
     asyncio.run(opened_without_thread())

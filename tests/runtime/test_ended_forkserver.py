@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import threading
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.errors import ModuleFailedError
+from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.fork_server import explain_start_failure
 from dimos_streams.runtime.processes.process import SupervisedProcess, describe_exit
@@ -56,3 +57,18 @@ def test_what_it_forked_is_not_said_to_have_ended_by_itself(tmp_path: Path) -> N
     with Path(os.devnull).open() as sentinel:
         asyncio.run(scenario(sentinel.fileno()))
     assert ends == ["was lost: the process from which all others of the run are forked has ended, and they with it"]
+
+
+def test_nothing_is_asked_of_it_that_would_end_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A fork that fails ends it, and with it all workers that run."""
+    asked: list[object] = []
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    supervised = SupervisedProcess(PLAN, NOTHING, lambda report: None, lambda code: None)
+    monkeypatch.setattr(ForkServerProcess, "start", asked.append)
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    with pytest.raises(UserError, match=r"processes can't be started: .*`ulimit -u`, .*\)$"), explain_start_failure():
+        supervised._fork()
+    assert asked == []

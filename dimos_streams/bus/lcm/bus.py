@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-import threading
 from collections.abc import Iterable
 from functools import partial
 from typing import Any, Protocol
@@ -26,6 +25,7 @@ from dimos_streams.bus.subscription import SLICE_S, Handler, Subscription
 from dimos_streams.bus.transport_bus import TransportBus
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.disk import check_free_descriptors
+from dimos_streams.common.process.threads import check_free_thread
 from dimos_streams.errors import BusError
 
 _READING = 0.25
@@ -195,7 +195,10 @@ class LcmBus(TransportBus):
             why = error.__context__ or error  # lcm hides what is wrong behind a search for other builds
             _logger.info("LCM's library can't be loaded (%s); Python's sockets speak its protocol instead", why)
             return UdpmSocket(self._url)
-        _check_free_thread()
+        try:
+            check_free_thread()  # for want of one the library ends the process
+        except OSError as error:
+            raise BusError(f"LCM needs a thread: {error.strerror}") from error
         created: _Lcm = lcm.LCM(self._url.for_lcm())
         return created
 
@@ -211,18 +214,6 @@ class LcmBus(TransportBus):
         if self._lcm is None:
             raise BusError(f"the bus {self.url!r} is not open")
         return self._lcm
-
-
-def _check_free_thread() -> None:
-    """Raise ``BusError`` if this process can't have another thread: for want of one LCM's library ends it."""
-    try:
-        thread = threading.Thread(target=int)
-        thread.start()
-    except RuntimeError as error:
-        raise BusError(
-            f"LCM needs a thread ({error}); `ulimit -u` or a container says how many there may be"
-        ) from error
-    thread.join()
 
 
 def _pattern(channel: str | None) -> str:

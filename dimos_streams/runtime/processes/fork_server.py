@@ -240,7 +240,10 @@ def explain_start_failure() -> Iterator[None]:
     except ChildProcessError as error:
         raise ModuleFailedError(f"processes can't be started: {error}") from error
     except OSError as error:
-        where = f" (their socket is in {tempfile.gettempdir()}; TMPDIR names it)"
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            where = "; `ulimit -n` says how many files a process may have open" if error.errno == errno.EMFILE else ""
+        hints: dict[int | None, str] = {
+            errno.EMFILE: "; `ulimit -n` says how many files a process may have open",
+            errno.ENFILE: "",
+            errno.EAGAIN: "",
+        }
+        where = hints.get(error.errno, f" (their socket is in {tempfile.gettempdir()}; TMPDIR names it)")
         raise UserError(f"processes can't be started: {error}{where}") from error

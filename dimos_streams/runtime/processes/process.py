@@ -15,6 +15,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.common.process.disk import check_free_descriptors
 from dimos_streams.common.process.run_owner import process_start
+from dimos_streams.common.process.threads import check_free_thread
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
 from dimos_streams.runtime.processes.fork_server import end_stalled_server
@@ -88,6 +89,7 @@ class SupervisedProcess:
 
     def _fork(self) -> None:
         check_free_descriptors(_FILES)
+        check_free_thread()  # a fork that fails ends the forkserver, and all its workers with it
         try:
             self._process.start()
         except (EOFError, ConnectionError) as error:
