@@ -100,6 +100,14 @@ def test_a_frame_is_told_of_the_arguments_that_are_in_it(names: str, words: str 
     assert [line[1] for line in lines if line[:1] == ["frame"]] == ([] if words is None else [f"odom, of {words}"])
 
 
+@pytest.mark.parametrize(
+    ("traits", "said"),
+    [({}, "by other calls, not by `undo`"), ({"undo": "back"}, "by back"), ({"reversible": False}, "by nothing")],
+)
+def test_what_undo_can_take_back_is_told(traits: dict[str, Any], said: str) -> None:
+    assert any(line.split("  ", 2)[1:] == ["taken back", f"     {said}"] for line in skill_lines(offered(**traits)))
+
+
 def test_a_skill_without_arguments_says_so() -> None:
     assert "  no arguments" in skill_lines(offered())
 

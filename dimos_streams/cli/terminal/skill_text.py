@@ -118,7 +118,7 @@ def _traits(skill: OfferedSkill) -> Iterator[tuple[str, str]]:
     kept = ", but never that of the first" if skill.protected else ""
     yield f"a second call{alike}", f"{skill.on_duplicate}: {_SECOND_CALLS[skill.on_duplicate]}{kept}"
     yield "a cut link", f"{skill.on_loss}: {_ON_LOSS[skill.on_loss]}"
-    undone = f"by {skill.undo}" if skill.undo else "by other calls"
+    undone = f"by {skill.undo}" if skill.undo else "by other calls, not by `undo`"
     yield "taken back", undone if skill.reversible else "by nothing"
     yield "changes nothing", _yes(skill.read_only)
     yield "only senses", _yes(skill.concurrent)
