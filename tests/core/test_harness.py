@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from dimos_streams.bus import create_bus
 from dimos_streams.errors import ModuleFailedError, SkillError, UnknownSkillError, UserError
@@ -92,6 +92,28 @@ async def test_an_argument_that_there_is_not_is_told_which_there_are() -> None:
         assert closed.text == (
             "skill 'bend' cannot take these arguments: jiont: there is nothing of this name; did you mean 'joint'?"
             " (valid: joint) (given: 1)"
+        )
+
+
+class Grip(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    force: float
+
+
+class Hand(Module):
+    """It grips."""
+
+    @skill
+    async def grip(self, grips: list[Grip]) -> None:
+        """Grip."""
+
+
+@pytest.mark.virtual_time
+async def test_a_part_of_an_argument_that_there_is_not_is_told_which_there_are() -> None:
+    async with ModuleHarness(Hand) as harness:
+        closed = await (await harness.call("grip", grips=[{"force": 1, "frce": 2}])).closed()
+        assert closed.text.endswith(
+            "grips.0.frce: there is nothing of this name; did you mean 'force'? (valid: force) (given: 2)"
         )
 
 
