@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import BaseModel, Field
 
 from dimos_streams.cli.terminal.output import UNBOUNDED, table_lines
 from dimos_streams.cli.terminal.skill_text import list_lines, signature, skill_lines
 from dimos_streams.common.readable.shortening import at_most
+from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 OTHERWISE: dict[str, Any] = {
@@ -68,6 +70,32 @@ def test_arguments_are_told_with_their_parts_and_limits() -> None:
         "then.x number (at least 0, at most 2) required",
         'how "fast" | "slow" "slow"',
         "share number (more than 0) | string",
+    ]
+
+
+def test_unions_pairs_and_mappings_are_told_by_what_is_in_them() -> None:
+    class Circle(BaseModel):
+        kind: Literal["circle"]
+        radius: float
+
+    class Square(BaseModel):
+        kind: Literal["square"]
+
+    class Arguments(BaseModel):
+        shape: Annotated[Circle | Square, Field(discriminator="kind")]
+        pair: tuple[float, int]
+        some: tuple[float, int] | None = None
+        counts: dict[str, list[int]] = {}
+
+    lines = skill_lines(offered(parameters=plain_schema(Arguments)))
+    assert [" ".join(line.split()) for line in lines[3 : lines.index("", 3)]] == [
+        "shape Circle | Square required",
+        'shape.kind "circle" required',
+        "shape.radius number required",
+        'shape.kind "square" required',
+        "pair [number, integer] required",
+        "some [number, integer] | null null",
+        "counts object of array of integer {}",
     ]
 
 
