@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dimos_streams.errors import SkillError
+from dimos_streams.testing.patterns import EventPattern
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.protocol.close_data import MISFIT, UNAWAITED
 
@@ -67,8 +68,8 @@ class HarnessCall:
         return event.data.get("result")
 
     def texts(self, type: str) -> list[str]:
-        """The texts of all events of one type so far."""
-        return [event.text for event in self.events if event.type == type]
+        """The texts of all events of one type so far. Raises ``UserError`` for a type that no event has."""
+        return [event.text for event in filter(EventPattern(type=type).fits, self.events)]
 
     def cancel(self, reason: str = "the test wants it") -> None:
         """Ask the call to end."""

@@ -19,6 +19,7 @@ from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.skill import Call, skill
+from dimos_streams.skills.drive import Drive
 from dimos_streams.streams import In, Out
 from dimos_streams.testing import FaultBus, Faults, ModuleHarness, Reply, event
 from dimos_streams.tool_stream.event import Outcome
@@ -160,6 +161,16 @@ class Echo(Module):
 
     words: Out[String]
     shared_outputs = frozenset({"words"})
+
+
+@pytest.mark.virtual_time
+async def test_what_nothing_could_ever_be_is_no_empty_list() -> None:
+    async with ModuleHarness(Drive) as harness:
+        with pytest.raises(UserError, match=r"^'odom' is an input, .* \(outputs: cmd_vel\)$"):
+            harness.sent("odom")
+        call = await harness.call("stop")
+        with pytest.raises(UserError, match="no event has the type 'updates'; did you mean 'update'"):
+            call.texts("updates")
 
 
 @pytest.mark.virtual_time
