@@ -24,14 +24,17 @@ class HarnessCall:
         self._cancel = cancel
         self._changed = asyncio.Event()
 
-    async def wait_for(self, condition: Callable[[ToolEvent], bool], timeout_s: float = 30.0) -> ToolEvent:
-        """Return the first event, past ones included, that fulfils a condition.
+    async def wait_for(
+        self, condition: EventPattern | Callable[[ToolEvent], bool], timeout_s: float = 30.0
+    ) -> ToolEvent:
+        """Return the first event, past ones included, that fits a pattern or for which a function is true.
 
         Raises ``TimeoutError``, which shows the events, after ``timeout_s`` of the loop's time.
         """
+        fits = condition.fits if isinstance(condition, EventPattern) else condition
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                return await self._first(condition)
+                return await self._first(fits)
         came = "; ".join(f"{event.type} {event.text!r}" for event in self.events) or "none"
         text = f"the call of {self.skill!r} had no event that was waited for within {timeout_s:g} s of its time"
         raise TimeoutError(f"{text} (timeout_s={timeout_s:g} sets that; events so far: {came})")

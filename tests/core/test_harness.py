@@ -171,6 +171,7 @@ async def test_what_nothing_could_ever_be_is_no_empty_list() -> None:
         call = await harness.call("stop")
         with pytest.raises(UserError, match="no event has the type 'updates'; did you mean 'update'"):
             call.texts("updates")
+        assert (await call.wait_for(event("close", outcome="completed"))).call_id == call.id
 
 
 @pytest.mark.virtual_time
