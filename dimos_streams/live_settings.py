@@ -144,7 +144,10 @@ def _why_not(kind: type[BaseModel], path: str) -> str:
         return ""
     live = [name for name, is_live in known.items() if is_live]
     valid = f"live: {', '.join(live)}" if live else "its module has none that is live"
-    if path in known or any(name.startswith(f"{path}.") for name in known):
+    within = next((name for name in known if path.startswith(f"{name}.")), "")
+    if known.get(within):
+        return f"{within!r} changes as a whole ({valid})"
+    if within or path in known or any(name.startswith(f"{path}.") for name in known):
         return f"it does not change while its module runs, only by `run --set` or in the blueprint ({valid})"
     return f"there is no such setting{suggest(path, known)} ({valid})"
 

@@ -187,6 +187,16 @@ def test_a_final_answer_is_an_error_that_names_it(status: str, content_type: str
         assert len(server.requests) == 1
 
 
+def test_the_log_has_a_final_error_that_nobody_is_called_with(caplog: pytest.LogCaptureFixture) -> None:
+    with event_server(lambda peer: peer.answer("404 Not Found", b"no such path", "")) as server:
+        client = client_of(server)
+        client.start(lambda event: None)
+        wait_for(lambda: client.error is not None)
+        assert client.stop(1.0)
+    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert f"no events from {server.url}: HTTP 404 Not Found: no such path; it is read no more" in record.getMessage()
+
+
 def test_tries_again_after_passing_errors() -> None:
     attempts = itertools.count()
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dimos_streams.cli.terminal.output import table_lines
@@ -40,7 +41,7 @@ def details(view: ApprovalView) -> list[str]:
         if goal:
             found.append(f"goal: {goal[:_GOAL]!r}{_more(len(goal) - _GOAL)}")
     elif len(_listed(view.arguments)) > _IN_A_CELL:
-        found = [f"{name}={value!r}" for name, value in view.arguments.items()]
+        found = list(_assignments(view.arguments))
     if view.state != "pending":
         found.append(standing(view))
     if view.hidden_characters:
@@ -83,7 +84,13 @@ def _steps(view: ApprovalView) -> list[Mapping[str, Any]] | None:
 
 
 def _listed(arguments: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    return ", ".join(_assignments(arguments))
+
+
+def _assignments(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield arguments as ``--arg`` takes them."""
+    for name, value in arguments.items():
+        yield f"{name}={json.dumps(value, ensure_ascii=False)}"
 
 
 def _more(characters: int) -> str:
