@@ -28,6 +28,15 @@ def _carried(event: dict[str, Any] | None) -> dict[str, Any] | None:
     return event
 
 
+class _AskedCall(BaseModel):
+    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
+
+    id: str
+    name: str
+    arguments: str
+    extra: dict[str, Any] | None = None
+
+
 class EventData(BaseModel):
     """The data that any event may have."""
 
@@ -42,6 +51,7 @@ class EventData(BaseModel):
     tool_call_id: str = ""
     is_error: bool = False
     speaker: Speaker = "data"
+    tool_calls: list[_AskedCall] = Field(default_factory=list)
 
 
 class _Said(EventData):
@@ -63,15 +73,6 @@ class _OfCall(_Said):
 
 class _Result(_OfCall):
     skill: str
-
-
-class _AskedCall(BaseModel):
-    model_config = ConfigDict(strict=True, frozen=True, extra="forbid", defer_build=True)
-
-    id: str
-    name: str
-    arguments: str
-    extra: dict[str, Any] | None = None
 
 
 class _Answer(_Said):

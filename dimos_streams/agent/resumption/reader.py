@@ -114,8 +114,9 @@ def _calls(events: Iterable[AgentEvent]) -> tuple[list[RecordedCall], dict[str, 
                 agents=tuple(data.get(AGENTS, ())),
             )
         elif data.get("call_id") and (tool_event := tool_event_of(event)) is not None:
+            skill = data.get("skill", tool_event.skill)
             call = found.setdefault(
-                data["call_id"], RecordedCall(call_id=data["call_id"], skill=data["skill"], missions=event.missions)
+                data["call_id"], RecordedCall(call_id=data["call_id"], skill=skill, missions=event.missions)
             )
             call.last_seq = max(call.last_seq, tool_event.seq)
             if tool_event.type == "close":

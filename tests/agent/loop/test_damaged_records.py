@@ -19,6 +19,7 @@ from dimos_streams.agent.record import read_record
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.event_data import DATA_OF, EventData
 from dimos_streams.agent.record.read_record import read_lines, read_missions
+from dimos_streams.tool_stream.event import ToolEvent
 from tests.agent.loop.rig import FunctionModel, Rig, says
 from tests.agent.loop.skills import LineWorld
 from tests.agent.loop.test_phases import rows_of_document
@@ -93,6 +94,23 @@ async def test_an_agent_begins_whatever_is_in_its_record(tmp_path: Path, caplog:
         assert stop.reason == "the operator's word"
     assert caplog.text.count("agent.m0.jsonl: line ") == 1
     assert re.search(r"left out of the mission record: .*agent\.zzdir\.jsonl", caplog.text)
+
+
+@pytest.mark.virtual_time
+async def test_what_other_kinds_have_in_the_fields_of_one_kind_is_no_event_to_go_on_from(tmp_path: Path) -> None:
+    update = ToolEvent(
+        utime=1, call_id="c1", seq=3, type="update", module="a", skill="drive", caller="agent", text=""
+    )
+    odd = [
+        ("note", {"text": "a", "tool_calls": 7}),
+        ("input", {"text": "a", "tool_calls": [{"id": "t1"}]}),
+        ("update", {"text": "b", "call_id": "c1", "event": update.to_dict()}),
+    ]
+    lines = [line(number, *each) for number, *each in [*GOOD, *((50 + n, *each) for n, each in enumerate(odd))]]
+    (tmp_path / "agent.m0.jsonl").write_bytes(b"".join(lines))
+    async with restarted(tmp_path) as rig:
+        assert "follow her" in [entry.text for entry in rig.core.conversation.entries]
+        assert [call.skill for call in rig.core.calls.known.open] == ["drive"]
 
 
 def test_only_files_of_this_user_that_have_an_end_are_read(
