@@ -123,7 +123,7 @@ class EventLog:
                 agent=self._agent,
                 kind=str(kind),
                 missions=tuple(missions),
-                data=data_from(*phase, **data),
+                data=data_from(phase, data),
             )
         )
         self._kept.append(event)
@@ -152,9 +152,9 @@ class EventLog:
         return [event for event in self._kept if event.number > number]
 
 
-def data_from(*phase: Any, **data: Any) -> dict[str, Any]:
+def data_from(phase: tuple[Any, ...], data: dict[str, Any]) -> dict[str, Any]:
     """The data of an event, from the arguments with which it is logged."""
-    return dict(*phase, **data)
+    return dict(*phase) if phase else data
 
 
 def sub_of(event: AgentEvent) -> str:

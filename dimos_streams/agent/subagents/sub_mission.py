@@ -42,7 +42,7 @@ class SubLog:
         while sub in concerned and ancestor is not None:  # so that the record of each mission is complete
             concerned[ancestor.id] = None
             ancestor = ancestor.parent
-        marked = {"sub": sub, **data_from(*phase, **data)}
+        marked = {"sub": sub, **data_from(phase, data)}
         event = self._log.emit(cast("Kind[..., Any]", kind), tuple(concerned), **marked)
         if sub_of(event) == sub:  # a log within this one marks its own
             self._conversation.apply(event)
