@@ -44,7 +44,7 @@ class EventKind:
     CALL_OPEN: Final = Kind("call_open", calls.CallOpenData)
     CALL_END: Final = Kind("call_end", calls.CallEndData)
     RESULT: Final = Kind("result", calls.ResultData)
-    NOTE: Final = Kind("note", missions.NoteData)
+    NOTE: Final = Kind("note", operators.NoteData)
     ERROR: Final = Kind("error", model_answers.ErrorData)
     PAUSE: Final = Kind("pause", operators.ModeData)
     HOLD: Final = Kind("hold", operators.HoldData)

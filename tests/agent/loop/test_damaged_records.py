@@ -7,11 +7,12 @@ import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from typing_extensions import is_typeddict
 
 from dimos_streams.agent.record import read_record
 from dimos_streams.agent.record.agent_events import KINDS
@@ -43,6 +44,15 @@ GOOD = [
 
 def restarted(folder: Path) -> Rig:
     return LineWorld().with_model(FunctionModel(lambda request: says("hello")), folder)
+
+
+def test_each_kind_has_a_type_for_its_data_and_each_phase_its_own() -> None:
+    assert all(is_typeddict(type) for kind in KINDS.values() for type in kind.types)
+    phases = {
+        kind: [get_type_hints(type)["phase"] for type in kind.types] for kind in KINDS.values() if kind.types[1:]
+    }
+    assert phases.keys() == {"step", "abort", "undo"}
+    assert all(len(set(each)) == len(each) for each in phases.values())
 
 
 def test_the_fields_of_the_record_are_documented() -> None:

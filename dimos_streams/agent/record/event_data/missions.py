@@ -23,16 +23,6 @@ class InputData(TextData):
     speaker: NotRequired[Speaker]
 
 
-class NoteData(TextData):
-    """Something for people: about a call, in a dialogue with the operator, or what was learnt of a model's server."""
-
-    skill: NotRequired[str]
-    call_id: NotRequired[str]
-    foreground: NotRequired[bool]
-    model: NotRequired[str]
-    lesson: NotRequired[str]
-
-
 class StopData(TextData):
     """A turn is over."""
 

@@ -1,12 +1,22 @@
-"""The data of events about what operators do, are asked, and see of the robot's hold."""
+"""The data of events about what operators do, are asked, and are told."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Any, Literal, NotRequired
 
 from typing_extensions import TypedDict
 
 from dimos_streams.agent.record.event_data.base import EventData, Lenient, TextData
+
+
+class NoteData(TextData):
+    """Something for people: about a call, in a dialogue with the operator, or what was learnt of a model's server."""
+
+    skill: NotRequired[str]
+    call_id: NotRequired[str]
+    foreground: NotRequired[bool]
+    model: NotRequired[str]
+    lesson: NotRequired[str]
 
 
 class ModeData(EventData):
