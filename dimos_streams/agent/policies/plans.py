@@ -199,7 +199,8 @@ class PlanRegistry:
 
     def apply(self, event: AgentEvent) -> None:
         """Take in an event of the agent that ends missions: an abort ends all of them."""
-        if event.kind == EventKind.ABORT and event.data["phase"] == "start":
+        abort = EventKind.ABORT.data_of(event)
+        if abort and abort["phase"] == "start":
             self._void("the operator has aborted", lambda plan: plan.missions)
         elif event.kind in (EventKind.ENDED, EventKind.DONE):
             self._void("the mission that it was approved for is over", lambda plan: frozenset(event.missions))

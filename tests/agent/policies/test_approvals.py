@@ -68,7 +68,7 @@ async def test_a_decision_in_the_instant_of_creation_counts() -> None:
     events = Events()
     made: ApprovalRegistry
 
-    def emit(kind: str, missions: Sequence[str] = (), **data: Any) -> None:
+    def emit(kind: str, missions: Sequence[str] = (), *phase: Any, **data: Any) -> None:
         events.emit(kind, missions, **data)
         if kind == "approval_created":
             made.decide(data["approval"]["id"], "approve")
