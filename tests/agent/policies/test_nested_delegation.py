@@ -4,13 +4,17 @@ stops them."""
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from dimos_streams.agent.missions.stop_conditions import Progress
 from dimos_streams.agent.models.protocol import ModelRequest
-from tests.agent.policies.parts import Answer, Brain, robot_stage
+from dimos_streams.agent.policies.gates.allowed import AllowedGate
+from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
+from dimos_streams.agent.subagents.sub_mission import Subset
+from dimos_streams.tool_stream.gateway import OfferedSkill
+from tests.agent.policies.parts import Answer, Brain, offered, request, robot_stage
 from tests.agent.policies.test_delegation import AGENTS, delegating, times_shown
 from tests.helpers import until
 
@@ -38,6 +42,82 @@ async def test_the_operator_speaks_to_the_innermost_that_works() -> None:
         assert times_shown(brain, "inner", "hurry") == 1
         robot.done.set()
         assert (await first.result())["text"] == "over"
+        assert times_shown(brain, "helper", "yes sir") == 0, "whoever delegates sees the report alone"
+
+
+@pytest.mark.virtual_time
+async def test_urgent_input_cuts_what_a_sub_agent_thinks() -> None:
+    async def for_ever(request: ModelRequest) -> str:
+        await asyncio.sleep(100_000)
+        return "at last"
+
+    brain = Brain(delegating("helper", "think"), "over", helper=[for_ever, "at once", "done"])
+    async with robot_stage(brain, agents=AGENTS) as (made, _):
+        first = await made.say("go")
+        await until(lambda: len(brain.requests) == 2)
+        urgent = await made.harness.call("say", caller="operator", text="now!", now=True)
+        assert (await urgent.result())["text"] == "at once"
+        assert (await first.result())["text"] == "over"
+
+
+@pytest.mark.virtual_time
+async def test_what_an_operator_says_to_who_hands_back_without_having_read_it_is_heard_by_who_goes_on() -> None:
+    async def slowly(request: ModelRequest) -> list[tuple[str, dict[str, Any]]]:
+        await asyncio.sleep(1.0)
+        return [("hand_back", {"report": "done"})]
+
+    brain = Brain(delegating("helper", "think"), "over", "hurried", helper=[slowly])
+    async with robot_stage(brain, agents=AGENTS) as (made, _):
+        first = await made.say("go")
+        await until(lambda: len(brain.requests) == 2)
+        second = await made.say("hurry")
+        for said in (first, second):
+            await said.closed()
+        assert times_shown(brain, "You", "hurry") == 1
+
+
+class Counting(Brain):
+    """Counts how often it is closed."""
+
+    closed = 0
+
+    async def close(self) -> None:
+        self.closed += 1
+
+
+@pytest.mark.virtual_time
+async def test_a_model_that_a_sub_agent_shares_is_not_closed_with_its_task() -> None:
+    brain = Counting(delegating("helper", "think"), "over", helper=["done"])
+    async with robot_stage(brain, agents=AGENTS) as (made, _):
+        assert (await (await made.say("go")).result())["text"] == "over"
+        assert brain.closed == 0
+
+
+class Fixed:
+    """A gate and a reviewer that allow a call at first."""
+
+    agents: tuple[str, ...] = ()
+
+    def __init__(self, refusal: str = "") -> None:
+        self.refusal = refusal
+
+    async def review(self, request: CallRequest) -> Allow:
+        refusal = Refuse(self.refusal) if self.refusal else None
+        return Allow(request.arguments, again=lambda arguments: refusal)
+
+    def tool(self, skill: OfferedSkill) -> None:
+        return None
+
+
+@pytest.mark.parametrize("refuses", ["its list", "its parent's gates"])
+@pytest.mark.virtual_time
+async def test_what_a_sub_agents_list_allows_no_more_when_the_call_begins_is_refused(refuses: str) -> None:
+    reviewer, gate = Fixed(), Fixed()
+    (gate if refuses == "its list" else reviewer).refusal = "not any more"
+    subset = Subset(reviewer, cast(AllowedGate, gate), ("helper",))
+    verdict = await subset.review(request(offered()))
+    assert isinstance(verdict, Allow)
+    assert await verdict.last_look() == Refuse("not any more")
 
 
 @pytest.mark.virtual_time
