@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from typing import Any
 
@@ -9,7 +10,7 @@ import pytest
 
 from dimos_streams.client.bridge_requests import BridgeRequests
 from dimos_streams.client.http_gateway import HttpGateway
-from dimos_streams.errors import NoAnswerError, SkillArgumentError, UserError
+from dimos_streams.errors import NoAnswerError, SkillArgumentError, SkillError, UserError
 
 
 @pytest.mark.virtual_time
@@ -54,3 +55,23 @@ def test_a_url_with_more_than_an_address_is_refused_and_not_shown_whole(url: str
 def test_a_host_that_can_have_no_address_is_one_where_nobody_answers() -> None:
     with pytest.raises(NoAnswerError, match=r"the bridge at http://a\.\.b can't be reached: .*label empty"):
         BridgeRequests("http://a..b", token=None, timeout_s=1.0, tls=None).send("GET", "/skills")
+
+
+def test_what_is_sent_to_a_bridge_follows_nobody_elsewhere() -> None:
+    asked: list[bytes] = []
+    answer = b"HTTP/1.1 307 Elsewhere\r\nLocation: /elsewhere\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readline())
+        writer.write(answer)
+        writer.close()
+
+    async def scenario() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            requests = BridgeRequests(url, token="secret", timeout_s=5.0, tls=None)
+            with pytest.raises(SkillError, match="is not a bridge: HTTP 307 Elsewhere"):
+                await requests.get("/skills")
+
+    asyncio.run(scenario())
+    assert asked == [b"GET /skills HTTP/1.1\r\n"]

@@ -1,0 +1,40 @@
+"""The door before the viewers' server: who has left makes room, and nothing gets past it that was not looked at."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dimos_streams.foxglove import door
+from tests.foxglove.test_server import HANDSHAKE, answered, shown
+from tests.helpers import until
+
+
+def test_whoever_has_left_makes_room_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "MAX_CONNECTIONS", 1)
+
+    async def scenario() -> None:
+        async with shown() as show:
+            reader, writer = await asyncio.open_connection("127.0.0.1", show.port)
+            writer.write(f"GET / HTTP/1.1\r\n{HANDSHAKE}\r\n".encode())
+            assert (await reader.readline()).startswith(b"HTTP/1.1 101")
+            assert await answered(show.url, {}) == 503
+            writer.close()
+            await until(lambda: not any(task.get_name() == "viewer" for task in asyncio.all_tasks()))
+            assert await answered(show.url, {}) == 101
+
+    asyncio.run(scenario())
+
+
+def test_what_comes_with_a_request_and_nobody_has_looked_at_does_not_pass() -> None:
+    async def scenario() -> None:
+        async with shown() as show:
+            reader, writer = await asyncio.open_connection("127.0.0.1", show.port)
+            writer.write(f"GET / HTTP/1.1\r\n{HANDSHAKE}\r\n".encode() + b"\x81\x05hello")
+            answer = await reader.read()
+            assert answer.startswith(b"HTTP/1.1 400")
+            assert b"nothing follows before its answer" in answer
+            writer.close()
+
+    asyncio.run(scenario())
