@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
@@ -57,21 +58,40 @@ def test_a_host_that_can_have_no_address_is_one_where_nobody_answers() -> None:
         BridgeRequests("http://a..b", token=None, timeout_s=1.0, tls=None).send("GET", "/skills")
 
 
-def test_what_is_sent_to_a_bridge_follows_nobody_elsewhere() -> None:
+def answered(answer: bytes, ask: Callable[[BridgeRequests], Coroutine[Any, Any, object]]) -> list[bytes]:
+    """The first lines of what a server is asked that gives one answer to everything."""
     asked: list[bytes] = []
-    answer = b"HTTP/1.1 307 Elsewhere\r\nLocation: /elsewhere\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         asked.append(await reader.readline())
-        writer.write(answer)
+        writer.write(answer + b"Content-Length: 0\r\nConnection: close\r\n\r\n")
         writer.close()
 
     async def scenario() -> None:
         async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
             url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
-            requests = BridgeRequests(url, token="secret", timeout_s=5.0, tls=None)
-            with pytest.raises(SkillError, match="is not a bridge: HTTP 307 Elsewhere"):
-                await requests.get("/skills")
+            await ask(BridgeRequests(url, token="secret", timeout_s=5.0, tls=None))
 
     asyncio.run(scenario())
-    assert asked == [b"GET /skills HTTP/1.1\r\n"]
+    return asked
+
+
+def test_what_is_sent_to_a_bridge_follows_nobody_elsewhere() -> None:
+    with pytest.raises(SkillError, match="is not a bridge: HTTP 307 Elsewhere"):
+        answered(b"HTTP/1.1 307 Elsewhere\r\nLocation: /elsewhere\r\n", lambda bridge: bridge.get("/skills"))
+
+
+@pytest.mark.parametrize(("status", "may_have_arrived"), [("502 Bad Gateway", True), ("503 Busy", False)])
+def test_what_a_proxy_says_in_a_bridges_place_leaves_open_whether_an_order_arrived(
+    status: str, may_have_arrived: bool
+) -> None:
+    async def post(bridge: BridgeRequests) -> None:
+        response = await bridge.post("/calls", {})
+        assert not may_have_arrived, response
+
+    if may_have_arrived:
+        with pytest.raises(NoAnswerError, match="502 Bad Gateway") as error:
+            answered(f"HTTP/1.1 {status}\r\n".encode(), post)
+        assert error.value.may_have_arrived
+    else:
+        assert answered(f"HTTP/1.1 {status}\r\n".encode(), post) == [b"POST /calls HTTP/1.1\r\n"]

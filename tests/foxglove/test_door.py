@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from dimos_streams.foxglove import door
-from tests.foxglove.test_server import HANDSHAKE, answered, shown
+from dimos_streams.foxglove.admission import AdmissionRules
+from tests.foxglove.test_server import ELECTRON, HANDSHAKE, answered, shown
 from tests.helpers import until
 
 
@@ -16,12 +17,13 @@ def test_whoever_has_left_makes_room_for_another(monkeypatch: pytest.MonkeyPatch
 
     async def scenario() -> None:
         async with shown() as show:
+            before = len(asyncio.all_tasks())
             reader, writer = await asyncio.open_connection("127.0.0.1", show.port)
             writer.write(f"GET / HTTP/1.1\r\n{HANDSHAKE}\r\n".encode())
             assert (await reader.readline()).startswith(b"HTTP/1.1 101")
             assert await answered(show.url, {}) == 503
             writer.close()
-            await until(lambda: not any(task.get_name() == "viewer" for task in asyncio.all_tasks()))
+            await until(lambda: len(asyncio.all_tasks()) <= before, 5.0)  # nothing of it is left
             assert await answered(show.url, {}) == 101
 
     asyncio.run(scenario())
@@ -38,3 +40,14 @@ def test_what_comes_with_a_request_and_nobody_has_looked_at_does_not_pass() -> N
             writer.close()
 
     asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "origin", ["chrome-extension://abcdefgh", "HTTPS://evil.example", "https://evil.example", "null"]
+)
+def test_no_page_of_the_web_passes_for_an_application(origin: str) -> None:
+    headers = {"host": "localhost", "user-agent": ELECTRON}
+    refusal = AdmissionRules().refusal("/", {**headers, "origin": origin})
+    assert refusal is not None
+    assert refusal[0] == 403
+    assert AdmissionRules().refusal("/", {**headers, "origin": "file://"}) is None
