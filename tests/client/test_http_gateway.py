@@ -12,6 +12,7 @@ import pytest
 from dimos_streams.client.bridge_requests import BridgeRequests
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.errors import NoAnswerError, SkillArgumentError, SkillError, UserError
+from tests.helpers import until
 
 
 @pytest.mark.virtual_time
@@ -95,3 +96,28 @@ def test_what_a_proxy_says_in_a_bridges_place_leaves_open_whether_an_order_arriv
         assert error.value.may_have_arrived
     else:
         assert answered(f"HTTP/1.1 {status}\r\n".encode(), post) == [b"POST /calls HTTP/1.1\r\n"]
+
+
+def test_a_gateway_that_is_closed_cuts_what_is_under_way_and_sends_nothing_more() -> None:
+    asked: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readline())
+        await reader.read()  # until the other side has gone
+        writer.close()
+
+    async def scenario() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            requests = BridgeRequests(url, token=None, timeout_s=60.0, tls=None)
+            asking = asyncio.create_task(requests.get("/skills"))
+            await until(lambda: asked)
+            requests.close()
+            async with asyncio.timeout(10.0):
+                with pytest.raises(NoAnswerError):
+                    await asking
+                with pytest.raises(NoAnswerError, match="the gateway is closed"):
+                    await requests.get("/calls")
+
+    asyncio.run(scenario())
+    assert asked == [b"GET /skills HTTP/1.1\r\n"]

@@ -34,3 +34,10 @@ async def test_who_is_seen_every_other_frame_is_not_seen_in_a_row() -> None:
             harness.feed("detections", frame(*[Seen(label=RED, id="1")] * (number % 2)))
             await asyncio.sleep(0.1)
         assert (await call.result())["matched"] is False
+
+
+@pytest.mark.virtual_time
+async def test_a_call_may_believe_a_detector_that_is_not_sure_at_all() -> None:
+    async with looking(Seen(label=RED, id="1", score=0.1)) as (harness, _):
+        call = await harness.call("look_out_for", descriptions=["man in red"], timeout_s=3.0, confidence=0.0)
+        assert (await call.result())["matched"] is True
