@@ -8,6 +8,7 @@ from typing import Any, NoReturn
 import pytest
 
 from dimos_streams.cli.bridge_client.calls.beginning import begin_in_turn
+from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
 from dimos_streams.cli.bridge_client.robot_orders import Receiver, give
 from dimos_streams.client.http_gateway import Begun
@@ -63,3 +64,11 @@ async def test_a_stop_whose_answer_was_lost_may_have_been_carried_out(monkeypatc
     monkeypatch.setattr(BridgeAddress, "post", post)
     (result,) = await give("/robots/stop", "", "", [Receiver("run-1", BridgeAddress("http://127.0.0.1:9"))])
     assert (result.done, result.text) == (False, "NOT CONFIRMED: no answer came; it may have arrived")
+
+
+@pytest.mark.parametrize(("timeout_s", "waits_s"), [(None, 60.0), (3.0, 3.0), (90.0, 60.0)])
+async def test_what_another_call_holds_is_waited_for_no_longer_than_for_the_whole_call(
+    timeout_s: float | None, waits_s: float
+) -> None:
+    options = CallOptions(until="close", timeout_s=timeout_s, as_json=False, lease_wait_s=60.0)
+    assert options.waits_s == waits_s

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 
 import pytest
 
@@ -51,3 +52,16 @@ def test_no_page_of_the_web_passes_for_an_application(origin: str) -> None:
     assert refusal is not None
     assert refusal[0] == 403
     assert AdmissionRules().refusal("/", {**headers, "origin": "file://"}) is None
+
+
+def test_who_says_nothing_at_the_door_is_let_go_after_a_while(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(door, "_HEAD_WITHIN_S", 0.05)
+
+    async def scenario() -> None:
+        async with shown() as show, asyncio.timeout(10.0):
+            reader, writer = await asyncio.open_connection("127.0.0.1", show.port)
+            with contextlib.suppress(ConnectionError):
+                assert await reader.read() == b""
+            writer.close()
+
+    asyncio.run(scenario())

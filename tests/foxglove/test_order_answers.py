@@ -158,7 +158,7 @@ def test_an_order_that_was_refused_for_want_of_an_answer_is_not_carried_out_late
 
     async def scenario() -> None:
         service = services.OrderService(BY_NAME["/stop"], cast(Operator, Hanging()), Arrivals())
-        asked = SimpleNamespace(payload=b"{}", client_id=1)
+        asked: Any = SimpleNamespace(payload=b"{}", client_id=1)
         with pytest.raises(services.Refused, match="/stop has no answer"):
             await asyncio.to_thread(service, asked)
         await until(lambda: outcomes == ["given up"])

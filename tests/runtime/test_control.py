@@ -179,3 +179,17 @@ def test_who_says_nothing_is_not_waited_for(run_dir: Path, monkeypatch: pytest.M
             writer.close()
 
     run_live(main())
+
+
+def test_nobody_orders_a_run_by_a_socket_that_another_user_has_made(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        kitchen = Kitchen()
+        async with take_orders(run_dir, kitchen.restart):
+            monkeypatch.setattr(os, "geteuid", lambda: 4711)
+            with pytest.raises(DimosStreamsError, match=r"it belongs to user \d+, not to 4711"):
+                await ask(run_dir, KETTLE)
+        assert kitchen.asked == []
+
+    run_live(main())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -35,7 +35,7 @@ class Asked:
         return PendingChanges(self._ask, lambda name: alive, self.changing, path)
 
     async def _ask(
-        self, name: str, values: dict[str, str], caller: str, *, only_check: bool = False
+        self, name: str, values: Mapping[str, str], caller: str, *, only_check: bool = False
     ) -> dict[str, Any]:
         await asyncio.sleep(0.1)
         if not only_check:
