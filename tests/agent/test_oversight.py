@@ -10,7 +10,9 @@ import pytest
 from dimos_streams.agent.control.commands import AbortCommand, AbortReport
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.hold_reasons import HoldReasons
+from dimos_streams.agent.control.undo_log import UndoLog
 from dimos_streams.errors import SkillError
+from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.policies.parts import Events
 from tests.agent.stage import calling, script
 from tests.agent.test_holding import hold_stage
@@ -60,3 +62,20 @@ def test_only_where_an_abort_has_ended_nothing_it_says_what_ends_the_calls_of_ot
     ids = ("x",)
     report = AbortReport(reason="", missions=ids[:missions], cancelled=ids[:calls], unfinished=())
     assert ("`say stop` ends these, too" in str(report)) is (missions == calls == 0)
+
+
+@pytest.mark.virtual_time
+async def test_what_can_not_be_ended_is_not_taken_back_while_it_runs(tmp_path: Path) -> None:
+    async with hold_stage(script(tmp_path / "turns", calling("drive"))) as made:
+        await made.harness.call("say", text="drive")
+        await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
+        (undone,) = await made.agent.core.loop.undo(1)
+        assert (undone.how, undone.text) == ("failed", "it still runs")
+
+
+def test_what_only_senses_is_not_taken_back() -> None:
+    log = UndoLog()
+    for number, senses in enumerate((False, True), 1):
+        data = {"skill": "s", "call_id": f"c{number}", "arguments": {}, "senses": senses}
+        log.apply(AgentEvent(number=number, utime=number, agent="agent", kind="call_open", data=data))
+    assert [entry.call_id for entry in log.newest(None)] == ["c1"]
