@@ -138,3 +138,13 @@ def test_a_stream_that_a_robot_has_just_begun_anew_is_not_ended_in_the_place_of_
 
     with opened_storage(database) as storage, ThreadPoolExecutor(2) as pool:
         asyncio.run(keep(streams.CommandStreams(storage, pool, "hub")))
+
+
+@pytest.mark.feature("H2")
+def test_a_database_that_takes_notes_is_not_said_to_be_silent(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    added(database, "r1")
+    with opened_storage(database) as storage:
+        storage.noted_at = float("-inf")
+        storage.others("hub", "http://hub", 10.0)
+        assert clock.monotonic() - storage.noted_at < 60.0
