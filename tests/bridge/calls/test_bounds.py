@@ -83,28 +83,6 @@ async def test_whoever_fills_all_room_keeps_no_operator_from_an_agent(
         assert [name for name, _ in made["agent"].commands] == ["pause"]
 
 
-class Lock(Module):
-    """A robot's door, which operators open and nobody else."""
-
-    @skill(audience="operator")
-    async def unlock(self) -> str:
-        """Open it."""
-        return "open"
-
-
-@pytest.mark.virtual_time
-async def test_whoever_fills_all_room_keeps_no_operator_from_what_operators_alone_may_do(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(call_admission, "_FOR_OTHERS", call_admission._Room(open=1, waiting=9))
-    async with scene() as world:
-        await world.add(Lock(name="lock"))
-        await world.offered("unlock")
-        await world.broker.call("patrol", {}, caller="you")
-        order = await world.broker.call("unlock", {}, caller="you")
-        assert (await closed(world.broker, order)).result == "open"
-
-
 class Oracle(Module):
     """An agent with a skill for everyone."""
 
