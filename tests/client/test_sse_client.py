@@ -245,6 +245,21 @@ def test_skips_large_events_and_lives() -> None:
         assert client.statistics().connections == 1
 
 
+def test_a_large_event_counts_once_whatever_comes_behind_it() -> None:
+    def play(peer: Peer) -> None:
+        peer.send(HEAD)
+        peer.chunk(b"data: " + b"x" * 5000 + b"\n\n")
+        wait_for(lambda: client.statistics().malformed)
+        peer.chunk(numbered(2))
+        peer.hang_up_noticed()
+
+    with event_server(play) as server:
+        client = client_of(server, max_event_bytes=1000)
+        with reading(client) as arrived:
+            assert data_of(arrived, 1) == ["2"]
+        assert client.statistics().malformed == 1
+
+
 def test_a_failing_callback_does_not_end_the_client(caplog: pytest.LogCaptureFixture) -> None:
     seen: Queue[str] = Queue()
 
