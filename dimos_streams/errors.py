@@ -12,6 +12,7 @@ _ALIKE = 0.66
 """How much of two names must be the same for one to be suggested in the place of the other."""
 _ALIKE_FROM_THE_BEGINNING = 0.6
 """The same of two that begin alike: few mistype the first letters."""
+_ENDINGS_OF_YAML = {"yaml", "yml"}
 _MAX_LISTED = 12
 """The largest number of names that are listed though one is near."""
 _OF_THE_DISK = frozenset((errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS, errno.ENOMEM, errno.EPIPE))
@@ -282,4 +283,5 @@ def _without_common_parts(one: str, other: str) -> tuple[str, str]:
     if slash and folder == other_folder:
         one, other = last, other_last
     (stem, dot, ending), (other_stem, _, other_ending) = one.rpartition("."), other.rpartition(".")
-    return (stem, other_stem) if dot and ending == other_ending else (one, other)
+    same = ending == other_ending or {ending, other_ending} == _ENDINGS_OF_YAML
+    return (stem, other_stem) if dot and same else (one, other)

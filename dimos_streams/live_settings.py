@@ -64,9 +64,10 @@ def live_settings(kind: type[BaseModel]) -> tuple[str, ...]:
 
 
 def shown_secret(path: str, text: str) -> str:
-    """The reason why a setting can't get a value that is given as text, if that has a secret in it; empty if not."""
+    """The reason why a setting can't get a value that is given as text, if that has a secret in it, or the name that
+    is given for the setting; empty if not."""
     name = telling_name(path.split("."))
-    return _SHOWN if has_secret(text) or has_secret_setting(_parsed(text), name) else ""
+    return _SHOWN if has_secret(path) or has_secret(text) or has_secret_setting(_parsed(text), name) else ""
 
 
 def shown_secrets(before: BaseModel, after: BaseModel, paths: Iterable[str]) -> dict[str, str]:
@@ -143,7 +144,10 @@ def _why_not(kind: type[BaseModel], path: str) -> str:
         return ""
     live = [name for name, is_live in known.items() if is_live]
     valid = f"live: {', '.join(live)}" if live else "its module has none that is live"
-    if path in known or any(name.startswith(f"{path}.") for name in known):
+    within = next((name for name in known if path.startswith(f"{name}.")), "")
+    if known.get(within):
+        return f"{within!r} changes as a whole ({valid})"
+    if within or path in known or any(name.startswith(f"{path}.") for name in known):
         return f"it does not change while its module runs, only by `run --set` or in the blueprint ({valid})"
     return f"there is no such setting{suggest(path, known)} ({valid})"
 

@@ -35,7 +35,6 @@ from dimos_streams.agent.recovery import Recovery
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.agent.skill_watch import SkillWatch
 from dimos_streams.agent.subagents.delegation import Delegation
-from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.agent.tools.local_tools import LocalTools
 from dimos_streams.agent.tools.own_tools import OwnTools
 from dimos_streams.agent.tools.toolbox import Toolbox
@@ -242,7 +241,7 @@ class AgentCore:
 
     def _on_event(self, event: AgentEvent) -> None:
         self.memory.apply(event)
-        self.gate_state.apply(event, of_sub_agent=of_sub_agent(event))
+        self.gate_state.apply(event)
         self.model_watch.apply(event)
         self.changed.notify()
 

@@ -8,11 +8,10 @@ from pathlib import Path
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.control.undo_log import UndoLog
-from dimos_streams.agent.record.agent_events import EventKind, EventLog
+from dimos_streams.agent.record.agent_events import EventKind, EventLog, sub_of
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.agent.standing_events import Setting, StandingEvents
-from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.operator.messages.agent import AgentEvent
 
 
@@ -40,7 +39,7 @@ class AgentMemory:
 
     def apply(self, event: AgentEvent) -> None:
         """Apply an event. What a sub-agent says is not in this conversation; what it does can be undone."""
-        if not of_sub_agent(event):
+        if not sub_of(event):
             self.conversation.apply(event)
         self.undo_log.apply(event)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.resumption.unfinished import spent_of
+from dimos_streams.agent.resumption.unfinished import spent_in
 from dimos_streams.operator.messages.agent import AgentEvent, RetryView, Usage
 
 _ENDS = frozenset({EventKind.CONTENT, EventKind.CALL_START, EventKind.ANSWER, EventKind.ERROR, EventKind.STOP})
@@ -21,14 +21,14 @@ class ModelWatch:
 
     def apply(self, event: AgentEvent) -> None:
         """Take in an event."""
-        if event.kind == EventKind.USAGE:
-            self.spent += spent_of(event)
-        if event.kind == EventKind.RETRY:
+        if usage := EventKind.USAGE.data_of(event):
+            self.spent += spent_in(usage)
+        if retry := EventKind.RETRY.data_of(event):
             self.retry = RetryView(
-                error=event.data["error"][:_MAX_ERROR],
-                attempt=event.data["attempt"],
-                attempts=event.data["attempts"],
-                again_utime=event.utime + round(event.data["delay_s"] * 1e6),
+                error=retry["error"][:_MAX_ERROR],
+                attempt=retry["attempt"],
+                attempts=retry["attempts"],
+                again_utime=event.utime + round(retry["delay_s"] * 1e6),
             )
         elif event.kind in _ENDS:
             self.retry = None

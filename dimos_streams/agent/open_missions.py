@@ -32,8 +32,10 @@ class OpenMissions:
         does not resume it."""
         mission = self.open(id, input, on_over)
         self.limit(mission)
-        done = {"is_done": True} if is_done else {}
-        self._emit(EventKind.MISSION_START, (id,), id=id, text=input, **since_boot(), **done)
+        if is_done:
+            self._emit(EventKind.MISSION_START, (id,), id=id, text=input, **since_boot(), is_done=True)
+        else:
+            self._emit(EventKind.MISSION_START, (id,), id=id, text=input, **since_boot())
         return mission
 
     def open(self, id: str, input: str, on_over: Callable[[], None] = lambda: None) -> Mission:

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TypeAlias
 
 from dimos_streams.agent.control.control import Mode
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import EventKind, lesson_of
 from dimos_streams.operator.messages.agent import AgentEvent
 
 Setting: TypeAlias = tuple[str, ...]
 """The name of what an event sets: ``MODE`` and the like, or a kind with what distinguishes settings of that kind."""
 MODE: Setting = ("mode",)
-_MODES = {EventKind.PAUSE: Mode.PAUSED, EventKind.RESUME: Mode.RUNNING, EventKind.STEP: Mode.STEPPING}
+_MODES: Mapping[str, Mode] = {
+    EventKind.PAUSE: Mode.PAUSED,
+    EventKind.RESUME: Mode.RUNNING,
+    EventKind.STEP: Mode.STEPPING,
+}
 
 
 class StandingEvents:
@@ -47,29 +52,35 @@ class StandingEvents:
 
 def _setting(event: AgentEvent) -> Setting | None:
     """The setting that an event is about, or None for an event that leaves all as it was."""
-    kind, data = event.kind, event.data
-    if kind in _MODES and (kind != EventKind.STEP or data["phase"] == "on"):
+    step = EventKind.STEP.data_of(event)
+    if event.kind in _MODES and (step is None or step["phase"] == "on"):
         return MODE
-    if kind in (EventKind.MODEL_SWITCH, EventKind.FORGOTTEN, EventKind.CONSOLE):
-        return (kind,)
-    if kind == EventKind.SKILL_SET:
-        return kind, data["skill"]
-    if kind == EventKind.NOTE and "lesson" in data:
-        return "lesson", data["model"], data["lesson"]
+    if event.kind in (EventKind.MODEL_SWITCH, EventKind.FORGOTTEN, EventKind.CONSOLE):
+        return (event.kind,)
+    if skill_set := EventKind.SKILL_SET.data_of(event):
+        return event.kind, skill_set["skill"]
+    if lesson := lesson_of(event):
+        return "lesson", *lesson
     return None
 
 
 def _is(event: AgentEvent) -> object:
     """Return the value of a setting after its event: the event itself where no other one says the same."""
     if event.kind in _MODES:
-        return _MODES[EventKind(event.kind)]
-    if event.kind == EventKind.MODEL_SWITCH:
-        return event.data["model"]
-    return event.data["enabled"] if event.kind == EventKind.SKILL_SET else event
+        return _MODES[event.kind]
+    if switch := EventKind.MODEL_SWITCH.data_of(event):
+        return switch["model"]
+    skill_set = EventKind.SKILL_SET.data_of(event)
+    return skill_set["enabled"] if skill_set else event
 
 
 def _was(event: AgentEvent) -> object:
     """Return the value of a setting before its first event; None where that has no other name."""
-    if event.kind in _MODES or event.kind == EventKind.MODEL_SWITCH:
-        return event.data["was"]
-    return not event.data["enabled"] if event.kind == EventKind.SKILL_SET else None
+    if switch := EventKind.MODEL_SWITCH.data_of(event):
+        return switch["was"]
+    if mode := EventKind.PAUSE.data_of(event) or EventKind.RESUME.data_of(event):
+        return mode["was"]
+    if (step := EventKind.STEP.data_of(event)) and step["phase"] == "on":
+        return step["was"]
+    skill_set = EventKind.SKILL_SET.data_of(event)
+    return not skill_set["enabled"] if skill_set else None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shlex
+from collections.abc import Callable
 from typing import Any, cast
 
 import typer
@@ -40,7 +41,7 @@ def run_command(arguments: list[str]) -> int:
     arguments = with_default_address(arguments)
     try:
         with flush_output():
-            code = create_app(arguments)(arguments, prog_name=PROGRAM, standalone_mode=False)
+            code = _command(arguments)(arguments, prog_name=PROGRAM, standalone_mode=False)
         return code if isinstance(code, int) else DONE
     except Interrupted as error:
         return error.exit_code
@@ -58,6 +59,12 @@ def run_command(arguments: list[str]) -> int:
         if not isinstance(error, _ClickException):
             raise
         return _usage_error(error, arguments)
+
+
+def _command(arguments: list[str]) -> Callable[..., object]:
+    """Return what runs ``arguments``. It is not the app itself: to call that puts typer's own hook, which redacts
+    nothing, in the place of the one that shows tracebacks."""
+    return typer.main.get_command(create_app(arguments))
 
 
 def _text_of(error: DimosStreamsError) -> str:
@@ -91,7 +98,7 @@ def _usage_error(error: Exception, arguments: list[str]) -> int:
 def _path_of(arguments: list[str]) -> str:
     """Return the words with which the command begins that arguments name. An option without its value has no context
     that would have them."""
-    path, command = PROGRAM, cast("Any", typer.main.get_command(create_app(arguments)))
+    path, command = PROGRAM, cast("Any", _command(arguments))
     for word in arguments:
         if word.startswith("-"):
             continue

@@ -95,10 +95,10 @@ class SseClient:
         self._counts = SseStatistics()
 
     def start(self, on_event: OnEvent, on_end: OnEnd | None = None) -> None:
-        """Begin to read. Both callbacks are called on the client's thread, ``on_end`` once, as its last act.
+        """Begin to read. Both callbacks are called on the client's thread, ``on_end`` once, as its last act; without
+        it the log says of an ``SseError`` that nothing more comes.
 
-        The reader waits for ``on_event``, and so, in the end, does the server. Raises ``RuntimeError`` the second
-        time.
+        The reader waits for ``on_event``, and so, in the end, does the server. A second start is a ``RuntimeError``.
         """
         self._start(partial(self._each, on_event), on_end)
 
@@ -106,9 +106,8 @@ class SseClient:
         with self._guard:
             if self._thread is not None:
                 raise RuntimeError(f"the client of {self.url} was started before")
-            self._thread = threading.Thread(
-                target=self._run, args=(deliver, on_end), name=f"sse {self.url}", daemon=True
-            )
+            run = partial(self._run, deliver, on_end)
+            self._thread = threading.Thread(target=run, name=f"sse {self.url}", daemon=True)
             self._thread.start()
 
     def request_stop(self) -> None:
@@ -160,11 +159,12 @@ class SseClient:
         try:
             while not self._stopping.is_set():
                 self._connect_once(deliver)
-        except SseError as error:
-            self.error = error
         except Exception as error:
-            logging.getLogger(__name__).exception("the client of %s has a bug and ends", self.url)
             self.error = error
+            if not isinstance(error, SseError):
+                logging.getLogger(__name__).exception("the client of %s has a bug and ends", self.url)
+            elif on_end is None:
+                logging.getLogger(__name__).error("%s; it is read no more", error)
         finally:
             if on_end is not None:
                 on_end(self.error)

@@ -61,12 +61,6 @@ def where_it_is(detail: Mapping[str, Any], whole: str) -> str:
     return shortened(redacted(".".join(map(str, detail["loc"]))), _MAX_PATH) or whole
 
 
-def all_problems(error: ValidationError, whole: str) -> dict[str, str]:
-    """The fault at each path; ``whole`` stands for everything."""
-    details = _of_their_own(error.errors(include_url=False))
-    return {where_it_is(detail, whole): what_is_wrong(detail) for detail in details}
-
-
 def problems_with_values(error: ValidationError, whole: str, valid: NamesAt | None = None) -> dict[str, str]:
     """The fault at each path, and the value that was given there; ``whole`` stands for everything. ``valid`` returns
     the names that there are at a path."""

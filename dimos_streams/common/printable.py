@@ -54,7 +54,10 @@ class LogFormatter(logging.Formatter):
 
 
 def show_tracebacks() -> None:
-    """Let the tracebacks of what nobody catches, in any thread of this process, be shown as texts may be shown."""
+    """Let the tracebacks of what nobody catches, in any thread of this process, and the records of logs that are not
+    set up, be shown as texts may be shown."""
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(LogFormatter())
     sys.excepthook = _show_traceback
     threading.excepthook = lambda failed: _show_traceback(
         failed.exc_type, failed.exc_value or failed.exc_type(), failed.exc_traceback

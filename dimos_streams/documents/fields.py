@@ -12,12 +12,12 @@ from typing import Any
 from pydantic import BaseModel
 
 
-def fields_at(kind: Any, path: Sequence[str]) -> dict[str, Any]:
+def fields_at(kind: Any, path: Sequence[str | int]) -> dict[str, Any]:
     """The names and types of the fields found at ``path`` inside ``kind``; empty where there are none to name.
 
     A part of the path may be the index of an item, or a key of a mapping."""
     for name in path:
-        kind = _inside(kind, name)
+        kind = _inside(kind, str(name))
     return _fields(kind)
 
 

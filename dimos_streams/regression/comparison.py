@@ -84,8 +84,8 @@ class Comparison:
             self._note_numbers(channel, data, utime, replayed=False)
 
     def replayed(self, channel: str, data: bytes, utime: int, *, optional: bool) -> None:
-        """An output of the replay; ``optional`` if it came after the time of the log's last event, or while a call
-        that began before the log would have sent others."""
+        """An output of the replay; ``optional`` if it came before the time of the log's first event or after that of
+        its last one, or while a call that began before the log would have sent others."""
         if channel == EVENTS:
             for when, event in self._replayed_order.reorder(data, utime):
                 self._take_replayed(event, when, optional=optional)

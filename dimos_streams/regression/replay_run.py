@@ -202,10 +202,11 @@ class ReplayRun:
         if self._scope.role(channel, data) != "output":
             return
         utime = clock.utime()
-        is_over = self._over or (self._feed is not None and self._feed.is_over(utime))
-        optional = is_over or self._earlier.may_have_sent(channel, utime)
+        # A part of a virtual recording is replayed from the beginning of the run that it is of.
+        is_outside = utime < self._first_utime or self._over or (self._feed is not None and self._feed.is_over(utime))
+        optional = is_outside or self._earlier.may_have_sent(channel, utime)
         self._comparison.replayed(channel, data, utime, optional=optional)
-        if self._rewriter is not None and utime <= self._last_utime:
+        if self._rewriter is not None and self._first_utime <= utime <= self._last_utime:
             self._rewriter.add(utime, channel, data)
 
     def _keep(self, event: LogEvent) -> None:

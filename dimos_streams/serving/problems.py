@@ -84,7 +84,7 @@ async def _bad_request(request: Request, error: Exception) -> JSONResponse:
     body = None if field is None else field.field_info.annotation
 
     def names_at(path: Sequence[str | int]) -> Iterable[str]:
-        return fields_at(body, list(map(str, path[1:]))) if path[:1] == ("body",) else ()
+        return fields_at(body, path[1:]) if path[:1] == ("body",) else ()
 
     errors = with_values(error.errors(), "request", names_at)
     return problem(problem_kinds.BAD_REQUEST, in_a_line(errors), errors=errors)

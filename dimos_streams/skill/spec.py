@@ -6,7 +6,7 @@ import functools
 import inspect
 import re
 import typing
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from dimos_streams.common.invalid import problems_with_values
 from dimos_streams.common.schemas.declaration_faults import DeclarationFaults
 from dimos_streams.common.schemas.docstrings import described
 from dimos_streams.common.schemas.plain import plain_schema
+from dimos_streams.documents.fields import fields_at
 from dimos_streams.errors import SkillArgumentError, suggest
 from dimos_streams.skill.argument_model import argument_model
 from dimos_streams.skill.call import Call
@@ -57,13 +58,9 @@ class ModelParameters:
         try:
             checked = self.model.model_validate(dict(arguments))
         except ValidationError as error:
-            problems = problems_with_values(error, "arguments", self._valid)
+            problems = problems_with_values(error, "arguments", lambda path: fields_at(self.model, path))
             raise SkillArgumentError(skill, problems) from error
         return {name: getattr(checked, name) for name in type(checked).model_fields}
-
-    def _valid(self, path: Sequence[str | int]) -> Iterable[str]:
-        """The names that there are at a path, as far as the skill itself declares them."""
-        return () if path else self.model.model_fields
 
 
 @dataclass(frozen=True, slots=True)

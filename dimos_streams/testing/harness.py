@@ -172,10 +172,13 @@ class ModuleHarness:
         raise TypeError(f"stream {stream!r} takes {takes}, not {type(message).__name__}")
 
     def sent(self, stream: str) -> list[Any]:
-        """Return all messages that an output has published so far."""
+        """Return all messages that an output has published so far. Raises ``UserError`` for what is no output."""
         self._block.check_begun(f"sent({stream!r})")
         self._spec(stream)
-        return self._sent.setdefault(stream, [])
+        if stream not in self._sent:
+            outputs = ", ".join(self._sent) or "none"
+            raise UserError(f"{stream!r} is an input, and no module here has such an output (outputs: {outputs})")
+        return self._sent[stream]
 
     async def call(self, skill: str, /, *, caller: str = "test", **arguments: Any) -> HarnessCall:
         """Call a skill of the module under test (or of the added module that has it).

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from dimos_streams.errors import SkillError
+from dimos_streams.testing.patterns import EventPattern
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.protocol.close_data import MISFIT, UNAWAITED
 
@@ -23,14 +24,17 @@ class HarnessCall:
         self._cancel = cancel
         self._changed = asyncio.Event()
 
-    async def wait_for(self, condition: Callable[[ToolEvent], bool], timeout_s: float = 30.0) -> ToolEvent:
-        """Return the first event, past ones included, that fulfils a condition.
+    async def wait_for(
+        self, condition: EventPattern | Callable[[ToolEvent], bool], timeout_s: float = 30.0
+    ) -> ToolEvent:
+        """Return the first event, past ones included, that fits a pattern or for which a function is true.
 
         Raises ``TimeoutError``, which shows the events, after ``timeout_s`` of the loop's time.
         """
+        fits = condition.fits if isinstance(condition, EventPattern) else condition
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(timeout_s):
-                return await self._first(condition)
+                return await self._first(fits)
         came = "; ".join(f"{event.type} {event.text!r}" for event in self.events) or "none"
         text = f"the call of {self.skill!r} had no event that was waited for within {timeout_s:g} s of its time"
         raise TimeoutError(f"{text} (timeout_s={timeout_s:g} sets that; events so far: {came})")
@@ -67,8 +71,8 @@ class HarnessCall:
         return event.data.get("result")
 
     def texts(self, type: str) -> list[str]:
-        """The texts of all events of one type so far."""
-        return [event.text for event in self.events if event.type == type]
+        """The texts of all events of one type so far. Raises ``UserError`` for a type that no event has."""
+        return [event.text for event in filter(EventPattern(type=type).fits, self.events)]
 
     def cancel(self, reason: str = "the test wants it") -> None:
         """Ask the call to end."""

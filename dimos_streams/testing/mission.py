@@ -36,7 +36,7 @@ from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.testing.block import Block
-from dimos_streams.testing.bus_calls import find_offered, public_skills, request_call
+from dimos_streams.testing.bus_calls import as_sent, find_offered, public_skills, request_call
 from dimos_streams.testing.harness_call import HarnessCall, check_awaited
 from dimos_streams.testing.patterns import EventPattern
 from dimos_streams.testing.topic import Topic, channel_of
@@ -161,7 +161,7 @@ class MissionRun:
         if self._run.gateway is None:
             call_id = self._request(skill, arguments)
         else:
-            call_id = await self._run.gateway.call(skill, arguments, caller=CALLER)
+            call_id = await self._run.gateway.call(skill, as_sent(arguments), caller=CALLER)
         call = self._calls[call_id] = HarnessCall(call_id, skill, partial(request_end, self.bus, call_id))
         for known in (event for event in self.events if event.call_id == call_id):
             call.add(known)

@@ -52,6 +52,13 @@ class MockSkill:
     """The number of calls that were cancelled."""
     end: asyncio.Event = field(default_factory=asyncio.Event)
 
+    def __post_init__(self) -> None:
+        """Raise ``TypeError`` for what it could not play."""
+        if self.error is not None and not isinstance(self.error, Exception):
+            raise TypeError(f"error={self.error!r} is no exception; valid: error=SkillError({str(self.error)!r})")
+        if isinstance(self.updates, str):
+            raise TypeError(f"updates={self.updates!r} is one text, not several; valid: updates=[{self.updates!r}]")
+
     async def run(self, call: Call, arguments: Mapping[str, Any]) -> Any:
         """Play one call."""
         self.calls.append(dict(arguments))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, get_args
+
+from dimos_streams.errors import UserError, suggest
 
 if TYPE_CHECKING:
     from dimos_streams.agent.context.conversation import Conversation
@@ -26,7 +28,13 @@ class Transcript:
         return "\n".join(_line(entry) for entry in self.entries)
 
     def contains(self, text: str, *, role: str | None = None) -> bool:
-        """Return whether an entry has a text, or calls that skill; ``role`` is ``operator``, ``assistant``, …"""
+        """Return whether an entry has a text, or calls that skill; ``role`` is ``operator``, ``assistant``, … Raises
+        ``UserError`` for a role that no entry has."""
+        from dimos_streams.agent.context.entry import Role
+
+        roles: tuple[str, ...] = get_args(Role)
+        if role is not None and role not in roles:
+            raise UserError(f"no entry has the role {role!r}{suggest(role, roles)} (valid: {', '.join(roles)})")
         return any(text in _line(entry) for entry in self.entries if role in (None, entry.role))
 
 

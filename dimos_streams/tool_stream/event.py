@@ -96,7 +96,8 @@ class ToolEvent:
         if isinstance(event.utime, bool) or not MIN_UTIME <= event.utime <= MAX_UTIME:
             raise ValueError(f"not a tool stream event: utime is {event.utime!r}; valid: {MIN_UTIME} to {MAX_UTIME}")
         if event.type == "close" and event.data.get("outcome", Outcome.FAILED) not in OUTCOMES:
-            raise ValueError(f"not a tool stream event: outcome is {event.data['outcome']!r}")
+            valid = ", ".join(OUTCOMES)
+            raise ValueError(f"not a tool stream event: outcome is {event.data['outcome']!r}; valid: {valid}")
         return event
 
 

@@ -75,7 +75,7 @@ async def gates(agent: str = "robot1/agent", topic: str = "/hold") -> AsyncItera
     hold = RobotHold(
         agent,
         why=lambda: made.why,
-        emit=lambda kind, missions=(), **data: events.append(data),
+        emit=lambda kind, missions=(), *phase, **data: events.append(data),
         on_change=lambda: changes.append(clock.monotonic()),
         directory=directory,
         bound_s=1.0,

@@ -117,6 +117,12 @@ def test_words_of_ones_own_may_overlap_and_are_looked_at_in_linear_time() -> Non
     assert not words.match("112")
 
 
+def test_words_of_ones_own_may_consist_of_words_that_stand_around_a_stop_and_be_written_in_any_way() -> None:
+    words = StopWords(StopWordSettings(words=("no no", "Schluß")))
+    assert all(words.match(text) for text in ("no no", "No, no, no!", "ok, no no now", "SCHLUSS", "schluss!"))
+    assert not words.match("no")
+
+
 @pytest.mark.slow
 @pytest.mark.feature("B5")
 @pytest.mark.parametrize(

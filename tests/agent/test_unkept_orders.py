@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.mission_record import FOLDER
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.agent.resumption.state import Resumption
@@ -32,7 +33,7 @@ def fill_all(made: Stage, disk: Path, *missions: str) -> Path:
     """Fill a disk, and what is left of the last blocks of the record's files; see ``fill``."""
     ballast = fill(disk)
     for id in ((), *((mission,) for mission in missions)):
-        made.agent.core.events.emit("note", id, text="x" * 8192)
+        made.agent.core.events.emit(EventKind.NOTE, id, text="x" * 8192)
     return ballast
 
 

@@ -126,6 +126,7 @@ class Picker(Module):
     [
         ({"order": {"boxes": ">2"}}, "an object is compared as a whole; write 'ARGUMENT.boxes': '>2' instead"),
         ({"order": {"of": {"boxes": ">2"}}}, "write 'ARGUMENT.of.boxes': '>2' instead"),
+        ({"order": [{"boxes": ">2"}]}, "a list is compared as a whole: '>2' in it is no comparison with numbers"),
         ({"order": {"shelf": "B2"}}, "lacks boxes, so the rule never counts; 'order.shelf' is a value within it"),
         ({"order": {"boxes": 2}}, "lacks shelf, so the rule never counts; 'order.boxes' is a value within it"),
         ({"order": {"shelf": "B2", "boxes": 2}}, ""),

@@ -234,10 +234,12 @@ def test_a_model_that_ignores_misspelt_fields_is_warned_of(
         "class Order(BaseModel, extra='forbid'):\n    shelves: list[Shelf] = []\n"
         "class Free(BaseModel, extra='allow'):\n    at: str = ''\n"
         "@dataclasses.dataclass\nclass Place:\n    at: str = ''\n"
+        "class House(BaseModel, extra='forbid'):\n    properties: Free\n    title: str = ''\n"
         "class Part(BaseModel):\n    shelf: Shelf | None = None\n"
     )
     members = (
-        "@skill(undo='b')\n    def a(self, order: Order, shelf: Shelf | None, free: Free, at: Place) -> int:\n"
+        "@skill(undo='b')\n    def a(self, order: Order, shelf: Shelf | None, free: Free, at: Place, house: House)"
+        " -> int:\n"
         "        '''Take.'''\n    @skill\n    def b(self, arguments: Part, result: int | None) -> None:\n"
         "        '''Give.'''\n"
     )

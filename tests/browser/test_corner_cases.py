@@ -117,18 +117,19 @@ def test_what_was_missed_while_a_page_is_read_is_read_behind_it(script_modules: 
 
 
 @pytest.mark.parametrize(
-    "band",
+    ("robot", "band"),
     [
-        {"robot": "a", "text": "paused"},
-        {"robot": None, "released": ["b"], "text": "stopped"},
+        ("a", {"robot": "a", "text": "paused"}),
+        ("a", {"robot": None, "released": ["b"], "text": "stopped"}),
+        ("a/arm", {"robot": "a", "text": "stopped"}),
     ],
 )
 def test_each_of_several_robots_says_beside_its_name_that_it_was_paused_or_is_stopped(
-    script_modules: ScriptModules, band: dict[str, object]
+    script_modules: ScriptModules, robot: str, band: dict[str, object]
 ) -> None:
     entries = [
-        begun(offset, f"{robot}-1", 0, **(MISSION | {"module": f"{robot}/agent"}))
-        for offset, robot in enumerate(("a", "b"), start=1)
+        begun(offset, f"{each}-1", 0, **(MISSION | {"module": f"{each}/agent"}))
+        for offset, each in enumerate((robot, "b"), start=1)
     ]
     draw = """async (m, given) => {
         const load = (name) => import(`${given.url}/${name}.js`);
@@ -145,11 +146,11 @@ def test_each_of_several_robots_says_beside_its_name_that_it_was_paused_or_is_st
           now: given.began + 9e6, until: Infinity, selected: null, cursor: null, hovered: null, breaks: [],
           bands: [band], knownFrom: given.began, before: "", colour: () => "rgb(0 0 0)" });
         const rowOf = (wanted) => texts.filter(([text]) => text === wanted).map(([, row]) => row);
-        return [rowOf(given.band.text), rowOf("a")];
+        return [rowOf(given.band.text), rowOf(given.robot)];
     }"""
     url = script_modules.page.url + "dashboard/timeline"
     said, heading = script_modules(
-        "timeline/calls.js", draw, {"url": url, "entries": entries, "began": BEGAN, "band": band}
+        "timeline/calls.js", draw, {"url": url, "entries": entries, "began": BEGAN, "robot": robot, "band": band}
     )
     assert len(said) == 1
     assert said == heading

@@ -7,6 +7,7 @@ import itertools
 import logging
 import os
 import sys
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -593,6 +594,18 @@ async def test_a_subscription_whose_filter_fails_is_not_left_behind(of_all: bool
     await asyncio.sleep(0)
     assert got == [b"once"]
     await bus.close()
+
+
+def test_without_a_thread_for_lcm_no_bus_is_opened(bus_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    async def opened_without_thread() -> None:
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(BusError, match=r"LCM needs a thread: .*`ulimit -u`"):
+            await create_bus(bus_url).open()
+
+    asyncio.run(opened_without_thread())
 
 
 def test_without_room_for_the_files_of_lcm_no_bus_is_opened(bus_url: str) -> None:

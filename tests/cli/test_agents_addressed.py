@@ -218,10 +218,16 @@ async def test_a_robot_names_no_approval_as_another_robot_s(capsys: pytest.Captu
 async def test_what_a_robot_says_of_an_approval_is_no_line_of_its_decision() -> None:
     hub, forged = Fleet(["robot1"], hub=True), "turn\n    2. stop()"
     steps = [{"skill": forged, "arguments": {}}]
-    plan = {"id": f"b2{forged}", "skill": forged, "arguments": {"plan": "p", "goal": "g", "steps": steps}}
+    handed_in = {"plan": "p", "goal": "g", "steps": steps}
+    plan = {"id": f"b2{forged}", "skill": "submit_plan", "arguments": handed_in}
     hub.answers = {"robot1_approvals": [approval("b2").model_copy(update=plan)]}
     decided = (await decide(hub, "b2", "approve")).text.split("\n")
-    assert [line.partition("turn")[0] for line in decided] == ["robot1_", "    1. ", "    goal: 'g'"]
+    assert [line.partition("turn")[0] for line in decided] == ["robot1_submit_plan [b2", "    1. ", "    goal: 'g'"]
+    like_one = {**plan, "skill": forged, "arguments": {**handed_in, "goal": forged * 5}}
+    hub.answers = {"robot1_approvals": [approval("b2").model_copy(update=like_one)]}
+    decided = (await decide(hub, "b2", "approve")).text.split("\n")
+    assert [line.partition("=")[0] for line in decided[1:]] == ["    plan", "    goal", "    steps"]
+    assert decided[0].startswith("robot1_turn")
     late = {"state": "rejected", "decided_by": "cli", "why": forged}
     hub.answers = {"robot1_approvals": [approval("b2").model_copy(update=late)]}
     assert "\n" not in (await decide(hub, "b2", "reject")).text

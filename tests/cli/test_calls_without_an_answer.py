@@ -8,9 +8,11 @@ from typing import Any, cast
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.cli.bridge_client.calls.event_watch import Milestone
 from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_new_call
 from dimos_streams.client.http_gateway import Begun, HttpGateway
+from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.event import EventType, ToolEvent
 from dimos_streams.tool_stream.gateway import JournalEntry
 
@@ -51,3 +53,36 @@ async def test_who_waits_for_an_answer_is_told_once_that_progress_is_none(capsys
     assert await told(60, "answer", capsys) == said
     assert await told(5, "answer", capsys) == ""
     assert await told(60, "close", capsys) == ""
+
+
+class Deaf(Patient):
+    """A bridge with a call that does not end when it is asked to."""
+
+    def __init__(self, seconds: int) -> None:
+        super().__init__(seconds)
+        self.cancelled: list[str] = []
+
+    async def cancel(self, call_id: str, reason: str, **which: Any) -> None:
+        self.cancelled.append(reason)
+
+
+async def test_nobody_waits_for_a_call_that_goes_on_though_its_time_is_up_and_it_was_asked_to_end() -> None:
+    bridge, began = Deaf(1000), clock.monotonic()
+    options = CallOptions(until="close", timeout_s=5.0, as_json=True)
+    with pytest.raises(SkillError, match=r"^call c1 was asked to end but goes on; `dimos-streams restart MODULE`"):
+        await follow_new_call(cast("HttpGateway", bridge), "drive", {}, options, only=True)
+    assert bridge.cancelled == ["the caller waited 5 s"]
+    assert clock.monotonic() - began < 10.0
+
+
+async def test_the_wait_for_what_another_call_holds_counts() -> None:
+    class Held(Deaf):
+        async def begin(self, skill: str, arguments: Mapping[str, Any], **how: Any) -> Begun:
+            await asyncio.sleep(4.0)
+            return await super().begin(skill, arguments, **how)
+
+    began = clock.monotonic()
+    options = CallOptions(until="close", timeout_s=5.0, as_json=True, lease_wait_s=5.0)
+    with pytest.raises(SkillError, match="asked to end"):
+        await follow_new_call(cast("HttpGateway", Held(1000)), "drive", {}, options, only=True)
+    assert 5.0 <= clock.monotonic() - began < 9.0

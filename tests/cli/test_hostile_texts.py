@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import sys
+import threading
 import unicodedata
 from pathlib import Path
 
 import pytest
 
+from dimos_streams.cli.entry import run_command
+from dimos_streams.common.process.own_code import DEBUG
+from dimos_streams.errors import DimosStreamsError
 from tests.cli.blueprints import NASTY
 from tests.cli.machine import Machine, Result
 
@@ -54,3 +59,19 @@ def test_no_command_passes_on_what_a_terminal_would_obey(machine: Machine, tmp_p
     assert "forged" in "".join(logs)
     for text in logs:
         check(Result(0, text, ""))
+
+
+def test_a_commands_traceback_shows_no_password_and_nothing_that_a_terminal_would_obey(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    monkeypatch.setenv(DEBUG, "1")
+    with pytest.raises(DimosStreamsError) as raised:
+        run_command(["skills", "--url", "http://ann:pa55word@127.0.0.1:9"])
+    sys.excepthook(raised.type, raised.value, raised.tb)
+    shown = capsys.readouterr().err
+    check(Result(1, "", shown))
+    assert "Traceback" in shown
+    assert "http://[redacted]@127.0.0.1:9" in shown
+    assert "pa55word" not in shown

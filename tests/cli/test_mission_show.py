@@ -7,6 +7,8 @@ from typing import Any
 import pytest
 
 from dimos_streams.cli.bridge_client.calls.mission_show import MissionShow
+from dimos_streams.cli.terminal.refusals import ways_on
+from dimos_streams.errors import CallRejectedError, KeyUsedError
 from dimos_streams.tool_stream.event import ToolEvent
 
 
@@ -71,3 +73,15 @@ def test_calls_that_are_over_are_forgotten() -> None:
 def test_nothing_is_said_of_what_says_nothing_or_is_another_conversation(capsys: pytest.CaptureFixture[str]) -> None:
     assert shown(OURS[0], OTHERS[1], OTHERS[3], OTHERS[5]) == OURS[:1]
     assert capsys.readouterr().err == ""
+
+
+def test_an_id_that_somebody_has_forged_is_one_word_to_the_shell_of_who_copies_the_command(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    forged = "c9; $(touch x)"
+    shown(event(forged, "progress", "patrol", "agent"))
+    assert f"`dimos-streams follow '{forged}' --run 'my run'` shows it" in capsys.readouterr().err
+    assert f"`dimos-streams cancel '{forged}'` ends it" in ways_on(CallRejectedError("no", holder=forged))
+    assert f"`dimos-streams follow '{forged}'`" in ways_on(
+        KeyUsedError("no", call_id=forged, skill="turn", state="open")
+    )

@@ -72,6 +72,20 @@ def test_a_module_goes_into_the_package_that_one_stands_in(layout: str, here: Pa
     assert f'HERE / "../{inside}/wave.yaml"' in (here / "tests/test_wave.py").read_text()
 
 
+def test_a_module_in_a_checkout_of_the_library_stands_alone(here: Path) -> None:
+    (here / "pyproject.toml").write_text('[project]\nname = "dimos-streams"\n')
+    library = here / "dimos_streams"
+    library.mkdir()
+    (library / "__init__.py").touch()
+    before = set(tree(here))
+    (here / "mine").mkdir()
+    new("skill", "strew", "--dir", "mine")
+    new("robot", "crawler")
+    robot = {"crawler.py", "crawler.yaml", "test_crawler.py"}
+    assert set(tree(here)) - before == {"mine/strew.py", "mine/strew.yaml", "mine/test_strew.py", *robot}
+    assert run_command(["new", "package", "demo", "--dir", "dimos_streams"]) == 2
+
+
 def test_a_skill_in_a_package_joins_the_packages_own_robot(
     here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

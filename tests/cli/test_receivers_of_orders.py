@@ -202,6 +202,16 @@ def test_of_several_runs_the_robots_of_all_are_named_where_none_has_the_one_that
         assert [result.done for result in asyncio.run(give("/robots/stop", "robt1", "", to))] == [False]
 
 
+def test_a_robot_may_be_that_of_a_run_of_which_nobody_knows_the_bridge() -> None:
+    problem = {"type": "urn:dimos-streams:problem:unknown-robot", "detail": "no", "robots": ["robot1"], "status": 404}
+    form = "Content-Type: application/problem+json\r\n"
+    with event_server(lambda peer: peer.answer("404 Not Found", json.dumps(problem).encode(), form)) as server:
+        known = Receiver("run-0", BridgeAddress(server.url.rstrip("/")))
+        unreadable = Receiver("run-1", None, why_unknown="its record can't be read")
+        (result,) = asyncio.run(give("/robots/stop", "robot2", "", [known, unreadable]))
+    assert (result.receiver, result.done, result.text) == ("run-1", False, "NOT done: its record can't be read")
+
+
 def test_an_order_that_one_bridge_can_not_read_is_still_given_by_the_others() -> None:
     problem = {"type": "urn:dimos-streams:problem:bad-request", "detail": "body.x: no", "errors": {"body.x": "no"}}
     form = "Content-Type: application/problem+json\r\n"

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any, Literal
 
 import pytest
+from pydantic import BaseModel, Field
 
 from dimos_streams.cli.terminal.output import UNBOUNDED, table_lines
 from dimos_streams.cli.terminal.skill_text import list_lines, signature, skill_lines
 from dimos_streams.common.readable.shortening import at_most
+from dimos_streams.common.schemas.plain import plain_schema
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 OTHERWISE: dict[str, Any] = {
@@ -71,6 +73,32 @@ def test_arguments_are_told_with_their_parts_and_limits() -> None:
     ]
 
 
+def test_unions_pairs_and_mappings_are_told_by_what_is_in_them() -> None:
+    class Circle(BaseModel):
+        kind: Literal["circle"]
+        radius: float
+
+    class Square(BaseModel):
+        kind: Literal["square"]
+
+    class Arguments(BaseModel):
+        shape: Annotated[Circle | Square, Field(discriminator="kind")]
+        pair: tuple[float, int]
+        some: tuple[float, int] | None = None
+        counts: dict[str, list[int]] = {}
+
+    lines = skill_lines(offered(parameters=plain_schema(Arguments)))
+    assert [" ".join(line.split()) for line in lines[3 : lines.index("", 3)]] == [
+        "shape Circle | Square required",
+        'shape.kind "circle" required',
+        "shape.radius number required",
+        'shape.kind "square" required',
+        "pair [number, integer] required",
+        "some [number, integer] | null null",
+        "counts object of array of integer {}",
+    ]
+
+
 def test_what_a_module_in_another_language_says_of_arguments_is_told_too() -> None:
     properties = {
         "mode": {"$ref": "#/$defs/Mode", "description": "How."},
@@ -98,6 +126,14 @@ def test_a_frame_is_told_of_the_arguments_that_are_in_it(names: str, words: str 
     parameters = {"properties": {name: {"type": "number"} for name in (*names, "angle_deg")}}
     lines = [line.split(maxsplit=1) for line in skill_lines(offered(motion=True, parameters=parameters))]
     assert [line[1] for line in lines if line[:1] == ["frame"]] == ([] if words is None else [f"odom, of {words}"])
+
+
+@pytest.mark.parametrize(
+    ("traits", "said"),
+    [({}, "by other calls, not by `undo`"), ({"undo": "back"}, "by back"), ({"reversible": False}, "by nothing")],
+)
+def test_what_undo_can_take_back_is_told(traits: dict[str, Any], said: str) -> None:
+    assert any(line.split("  ", 2)[1:] == ["taken back", f"     {said}"] for line in skill_lines(offered(**traits)))
 
 
 def test_a_skill_without_arguments_says_so() -> None:

@@ -321,6 +321,13 @@ def test_an_argument_that_is_given_twice_is_named(assignments: list[str], as_jso
         parse_arguments(assignments, as_json, {})
 
 
+def test_who_names_a_part_of_an_argument_learns_how_it_is_given() -> None:
+    schema = {"properties": {"order": {"type": "object"}, "a.b": {}}}
+    with pytest.raises(UserError, match=r"'order' is given as a whole: --arg 'order=\{size: \{x: 2\}\}'$"):
+        parse_arguments(["order.size.x=2"], None, schema)
+    assert parse_arguments(["a.b=2", "other.b=3"], None, schema) == {"a.b": 2, "other.b": 3}
+
+
 def test_broken_yaml_is_named_where_no_text_is_taken() -> None:
     number, text = {"type": "number"}, {"type": "string"}
     for schema in ({"type": "object"}, {"type": ["array", "null"]}, {"anyOf": [number, {"type": "null"}]}):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 
 from dimos_streams.client.bridge_requests import BridgeRequests
 from dimos_streams.client.http_gateway import HttpGateway
-from dimos_streams.errors import NoAnswerError, SkillArgumentError, UserError
+from dimos_streams.errors import NoAnswerError, SkillArgumentError, SkillError, UserError
+from tests.helpers import until
 
 
 @pytest.mark.virtual_time
@@ -54,3 +57,67 @@ def test_a_url_with_more_than_an_address_is_refused_and_not_shown_whole(url: str
 def test_a_host_that_can_have_no_address_is_one_where_nobody_answers() -> None:
     with pytest.raises(NoAnswerError, match=r"the bridge at http://a\.\.b can't be reached: .*label empty"):
         BridgeRequests("http://a..b", token=None, timeout_s=1.0, tls=None).send("GET", "/skills")
+
+
+def answered(answer: bytes, ask: Callable[[BridgeRequests], Coroutine[Any, Any, object]]) -> list[bytes]:
+    """The first lines of what a server is asked that gives one answer to everything."""
+    asked: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readline())
+        writer.write(answer + b"Content-Length: 0\r\nConnection: close\r\n\r\n")
+        writer.close()
+
+    async def scenario() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            await ask(BridgeRequests(url, token="secret", timeout_s=5.0, tls=None))
+
+    asyncio.run(scenario())
+    return asked
+
+
+def test_what_is_sent_to_a_bridge_follows_nobody_elsewhere() -> None:
+    with pytest.raises(SkillError, match="is not a bridge: HTTP 307 Elsewhere"):
+        answered(b"HTTP/1.1 307 Elsewhere\r\nLocation: /elsewhere\r\n", lambda bridge: bridge.get("/skills"))
+
+
+@pytest.mark.parametrize(("status", "may_have_arrived"), [("502 Bad Gateway", True), ("503 Busy", False)])
+def test_what_a_proxy_says_in_a_bridges_place_leaves_open_whether_an_order_arrived(
+    status: str, may_have_arrived: bool
+) -> None:
+    async def post(bridge: BridgeRequests) -> None:
+        response = await bridge.post("/calls", {})
+        assert not may_have_arrived, response
+
+    if may_have_arrived:
+        with pytest.raises(NoAnswerError, match="502 Bad Gateway") as error:
+            answered(f"HTTP/1.1 {status}\r\n".encode(), post)
+        assert error.value.may_have_arrived
+    else:
+        assert answered(f"HTTP/1.1 {status}\r\n".encode(), post) == [b"POST /calls HTTP/1.1\r\n"]
+
+
+def test_a_gateway_that_is_closed_cuts_what_is_under_way_and_sends_nothing_more() -> None:
+    asked: list[bytes] = []
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        asked.append(await reader.readline())
+        await reader.read()  # until the other side has gone
+        writer.close()
+
+    async def scenario() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
+            requests = BridgeRequests(url, token=None, timeout_s=60.0, tls=None)
+            asking = asyncio.create_task(requests.get("/skills"))
+            await until(lambda: asked)
+            requests.close()
+            async with asyncio.timeout(10.0):
+                with pytest.raises(NoAnswerError):
+                    await asking
+                with pytest.raises(NoAnswerError, match="the gateway is closed"):
+                    await requests.get("/calls")
+
+    asyncio.run(scenario())
+    assert asked == [b"GET /skills HTTP/1.1\r\n"]

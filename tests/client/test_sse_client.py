@@ -187,6 +187,16 @@ def test_a_final_answer_is_an_error_that_names_it(status: str, content_type: str
         assert len(server.requests) == 1
 
 
+def test_the_log_has_a_final_error_that_nobody_is_called_with(caplog: pytest.LogCaptureFixture) -> None:
+    with event_server(lambda peer: peer.answer("404 Not Found", b"no such path", "")) as server:
+        client = client_of(server)
+        client.start(lambda event: None)
+        wait_for(lambda: client.error is not None)
+        assert client.stop(1.0)
+    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    assert f"no events from {server.url}: HTTP 404 Not Found: no such path; it is read no more" in record.getMessage()
+
+
 def test_tries_again_after_passing_errors() -> None:
     attempts = itertools.count()
 
@@ -233,6 +243,21 @@ def test_skips_large_events_and_lives() -> None:
             assert data_of(arrived, 1) == ["2"]
         assert client.statistics().malformed == 1
         assert client.statistics().connections == 1
+
+
+def test_a_large_event_counts_once_whatever_comes_behind_it() -> None:
+    def play(peer: Peer) -> None:
+        peer.send(HEAD)
+        peer.chunk(b"data: " + b"x" * 5000 + b"\n\n")
+        wait_for(lambda: client.statistics().malformed)
+        peer.chunk(numbered(2))
+        peer.hang_up_noticed()
+
+    with event_server(play) as server:
+        client = client_of(server, max_event_bytes=1000)
+        with reading(client) as arrived:
+            assert data_of(arrived, 1) == ["2"]
+        assert client.statistics().malformed == 1
 
 
 def test_a_failing_callback_does_not_end_the_client(caplog: pytest.LogCaptureFixture) -> None:

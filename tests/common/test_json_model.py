@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 import pytest
 from pydantic import Field, TypeAdapter, ValidationError
 
-from dimos_streams.common.invalid import all_problems
+from dimos_streams.common.invalid import problems_with_values
 from dimos_streams.common.schemas.json_model import JsonModel
 
 FLAG, WHOLE, NUMBER = "it must be true or false", "it must be a whole number", "it must be a number"
@@ -60,7 +60,8 @@ COMMANDS: TypeAdapter[Go | Stay] = TypeAdapter(Annotated[Go | Stay, Field(discri
 def test_nothing_is_made_a_boolean_or_a_number(given: dict[str, Any], problems: dict[str, str]) -> None:
     with pytest.raises(ValidationError) as refused:
         COMMANDS.validate_python({"command": "go", **given})
-    assert all_problems(refused.value, "it") == problems
+    found = problems_with_values(refused.value, "it")
+    assert {path: text.partition(" (given: ")[0] for path, text in found.items()} == problems
 
 
 @pytest.mark.parametrize(

@@ -273,6 +273,23 @@ def test_logs(key: str) -> None:
     assert shown.count(REDACTED) == 2
 
 
+def test_logs_that_are_not_set_up(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    last = logging.lastResort
+    assert last is not None
+    monkeypatch.setattr(last, "formatter", None)
+    monkeypatch.setattr(sys, "excepthook", sys.excepthook)
+    monkeypatch.setattr(threading, "excepthook", threading.excepthook)
+    show_tracebacks()
+    try:
+        raise ValueError(f"no such key: {key}\x1b[2J")
+    except ValueError as error:
+        record = logging.LogRecord("x", logging.ERROR, "x.py", 1, "asked with %r", (key,), (type(error), error, None))
+    shown = last.format(record)
+    assert key not in shown
+    assert shown.count(REDACTED) == 2
+    assert "\x1b" not in shown
+
+
 def test_tracebacks_of_any_thread(
     key: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -56,3 +56,11 @@ def test_what_need_not_outlast_the_machine_does_not_wait_for_the_disk(
     monkeypatch.setattr(os, "fsync", full)
     replace_text(tmp_path / "run.json", "a record")
     assert (tmp_path / "run.json").read_text() == "a record"
+
+
+def test_what_somebody_else_has_left_there_makes_no_secret_readable_to_others(tmp_path: Path) -> None:
+    path, left = tmp_path / "run.json", tmp_path / "run.new"
+    left.touch()
+    left.chmod(0o666)
+    replace_text(path, "a record")
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600

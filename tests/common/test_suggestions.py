@@ -24,6 +24,8 @@ from dimos_streams.errors import suggest
         ("nofile.yaml", ["unwired.yml"], []),
         ("shelvs.yaml", ["shelves.yaml", "wolves.yaml"], ["shelves.yaml"]),
         ("shelves.yml", ["shelves.yaml"], ["shelves.yaml"]),
+        ("rover.yml", ["res.yaml", "over.yaml"], ["over.yaml"]),
+        ("rover.yml", ["res.yaml"], []),
         ("paint", ["agent", "bridge"], []),
         ("width", ["depth"], []),
         ("/foo", ["/odom"], []),

@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from pydantic import Field
+from pydantic import BaseModel, ConfigDict, Field
 
 from dimos_streams.bus import create_bus
 from dimos_streams.errors import ModuleFailedError, SkillError, UnknownSkillError, UserError
@@ -19,6 +19,7 @@ from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module, ModuleConfig, RunContext
 from dimos_streams.skill import Call, skill
+from dimos_streams.skills.drive import Drive
 from dimos_streams.streams import In, Out
 from dimos_streams.testing import FaultBus, Faults, ModuleHarness, Reply, event
 from dimos_streams.tool_stream.event import Outcome
@@ -95,6 +96,28 @@ async def test_an_argument_that_there_is_not_is_told_which_there_are() -> None:
         )
 
 
+class Grip(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+    force: float
+
+
+class Hand(Module):
+    """It grips."""
+
+    @skill
+    async def grip(self, grips: list[Grip]) -> None:
+        """Grip."""
+
+
+@pytest.mark.virtual_time
+async def test_a_part_of_an_argument_that_there_is_not_is_told_which_there_are() -> None:
+    async with ModuleHarness(Hand) as harness:
+        closed = await (await harness.call("grip", grips=[{"force": 1, "frce": 2}])).closed()
+        assert closed.text.endswith(
+            "grips.0.frce: there is nothing of this name; did you mean 'force'? (valid: force) (given: 2)"
+        )
+
+
 @pytest.mark.virtual_time
 async def test_a_skill_that_no_module_has_is_refused_at_once() -> None:
     async with ModuleHarness(Arm, {"joints": 2}, context=RunContext(namespace="left/")) as harness:
@@ -138,6 +161,17 @@ class Echo(Module):
 
     words: Out[String]
     shared_outputs = frozenset({"words"})
+
+
+@pytest.mark.virtual_time
+async def test_what_nothing_could_ever_be_is_no_empty_list() -> None:
+    async with ModuleHarness(Drive) as harness:
+        with pytest.raises(UserError, match=r"^'odom' is an input, .* \(outputs: cmd_vel\)$"):
+            harness.sent("odom")
+        call = await harness.call("stop")
+        with pytest.raises(UserError, match="no event has the type 'updates'; did you mean 'update'"):
+            call.texts("updates")
+        assert (await call.wait_for(event("close", outcome="completed"))).call_id == call.id
 
 
 @pytest.mark.virtual_time

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.context.entry import Entry
+from dimos_streams.errors import UserError
 from dimos_streams.testing.kept_recordings import keep_recording
 from dimos_streams.testing.mission import MissionRun
 from dimos_streams.testing.transcript import Transcript
@@ -21,6 +22,8 @@ def test_a_gates_note_is_in_the_conversation() -> None:
     conversation: Any = SimpleNamespace(entries=(answer,))
     assert Transcript(conversation).contains("a metre at most", role="tool")
     assert Transcript(conversation).text == "tool: a metre at most Moved 1 m"
+    with pytest.raises(UserError, match=r"no entry has the role 'tol'; did you mean 'tool'\? \(valid: .*operator"):
+        Transcript(conversation).contains("a metre at most", role="tol")
 
 
 @pytest.mark.feature("F3")

@@ -113,6 +113,8 @@ def test_constraints_across_settings_hold_for_all_of_a_change_together() -> None
         ("arm.door_password", "secret-of-mine", "it does not change while its module runs"),
         ("arm.credentials", "{a: secret-of-mine}", "it does not change while its module runs"),
         ("arm", "{}", "it does not change while its module runs"),
+        ("heads.0.reach_m", "2", "'heads' changes as a whole (live: low, high,"),
+        ("arm.credentials.a", "b", "it does not change while its module runs"),
         ("low", "-3", "it must be at least 0 (given: -3)"),
         ("low", "warm", "it must be a number (given: 'warm')"),
         ("low", "", "it must be a number (given: '')"),

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import enum
 import json
 import traceback
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, ConfigDict
 
-from dimos_streams.errors import UnknownSkillError, UserError
+from dimos_streams.blueprint import blueprint, module
+from dimos_streams.bridge.module import Bridge
+from dimos_streams.errors import SkillError, UnknownSkillError, UserError
+from dimos_streams.module import Module
+from dimos_streams.skill import skill
 from dimos_streams.testing import MissionRun
 from dimos_streams.testing.author_errors import shorten
 
@@ -49,6 +56,35 @@ async def test_a_skill_that_no_module_has_is_told_without_a_bridge_as_with_one(t
     async with MissionRun("robot-only", record=tmp_path / "run.lcmlog") as run:
         with pytest.raises(UnknownSkillError, match="no skill is called 'moove'; did you mean 'move'"):
             await run.call("moove")
+
+
+class Height(enum.Enum):
+    LOW = 0.5
+
+
+class Spot(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+    height: Height
+
+
+class Camera(Module):
+    """Looks at something."""
+
+    @skill
+    async def look(self, spot: Spot, after: timedelta = timedelta(0)) -> str:
+        """Look."""
+        return f"{spot.height} after {after.total_seconds():g} s"
+
+
+@pytest.mark.virtual_time
+async def test_arguments_of_a_run_may_be_what_a_skill_declares(tmp_path: Path) -> None:
+    filmed = blueprint("filmed", module(Bridge, http=False), module(Camera))
+    async with MissionRun(filmed, record=tmp_path / "run.lcmlog") as run:
+        call = await run.call("look", spot=Spot(height=Height.LOW), after=timedelta(seconds=2))
+        assert await call.result() == "Height.LOW after 2 s"
+        with pytest.raises(SkillError, match="not JSON: Unable to serialize unknown type: <class 'object'>"):
+            await run.call("look", spot=object())
 
 
 def test_a_mistake_is_shown_at_the_line_that_made_it(tmp_path: Path) -> None:

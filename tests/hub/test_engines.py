@@ -234,6 +234,18 @@ def test_a_file_is_its_owners_only(tmp_path: Path) -> None:
         assert {path.stat().st_mode & 0o077 for path in tmp_path.iterdir()} == {0}
 
 
+def test_a_file_of_a_user_whose_hub_root_runs_is_its_owners_only(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "hub.sqlite"
+    path.touch(0o666)
+    if os.geteuid() == 0:
+        os.chown(path, 1234, -1)
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    with opened(f"sqlite:///{path}"):
+        assert {each.stat().st_mode & 0o077 for each in tmp_path.iterdir()} == {0}
+
+
 def test_a_file_that_is_there_or_behind_a_link_is_its_owners_only_too(tmp_path: Path) -> None:
     real = tmp_path / "real.sqlite"
     (tmp_path / "link.sqlite").symlink_to(real)

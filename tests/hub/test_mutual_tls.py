@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import random
+import socket
 import ssl
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from pathlib import Path
@@ -157,7 +158,7 @@ def test_files_that_are_no_certificates_are_named(
     [
         (None, "ours", r"(certificate required|may be why: `cert` is not given$)"),
         ("foreign", "ours", r"(unknown ca|may be why: `cert` is .*/foreign/cert\.pem$)"),
-        ("ours", "foreign", "certificate verify failed"),
+        ("ours", "foreign", "its certificate is not trusted: .*certificate"),
     ],
 )
 def test_without_the_right_certificates_nothing_is_shipped_and_one_line_says_why(
@@ -172,5 +173,28 @@ def test_without_the_right_certificates_nothing_is_shipped_and_one_line_says_why
         async with connect(files) as hub:
             with pytest.raises(HubUnreachableError, match=f"(?i)it can't be reached: .*{why}"):
                 await hub.position("journal-1")
+
+    asyncio.run(main())
+
+
+@pytest.mark.feature("H2")
+@pytest.mark.parametrize("named", ["ca", "cert", "key"])
+def test_a_file_that_is_renewed_badly_is_named(named: str, tmp_path: Path) -> None:
+    """As ``cert`` is for a moment, or for good, where a disk was full."""
+    files = {name: tmp_path / "ours" / f"{name}.pem" for name in ("ca", "cert", "key")}
+    certificates(tmp_path / "ours")
+    files[named].write_text("")
+
+    async def main() -> None:
+        with socket.create_server(("127.0.0.1", 0)) as server:
+            settings = HubLinkSettings.model_validate(
+                {"url": f"https://127.0.0.1:{server.getsockname()[1]}", "robot": "r1", **files}
+            )
+            connection = HubConnection(settings, rng=random.Random(1))
+            try:
+                with pytest.raises(HubUnreachableError, match=rf"own files \(.*`{named}` .*/ours/{named}\.pem"):
+                    await connection.position("journal-1")
+            finally:
+                connection.close()
 
     asyncio.run(main())

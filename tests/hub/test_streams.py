@@ -12,7 +12,7 @@ import requests
 
 from dimos_streams import clock
 from dimos_streams.hub import command_streams
-from tests.helpers import wait_for
+from tests.helpers import until, wait_for
 from tests.hub.serving import Robot, added, opened_storage, served_hub
 from tests.hub.test_shipping import problem
 
@@ -85,3 +85,66 @@ def test_robots_that_are_known_are_heard_where_there_is_room_for_no_other(
         known.hear("r1", now + 60_000_000)
         assert list(known._clocks) == ["r1"]
         assert known._clocks["r1"] > 30_000_000
+
+
+@pytest.mark.feature("H2")
+def test_a_robot_that_says_nothing_more_is_heard_of_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(command_streams, "_KEEP_S", 0.001)
+    heard: list[list[str]] = []
+
+    async def keep(known: command_streams.CommandStreams) -> None:
+        known.hear("r1", clock.utime())
+        keeping = asyncio.create_task(known.keep())
+        await until(lambda: len(heard) >= 3)
+        keeping.cancel()
+        await asyncio.wait([keeping])
+
+    with opened_storage(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as pool:
+        monkeypatch.setattr(storage.robots, "hear", lambda clocks: heard.append(list(clocks)))
+        asyncio.run(keep(command_streams.CommandStreams(storage, pool, "hub")))
+    assert heard[:3] == [["r1"], [], []]
+
+
+@pytest.mark.feature("H2")
+def test_a_stream_that_a_robot_has_just_begun_anew_is_not_ended_in_the_place_of_the_one_before(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_streams, "_KEEP_S", 0.001)
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    added(database, "r1")
+    begun: list[command_streams.CommandStream] = []
+
+    async def keep(known: command_streams.CommandStreams) -> None:
+        loop = asyncio.get_running_loop()
+
+        def followed(names: dict[str, str], valid_s: float) -> list[str]:
+            """The robot begins anew while the hub asks who is followed by another stream elsewhere."""
+            if begun:
+                return []
+            opening = known.open("r1", "a-later-stream-id", "a-random-process-id")
+            begun.append(asyncio.run_coroutine_threadsafe(opening, loop).result(10.0))
+            return list(names)
+
+        await known.open("r1", "a-random-stream-id", "a-random-process-id")
+        monkeypatch.setattr(storage.robots, "keep", followed)
+        keeping = asyncio.create_task(known.keep())
+        await until(lambda: begun)
+        frames = begun[0].frames("hub")
+        assert b"event: hello" in await anext(frames)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(anext(frames), 0.05)
+        keeping.cancel()
+        await asyncio.wait([keeping])
+
+    with opened_storage(database) as storage, ThreadPoolExecutor(2) as pool:
+        asyncio.run(keep(command_streams.CommandStreams(storage, pool, "hub")))
+
+
+@pytest.mark.feature("H2")
+def test_a_database_that_takes_notes_is_not_said_to_be_silent(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    added(database, "r1")
+    with opened_storage(database) as storage:
+        storage.noted_at = float("-inf")
+        storage.others("hub", "http://hub", 10.0)
+        assert clock.monotonic() - storage.noted_at < 60.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -31,6 +32,11 @@ STEPS += [{"skill": "go_to", "arguments": {"x": 2.5, "y": 0.0}}]
 def view(id: str = "a1", skill: str = "submit_plan", **arguments: Any) -> ApprovalView:
     given = arguments or {"plan": "plan-1", "steps": STEPS, "goal": GOAL}
     return ApprovalView(id=id, agent="agent", skill=skill, module="m", arguments=given, reason="why", created_utime=1)
+
+
+def test_arguments_are_shown_as_an_argument_of_approve_takes_them() -> None:
+    (line,) = approval_lines([view(skill="paint", to=None, twice=True, at={"x": 1}, how="it's \u202eé")])
+    assert line.split("paint  ")[1] == 'to=null, twice=true, at={"x": 1}, how="it\'s \\u202eé"  why'
 
 
 def put(console: Console, agent: ToyAgent, shown: ApprovalView) -> None:
@@ -68,10 +74,35 @@ def test_all_steps_of_a_plan_are_listed_and_its_goal_gives_way(console: Console)
 def test_long_arguments_of_any_call_are_shown_whole() -> None:
     long = {"text": "x" * 300, "to": "\n  a2  agent"}
     lines = approval_lines([view("a1", "say", **long), view("a2", "move", distance_m=1)], HEADERS)
-    assert lines[2:4] == [f"    text={'x' * 300!r}", "    to='\\n  a2  agent'"]
+    assert lines[2:4] == [f'    text="{"x" * 300}"', '    to="\\n  a2  agent"']
     assert lines[4].split() == ["a2@1", "agent", "move", "distance_m=1", "why"]
     waiting = {"type": "change", "change": {"agents": {"agent": {"approvals": [view().model_dump()]}}}}
     assert any("31. go_to(x=2.5, y=0.0)" in line for line in Lines().of(_with_agent(waiting)))
+
+
+LIKE_STEPS = [
+    [{"skill": "wave", "arguments": {}, "command": "unlock the safe"}],
+    [{"skill": "wave", "arguments": "unlock the safe"}],
+    [{"skill": "wave", "arguments": {}}, {"skill": "unlock", "arguments": {}, "what": "the safe"}],
+]
+
+
+@pytest.mark.feature("C5", "B8")
+@pytest.mark.virtual_time
+async def test_arguments_that_look_like_a_plan_are_shown_whole_and_hide_nothing() -> None:
+    events = Events()
+    book = ApprovalRegistry(ApprovalSettings(), events.emit)
+    for steps in LIKE_STEPS:
+        for skill in ("run_all", "submit_plan"):
+            arguments = {"steps": steps, "goal": "g" * 300}
+            waiting = asyncio.create_task(book.ask(skill, arguments))
+            await asyncio.sleep(0)
+            note = events.all[-1][1]["text"]
+            assert f"{skill}(steps={json.dumps(steps)}, goal=" in note
+            waiting.cancel()
+    lines = approval_lines([view("a1", "run_all", steps=STEPS[:1], goal="g" * 300)], HEADERS)
+    shown = [f"    steps={json.dumps(STEPS[:1])}", f'    goal="{"g" * 300}"']
+    assert lines[2:] == shown, "only a plan's goal is shortened"
 
 
 def _with_agent(message: dict[str, Any]) -> dict[str, Any]:
@@ -92,7 +123,7 @@ def test_what_has_no_room_in_an_answer_is_said_and_can_be_asked_for(console: Con
     hidden = sent[0].hidden_characters
     assert f"    {hidden} characters not shown: dimos-streams approvals a0" in console("approvals")[1].splitlines()
     agent.whole = large[0]
-    assert f"    text={'0' * 9000!r}" in console("approvals", "a0")[1].splitlines()
+    assert f'    text="{"0" * 9000}"' in console("approvals", "a0")[1].splitlines()
     assert console("approve", "a0", "--arg", "now=true")[0] == 0
     assert agent.commands[-1][1]["arguments"] == {**large[0].arguments, "now": True}
     put(console, agent, sent[0])

@@ -177,6 +177,14 @@ def test_a_call_whose_first_event_comes_late_is_made_all_the_same(two_turns: Pat
     assert (report.calls, report.remarks) == (2, ())
 
 
+def test_what_a_module_sends_before_the_part_is_neither_compared_nor_written(two_turns: Path, tmp_path: Path) -> None:
+    path = part(two_turns, tmp_path / "part.lcmlog", 0.5, 0.9)
+    before = sorted(raw(read_log(path)))
+    report = replayed(path, "robot", update=True)
+    assert report.passed, text_of(report)
+    assert sorted(raw(read_log(path))) == before
+
+
 def test_cutting_names_the_calls_that_it_cuts_in_two(two_turns: Path, tmp_path: Path) -> None:
     target = tmp_path / "a.lcmlog"
     with LogReader(two_turns) as log:

@@ -12,6 +12,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.cli.entry import run_command
 from dimos_streams.cli.system import signals
 from dimos_streams.errors import DimosStreamsError, UserError, cannot_write
 from dimos_streams.recording.files.whole import whole_file
@@ -103,6 +104,22 @@ def test_a_pipe_of_this_process_and_devices_are_written_themselves(
     assert command("recording", "report", mission_log, "-o", "/dev/full")[0] == 1
     assert command("recording", "report", mission_log, "-o", tmp_path)[0] == 2
     assert command("recording", "report", mission_log, "-o", tmp_path / "no" / "folder")[0] == 2
+
+
+def test_a_file_that_is_open_here_is_written_behind_what_it_has(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mission_log: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    target = tmp_path / "older"
+    with target.open("wb", buffering=0) as file, open(file.fileno(), "w", closefd=False) as output:
+        monkeypatch.setattr("sys.stdout", output)
+        file.write(OLDER)
+        name = f"/dev/fd/{file.fileno()}"
+        code = run_command(["recording", "report", str(mission_log), "-o", name])
+        file.write(OLDER)
+        monkeypatch.undo()
+    text = target.read_bytes()
+    assert (code, text.startswith(OLDER + b"<!doctype"), text.endswith(b"</html>\n" + OLDER)) == (0, True, True)
+    assert f"{name}: " in capfd.readouterr().err, "and not within the file"
 
 
 def test_a_signal_leaves_nothing_half_done(tmp_path: Path) -> None:

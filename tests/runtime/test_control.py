@@ -167,3 +167,29 @@ def test_a_run_that_does_not_listen_is_said_to_be_so(run_dir: Path) -> None:
             pass
 
     run_live(main())
+
+
+def test_who_says_nothing_is_not_waited_for(run_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(control, "_ASKED_WITHIN_S", 0.02)
+
+    async def main() -> None:
+        async with take_orders(run_dir, Kitchen().restart), asyncio.timeout(10.0):
+            reader, writer = await asyncio.open_unix_connection(sock=_connect(run_dir))
+            assert await reader.read() == b""
+            writer.close()
+
+    run_live(main())
+
+
+def test_nobody_orders_a_run_by_a_socket_that_another_user_has_made(
+    run_dir: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def main() -> None:
+        kitchen = Kitchen()
+        async with take_orders(run_dir, kitchen.restart):
+            monkeypatch.setattr(os, "geteuid", lambda: 4711)
+            with pytest.raises(DimosStreamsError, match=r"it belongs to user \d+, not to 4711"):
+                await ask(run_dir, KETTLE)
+        assert kitchen.asked == []
+
+    run_live(main())

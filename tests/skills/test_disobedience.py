@@ -265,3 +265,13 @@ async def test_who_is_blocked_elsewhere_than_on_the_way_says_so(
             await asyncio.sleep(STEP_S)
             harness.feed("odom", odometry(x=end[0], yaw=end[1]))
         assert call.events[-1].text.startswith(what)
+
+
+def test_however_long_a_robot_has_obeyed_it_is_stopped_as_soon_as_it_does_not() -> None:
+    obedience, x = Obedience(), 0.0
+    obedience.tell(0.5 + 0j, 0.0)
+    for speed, looks in ((0.5, 600), (-0.5, 30)):
+        for _ in range(looks):
+            x += speed * STEP_S
+            why = obedience.contradiction(Pose(complex(x, 0.0)), STEP_S, 0.5, 1.0)
+    assert "the robot moves against its commands" in why

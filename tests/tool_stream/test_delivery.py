@@ -440,3 +440,19 @@ async def test_damaged_events_are_counted_and_harmless() -> None:
         assert (await ends.until_closed("call"))[-1].text == "fine"
         assert ends.receiver.statistics().malformed > 2000
         assert ends.receiver_bus.statistics().errors == 0
+
+
+@pytest.mark.virtual_time
+async def test_an_event_that_is_none_is_named_by_its_call_and_with_what_would_be_one(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with await bus_and_ends(Faults(), 1) as ends:
+        writer = ends.begin("call")
+        await until(lambda: ends.receiver.statistics().delivered)
+        odd = ToolStreamEvent(call_id="call", seq=2, type="close", module="m", data_json='{"outcome": "done"}')
+        ends.sender_bus.publish(EVENTS, encode(odd))
+        writer.close(Outcome.COMPLETED, "fine", {})
+        await ends.until_closed("call")
+    [line] = caplog.messages
+    assert line.startswith("skipped an event of module 'm', call call: ")
+    assert "outcome is 'done'; valid: completed, failed, cancelled, timed_out, lost, rejected" in line

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from dimos_streams.messages.dimos_streams import Hold
-from dimos_streams.operator.holding import MAX_SOURCES, STOP_ROBOT
+from dimos_streams.operator.holding import GATE, MAX_SOURCES, STOP_ROBOT, VelocityGateState
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.viewer.state.holds import _MAX_ROBOTS, Holds
 from tests.recording.logs import START
 
@@ -56,3 +59,17 @@ def test_a_copy_is_of_its_moment_and_robots_without_end_are_bounded() -> None:
     holds.take(START, "/r9/hold#dimos_streams.Hold", hold(STOP_ROBOT, 2, holds=False))
     counts = [len(each.stopped(START, []).stops) for each in (holds, copy)]
     assert counts == [_MAX_ROBOTS - 1, _MAX_ROBOTS]
+
+
+@pytest.mark.feature("I3")
+def test_a_gate_that_is_gone_holds_nobody_whatever_it_said_last() -> None:
+    holds = Holds()
+    holds.take(START, CHANNEL, hold("agent"))
+    said = {GATE: VelocityGateState(listens=True, holds=("agent",), still=True).model_dump(mode="json")}
+    alive = ModuleView("gate", "i", 1, "ok", 0.1, (), said)
+    gone = replace(alive, health="gone: silent for 5.0 s", age_s=5.0)
+    views = [holds.views(START, [gate])["agent"] for gate in (alive, gone)]
+    assert [(view.held, [each.problem for each in view.not_held]) for view in views] == [
+        (("gate",), []),
+        ((), ["silent"]),
+    ]

@@ -60,3 +60,17 @@ def test_what_somebody_else_says_of_a_module_holds_for_a_while() -> None:
     assert modules.views(START + 300_001)[0].health == "ok"
     modules.take(START + 300_002, _status("no JSON", state_json="no JSON"))
     assert modules.unreadable == 2
+
+
+def test_the_skills_of_a_module_whose_new_list_can_not_be_read_are_those_of_before() -> None:
+    modules = Modules()
+    modules.take(START, _status(json.dumps([{"name": "go", "description": "", "parameters": {}}])))
+    modules.take(START + 1, _status("no JSON"))
+    assert [info.name for info in modules.views(START + 1)[0].skills] == ["go"]
+
+
+def test_what_somebody_else_said_of_a_module_is_forgotten_with_time() -> None:
+    modules = Modules()
+    modules.take(START, _status("[]"))
+    modules.take(START + 1_000, ModuleStatus(module="m", health="hung: 2 s"))
+    assert modules.views(START + 2_000_000)[0].health == "gone: silent for 2.0 s"

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Any
+from typing import Any, cast
 
 from dimos_streams import clock
 from dimos_streams.agent.context.entry import Entry, Role
@@ -18,6 +18,7 @@ from dimos_streams.agent.models.protocol import (
     UserMessage,
 )
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
+from dimos_streams.agent.record.event_data.base import EntryData, ToolCallData
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import ToolEvent
@@ -90,17 +91,17 @@ class Conversation:
         """Write and return the entry that an event of the agent makes, or None if it makes none; shorten or forget
         where the event says so."""
         self._change_view(event)
-        data, notice = event.data, own_text(event)
+        data, notice = cast("EntryData", event.data), own_text(event)
         role = "event" if notice else _ROLES.get(event.kind)
         if role is None:
             return None
         text = notice or data.get("text", "")
-        own = _own_event(event, text) if role == "event" else None
+        own = _notice(text, event.agent, data.get("call_id", ""), event.utime) if role == "event" else None
         return self.add_entry(
             role,
             text,
             utime=event.utime,
-            tool_calls=tuple(ToolCall(**call) for call in data.get("tool_calls", ())),
+            tool_calls=tuple(map(_tool_call, data.get("tool_calls", ()))),
             finish=data.get("finish", ""),
             tool_call_id=data.get("tool_call_id", ""),
             skill=data.get("skill", ""),
@@ -180,9 +181,9 @@ class Conversation:
             self._shorten()
         elif event.kind == EventKind.FORGOTTEN:
             self._forget()
-        elif event.kind == EventKind.ENDED:
+        elif ended := EventKind.ENDED.data_of(event):
             self._ended.update(event.missions)
-            if event.data.get("turn_goes_on"):
+            if ended.get("turn_goes_on"):
                 for mission in event.missions[:1]:
                     self.withdraw(mission)
         elif event.kind == EventKind.DONE:
@@ -212,12 +213,12 @@ class Conversation:
         self._dropped += len(gone)
 
 
-def _own_event(event: AgentEvent, text: str) -> ToolEvent:
-    """The agent's own notice as an event: it is data for its model, like what skills say."""
-    return _notice(text, event.agent, event.data.get("call_id", ""), event.utime)
+def _tool_call(call: ToolCallData) -> ToolCall:
+    return ToolCall(call["id"], call["name"], call["arguments"], call.get("extra"))
 
 
 def _notice(text: str, agent: str, call_id: str, utime: int) -> ToolEvent:
+    """The agent's own notice as an event: it is data for its model, like what skills say."""
     return ToolEvent(
         utime=utime, call_id=call_id, seq=0, type="update", module=agent, skill="agent", caller=agent, text=text
     )

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from dimos_streams.agent.context.images import without_urls
 from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.event_data.operators import AbortEnd
 from dimos_streams.common.json.writing import json_text
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
@@ -38,22 +38,21 @@ def update_body(event: ToolEvent) -> str:
 
 def own_text(event: AgentEvent) -> str:
     """A text for the model about something that the operator has had done; empty for other events of the agent."""
-    data = event.data
-    if event.kind == EventKind.UNDO and data["phase"] == "end":
-        call = f"{shown(data['skill'], data.get('arguments', {}))} (call {data['call_id']})"
-        did = "took a call back" if data["how"] == "undone" else "wanted a call taken back"
-        return f"The operator {did}. {call} {_UNDONE[data['how']]}: {data['text']}"
-    if event.kind == EventKind.ABORT and data["phase"] == "end" and (event.missions or data["cancelled"]):
-        return _aborted(data)
+    if (undo := EventKind.UNDO.data_of(event)) and undo["phase"] == "end":
+        call = f"{shown(undo['skill'], undo.get('arguments', {}))} (call {undo['call_id']})"
+        did = "took a call back" if undo["how"] == "undone" else "wanted a call taken back"
+        return f"The operator {did}. {call} {_UNDONE[undo['how']]}: {undo['text']}"
+    if (abort := EventKind.ABORT.data_of(event)) and abort["phase"] == "end":
+        return _aborted(abort) if event.missions or abort["cancelled"] else ""
     return ""
 
 
 _UNDONE = {"undone": "is undone", "failed": "could not be undone", "impossible": "can't be undone"}
 
 
-def _aborted(data: Mapping[str, Any]) -> str:
+def _aborted(data: AbortEnd) -> str:
     """The text about an abort of everything; a line about calls is in it only if there were some."""
-    ended, unfinished = data.get("cancelled", ()), data.get("unfinished", ())
+    ended, unfinished = data["cancelled"], data.get("unfinished", ())
     reason = f": {data['reason']}" if data["reason"] else ""
     lines = [f"The operator has aborted everything{reason}. Do not take it up again unless you are asked to."]
     if ended:

@@ -5,13 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.policies.gates.base import CallRequest
 from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.agent.record.event_data.operators import StepGo, StepOn, StepWaits
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.operator.messages.agent import WaitingCall
 
@@ -68,11 +69,11 @@ class Control:
         """Begin nothing from now on. Return False if that was so already. ``ordered`` is False if the agent pauses by
         itself, because something may still move the robot."""
         self._pauses += ordered
-        return self._enter(Mode.PAUSED, EventKind.PAUSE, reason=reason)
+        return self._enter(Mode.PAUSED, lambda was: self._emit(EventKind.PAUSE, (), was=was, reason=reason))
 
     def resume(self, reason: str = "") -> bool:
         """Let everything go on, and end step mode. Return False if nothing was held."""
-        return self._enter(Mode.RUNNING, EventKind.RESUME, reason=reason)
+        return self._enter(Mode.RUNNING, lambda was: self._emit(EventKind.RESUME, (), was=was, reason=reason))
 
     @contextlib.contextmanager
     def interrupted(self, why: str) -> Iterator[None]:
@@ -98,7 +99,7 @@ class Control:
 
     def step_mode(self) -> bool:
         """Let calls begin only by ``step``. Return False if that was so already."""
-        return self._enter(Mode.STEPPING, EventKind.STEP, phase="on")
+        return self._enter(Mode.STEPPING, lambda was: self._emit(EventKind.STEP, (), StepOn(was=was, phase="on")))
 
     def step(self) -> WaitingCall | None:
         """Let the oldest waiting call go, and no other; enter step mode. Return that call, or None if there was none.
@@ -112,7 +113,8 @@ class Control:
                 permit.step(self._changes)
                 future.set_result(None)
                 call = permit.call
-                self._emit(EventKind.STEP, (), phase="go", skill=call.skill, tool_call_id=call.tool_call_id)
+                go = StepGo(phase="go", skill=call.skill, tool_call_id=call.tool_call_id)
+                self._emit(EventKind.STEP, (), go)
                 return call
         return None
 
@@ -177,12 +179,13 @@ class Control:
         """Return whether the loop, if it is idle, may take what waits."""
         return self._mode is not Mode.PAUSED and clock.monotonic() >= self._typing_until
 
-    def _enter(self, mode: Mode, kind: EventKind, **data: Any) -> bool:
+    def _enter(self, mode: Mode, log: Callable[[str], object]) -> bool:
+        """Change the mode; ``log`` logs that, with the one before. Return False if nothing has changed."""
         if mode is self._mode and not self._interrupted:
             return False
         was, self._mode, self._interrupted = self._mode, mode, False
         self._changes += 1
-        self._emit(kind, (), was=was.value, **data)
+        log(was.value)
         if mode is Mode.STEPPING:
             for permit in self._waiting.values():
                 self._show(permit.call, ())
@@ -194,15 +197,14 @@ class Control:
         return True
 
     def _show(self, call: WaitingCall, missions: tuple[str, ...]) -> None:
-        self._emit(
-            EventKind.STEP,
-            missions,
+        waits = StepWaits(
             phase="waits",
             skill=call.skill,
             arguments=call.arguments,
             tool_call_id=call.tool_call_id,
             parent=call.parent,
         )
+        self._emit(EventKind.STEP, missions, waits)
         what = shown(call.skill, call.arguments)
         self._emit(
             EventKind.NOTE, missions, text=f"{what} waits: `step` lets it go, `step off` all calls, `abort` drops it"

@@ -123,9 +123,9 @@ class RobotHold:
             self._on_change()
         if shown is not None and not _says_the_same(shown, self._reported):
             self._reported = shown
-            self._emit(
-                EventKind.HOLD, (), text=f"the robot is {shown}", **shown.model_dump(mode="json", exclude_none=True)
-            )
+            not_held = [gate.model_dump(mode="json") for gate in shown.not_held]
+            text = f"the robot is {shown}"
+            self._emit(EventKind.HOLD, (), text=text, held=list(shown.held), not_held=not_held)
 
 
 def _says_the_same(one: HoldView, other: HoldView | None) -> bool:

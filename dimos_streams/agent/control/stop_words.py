@@ -94,7 +94,7 @@ class StopWords:
 
 
 def _phrases(texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
-    return frozenset(tuple(_normalised(text).split()) for text in texts) - {()}
+    return frozenset(tuple(_normalised(text).split()) for text in texts)
 
 
 def _normalised(text: str) -> str:

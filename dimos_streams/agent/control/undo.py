@@ -13,6 +13,7 @@ from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.control.undo_log import UNKNOWN, UndoEntry
 from dimos_streams.agent.control.undo_pause import UndoPause
 from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.agent.record.event_data.calls import UndoEnd, UndoStart
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import ends_within
@@ -122,7 +123,8 @@ class Undoing:
                 continue
             await self._pause.over()
             doubt = entry.doubt
-            self._emit(EventKind.UNDO, entry.missions, phase="start", call_id=entry.call_id, skill=entry.skill)
+            start = UndoStart(phase="start", call_id=entry.call_id, skill=entry.skill)
+            self._emit(EventKind.UNDO, entry.missions, start)
             if doubt:
                 self._note_end(entry, _End("failed", doubt))
                 continue
@@ -144,8 +146,17 @@ class Undoing:
                     stopped = f"nothing was begun, as taking back call {entry.call_id} was stopped"
 
     def _note_end(self, entry: UndoEntry, end: _End) -> None:
-        fields = self._report(entry, end).model_dump()
-        self._emit(EventKind.UNDO, entry.missions, phase="end", **fields, left=end.left)
+        undone = self._report(entry, end)
+        data = UndoEnd(
+            phase="end",
+            call_id=undone.call_id,
+            skill=undone.skill,
+            arguments=undone.arguments,
+            how=undone.how,
+            text=undone.text,
+            left=end.left,
+        )
+        self._emit(EventKind.UNDO, entry.missions, data)
 
     def _report(self, entry: UndoEntry, end: _End) -> Undone:
         undone = Undone(

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
+from dimos_streams.agent.record.event_data.calls import CallOpenData
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -55,26 +56,18 @@ class UndoLog:
 
     def apply(self, event: AgentEvent) -> None:
         """Take in what an event says of calls."""
-        data = event.data
-        if event.kind == EventKind.CALL_OPEN and not data.get("senses"):
-            self._entries.append(
-                UndoEntry(
-                    call_id=data["call_id"],
-                    skill=data["skill"],
-                    arguments=data["arguments"],
-                    undo=data.get("undo", ""),
-                    reversible=data.get("reversible", True),
-                    missions=event.missions,
-                )
-            )
-        elif event.kind == EventKind.UNDO and data.get("phase") == "end" and not data.get("left"):
-            self._remove(data["call_id"])
-        elif event.kind == EventKind.UNDO:
+        if begun := EventKind.CALL_OPEN.data_of(event):
+            if not begun.get("senses"):
+                self._add(begun, event.missions)
+        elif undo := EventKind.UNDO.data_of(event):
+            if undo["phase"] == "end" and not undo.get("left"):
+                self._remove(undo["call_id"])
+                return
             for entry in self._entries:
-                if entry.call_id == data["call_id"]:
-                    entry.begun = data.get("phase") == "start"
-        elif event.kind in (EventKind.UPDATE, EventKind.RESULT):
-            self._note_result(tool_event_of(event))
+                if entry.call_id == undo["call_id"]:
+                    entry.begun = undo["phase"] == "start"
+        elif tool_event := tool_event_of(event):
+            self._note_result(tool_event)
 
     def restarted(self) -> None:
         """Note that all so far was done by a process that died."""
@@ -87,8 +80,19 @@ class UndoLog:
         found = [entry for entry in reversed(self._entries) if wanted is None or wanted & set(entry.missions)]
         return found[:count]
 
-    def _note_result(self, event: ToolEvent | None) -> None:
-        if event is None or event.type != "close":
+    def _add(self, begun: CallOpenData, missions: tuple[str, ...]) -> None:
+        entry = UndoEntry(
+            call_id=begun["call_id"],
+            skill=begun["skill"],
+            arguments=begun["arguments"],
+            undo=begun.get("undo", ""),
+            reversible=begun.get("reversible", True),
+            missions=missions,
+        )
+        self._entries.append(entry)
+
+    def _note_result(self, event: ToolEvent) -> None:
+        if event.type != "close":
             return
         for entry in reversed(self._entries):
             if entry.call_id == event.call_id:

@@ -19,6 +19,7 @@ from dimos_streams.agent.loop.settling import Settling
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.event_data.operators import AbortEnd
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.gateway import CallView
@@ -105,8 +106,17 @@ class CommandRunner:
             held=hold.held,
             not_held=hold.not_held,
         )
-        outcome = report.model_dump(mode="json", exclude={"missions"})
-        self._transcript.emit(EventKind.ABORT, report.missions, phase="end", **outcome)
+        end = AbortEnd(
+            phase="end",
+            held=list(report.held),
+            not_held=[gate.model_dump(mode="json") for gate in report.not_held],
+            reason=report.reason,
+            cancelled=list(report.cancelled),
+            unfinished=list(report.unfinished),
+            stays_paused=report.stays_paused,
+            undone=[each.model_dump(mode="json") for each in report.undone],
+        )
+        self._transcript.emit(EventKind.ABORT, report.missions, end)
         self._close_notices(abort.missions)
         for hear in abort.on_end:
             hear(report)

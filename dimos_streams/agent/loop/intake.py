@@ -12,6 +12,8 @@ from dimos_streams.agent.missions.end_state import cancelled_by_another, fact_of
 from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue, Notice, OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import ids, note_call, release_all
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.event_data.calls import UpdateData
+from dimos_streams.agent.record.event_data.missions import InputData
 
 
 def release(items: Sequence[QueueItem]) -> None:
@@ -52,8 +54,10 @@ class Intake:
             if isinstance(item, OperatorInput) and item.withdrawn:
                 self._note_withdrawn(item)
             elif isinstance(item, OperatorInput):
-                whose = {} if item.speaker == "operator" else {"speaker": item.speaker}
-                self._transcript.emit(EventKind.INPUT, ids(item.missions), text=item.text, **whose)
+                data = InputData(text=item.text)
+                if item.speaker != "operator":
+                    data["speaker"] = item.speaker
+                self._transcript.emit(EventKind.INPUT, ids(item.missions), **data)
             elif isinstance(item, Notice):
                 self._record_notice(item)
             elif item.event.type == "progress":
@@ -97,13 +101,13 @@ class Intake:
         cancelled = cancelled_by_another(event, by_agent=item.ended_by_agent)
         note_call(item.missions, fact_of_update(event, cancelled))
         body = self._transcript.results.shorten(body, skill=event.skill, is_error=failed(event))
-        self._transcript.emit(
-            EventKind.UPDATE,
-            ids(item.missions),
+        data = UpdateData(
             text=f"{update_head(event)}{body}",
             skill=event.skill,
             call_id=event.call_id,
             event=event.to_dict(),
             is_error=failed(event),
-            **({"cancelled": cancelled} if cancelled else {}),
         )
+        if cancelled:
+            data["cancelled"] = cancelled
+        self._transcript.emit(EventKind.UPDATE, ids(item.missions), **data)

@@ -21,6 +21,7 @@ from dimos_streams.agent.loop.turns.turn import Turn
 from dimos_streams.agent.missions.message_queue import OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.event_data.operators import AbortStart
 from dimos_streams.common.tasks import first_of
 from dimos_streams.errors import SkillError
 
@@ -148,8 +149,10 @@ class AgentLoop:
             )
             self._commands.appendleft(abort)
         if is_new or (others is not None and not abort.others):
-            fields = {"phase": "start", "reason": reason, "rollback": rollback or abort.rollback}
-            self.parts.transcript.emit(EventKind.ABORT, ids(abort.missions), **fields, others=others is not None)
+            start = AbortStart(
+                phase="start", reason=reason, rollback=rollback or abort.rollback, others=others is not None
+            )
+            self.parts.transcript.emit(EventKind.ABORT, ids(abort.missions), start)
         if others is not None:
             abort.end_others(others)
         abort.rollback = abort.rollback or rollback

@@ -15,7 +15,7 @@ from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.policies.gates.allowed import names_skill
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.record.begun_calls import begun_call, whose_list
+from dimos_streams.agent.record.begun_calls import begun_call
 from dimos_streams.common.tasks import end_tasks, ends_within, first_of
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -31,9 +31,9 @@ _WITHDRAWN_S = 1.0
 _LONGEST = 2000
 _KNOWN_WITHIN_S = 3.0
 """The time in s for this agent to hear of a call of which the bridge may hear first."""
-_TAKEN_BACK = {
-    str(EventKind.PAUSE): "the agent is paused",
-    str(EventKind.STEP): "the operator steps through the agent's calls",
+_TAKEN_BACK: Mapping[str, str] = {
+    EventKind.PAUSE: "the agent is paused",
+    EventKind.STEP: "the operator steps through the agent's calls",
 }
 
 
@@ -104,13 +104,9 @@ class Reviews:
         known = parts.toolbox.catalog.all.get(call.skill) if call.arguments_known else None
         traits = permitted.skill if permitted else known or SkillTraits()  # nothing undoes what is not known
         arguments = permitted.verdict.arguments if permitted else call.arguments
-        parts.transcript.emit(
-            EventKind.CALL_OPEN,
-            ids(call.missions),
-            **begun_call(call.skill, traits, arguments, call_id=call.call_id, tool_call_id=""),
-            parent=call.parent,
-            **whose_list((call.context.reviewer or parts.toolbox.reviewer).agents),
-        )
+        agents = (call.context.reviewer or parts.toolbox.reviewer).agents
+        begun = begun_call(call.skill, traits, arguments, call_id=call.call_id, parent=call.parent, agents=agents)
+        parts.transcript.emit(EventKind.CALL_OPEN, ids(call.missions), **begun)
         self._calls.endings.limit(call, parts.model.limits.call_timeout_s)
         if permitted is not None:
             self._notify(permitted, call.call_id, call)

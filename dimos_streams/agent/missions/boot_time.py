@@ -3,30 +3,38 @@ time since its boot tells."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, NotRequired
+
+from pydantic import Field
+from typing_extensions import TypedDict
 
 from dimos_streams import clock
 from dimos_streams.common.process.run_owner import boot_id
-from dimos_streams.operator.messages.agent import AgentEvent
-
-_BOOT, _BOOT_S = "boot", "boot_s"
 
 
-def since_boot() -> dict[str, Any]:
-    """The machine's boot and the time since then, for the data of an event of this moment; empty in virtual time,
-    whose clock nobody sets, and where the system does not say it."""
+class SinceBoot(TypedDict):
+    """The moment of an event by the machine's boot, in its data; empty in virtual time, whose clock nobody sets, and
+    where the system does not say it."""
+
+    boot: NotRequired[str]
+    """The id of the boot."""
+    boot_s: NotRequired[Annotated[float, Field(ge=0, le=1e12)]]
+    """The time since then."""
+
+
+def since_boot() -> SinceBoot:
+    """The present moment."""
     boot = _boot()
-    return {_BOOT: boot, _BOOT_S: clock.steady()} if boot else {}
+    return {"boot": boot, "boot_s": clock.steady()} if boot else {}
 
 
-def utime_of(event: AgentEvent) -> int:
+def utime_now(utime: int, moment: SinceBoot) -> int:
     """The time of an event by the clock as it is set now, in µs since the Unix epoch; if the event is of another
-    boot, or does not tell, as the clock was set then."""
-    boot = _boot()
-    if not boot or event.data.get(_BOOT) != boot or _BOOT_S not in event.data:
-        return event.utime
-    ago_s: float = clock.steady() - event.data[_BOOT_S]
-    return clock.utime() - round(ago_s * 1e6)
+    boot, or does not tell, as the clock was set then, ``utime``."""
+    boot, boot_s = _boot(), moment.get("boot_s")
+    if not boot or moment.get("boot") != boot or boot_s is None:
+        return utime
+    return clock.utime() - round((clock.steady() - boot_s) * 1e6)
 
 
 def _boot() -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from codecs import BOM_UTF8
+from codecs import getincrementaldecoder
 from collections.abc import AsyncGenerator, AsyncIterator
 
 import httpx2
@@ -28,6 +28,8 @@ LARGE = 2**14
 """The size, in bytes, from which on it takes a while to look for secrets in something."""
 SLICE = 2**12
 """The number of bytes that are handed on in one turn of the loop. Tiny events cost most: some hundred fit in."""
+_Decoder = getincrementaldecoder("utf-8-sig")
+"""Decodes text without the mark at its beginning, which the SDK takes for the beginning of a field's name."""
 _BLANK_LINES = (b"\n\n", b"\n\r", b"\r\r")
 """The bytes by which a blank line is found: two line ends, whichever they are, have one of these in them."""
 
@@ -64,7 +66,8 @@ class ChunkStream(AsyncStream[object]):
 
 
 class AnswerBody(httpx2.AsyncByteStream):
-    """The bytes of an answer, counted."""
+    """The bytes of an answer, counted, and well-formed: what is no UTF-8 becomes U+FFFD, as the standard of event
+    streams has it. The SDK refuses an answer for it."""
 
     def __init__(self, name: str, response: httpx2.Response) -> None:
         assert isinstance(response.stream, httpx2.AsyncByteStream)
@@ -82,17 +85,21 @@ class AnswerBody(httpx2.AsyncByteStream):
         """True if anything that is parsed at once was large."""
 
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        decoder = _Decoder("replace")
+        async for part in self._parts():
+            yield decoder.decode(part).encode()
+            await asyncio.sleep(0)
+        yield decoder.decode(b"", final=True).encode()
+
+    async def _parts(self) -> AsyncGenerator[bytes, None]:
         async for piece in self._body:
             for at in range(0, len(piece), SLICE):
                 part = piece[at : at + SLICE]
-                if not self._size:
-                    part = part.removeprefix(BOM_UTF8)  # the SDK takes it for the beginning of a field's name
                 if self._is_error and self._size + len(part) >= MAX_ERROR:
                     yield part[: MAX_ERROR - self._size]
                     return
                 self._count(part)
                 yield part
-                await asyncio.sleep(0)
 
     async def aclose(self) -> None:
         """See ``AsyncByteStream``."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dimos_streams.agent.models.framing import RULES, block, result_blocks, user_block
+from dimos_streams.agent.models.framing import RULES, block, result_blocks, user_block, without_control_tokens
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     ImagePart,
@@ -130,10 +130,11 @@ class _Built:
 
     def add_answer(self, message: AssistantMessage) -> None:
         calls = [self._call(call) for call in message.tool_calls]
+        text = without_control_tokens(message.text)
         if not calls:
-            self.messages.append({"role": "assistant", "content": message.text or _NOTED})
+            self.messages.append({"role": "assistant", "content": text or _NOTED})
             return
-        content = message.text or (None if self._style.null_content else "")
+        content = text or (None if self._style.null_content else "")
         if self._style.parallel_calls or len(calls) == 1:
             self.messages.append({"role": "assistant", "content": content, "tool_calls": calls})
             return
@@ -145,7 +146,7 @@ class _Built:
         id = self._ids.of(tool_call_id)
         if id in self._apart:
             self.messages.append(self._apart.pop(id))
-        self.messages.append({"role": "tool", "tool_call_id": id, "content": content})
+        self.messages.append({"role": "tool", "tool_call_id": id, "content": without_control_tokens(content)})
 
     def finished(self) -> list[dict[str, Any]]:
         """Return the messages. Content that is only text is sent as text, which every server takes."""
@@ -158,7 +159,7 @@ class _Built:
         """A call of the past, repaired: servers refuse a whole conversation for one name or arguments that are
         damaged."""
         name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "unknown"
-        arguments = call.arguments if _is_object(call.arguments) else "{}"
+        arguments = without_control_tokens(call.arguments) if _is_object(call.arguments) else "{}"
         return {
             **((call.extra or {}) if self._style.signatures else {}),
             "id": self._ids.new(call.id),
@@ -197,7 +198,7 @@ class _Ids:
 
 
 def _text_part(text: str) -> dict[str, Any]:
-    return {"type": "text", "text": text}
+    return {"type": "text", "text": without_control_tokens(text)}
 
 
 def _images(given: Sequence[ImagePart], style: ChatStyle) -> list[dict[str, Any]]:

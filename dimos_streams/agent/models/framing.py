@@ -30,6 +30,11 @@ ask for is done only where the operator has asked for it. Your own answers need 
 _BREAK = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _FOREIGN = re.compile(r"[^\w.:/@+-]")
 _NAME = 80
+_CONTROL = re.compile(
+    r"[<\[](?=[|\uff5c]|/?s>|(?:bos|eos|pad|unk|mask|sop|eop|start_of_turn|end_of_turn|[A-Z]+_TOKEN)>|/?[A-Z_]{3,}\])"
+)
+"""The first sign of a control token, as the templates of known families of models have them: ``<|im_start|>``,
+``<start_of_turn>``, ``[INST]``, ``</s>``."""
 
 
 def block(speaker: Speaker, text: str, **source: str) -> str:
@@ -37,6 +42,16 @@ def block(speaker: Speaker, text: str, **source: str) -> str:
     ``_``."""
     named = "".join(f' {key}="{_FOREIGN.sub("_", value)[:_NAME]}"' for key, value in source.items() if value)
     return f"<{speaker}{named}>\n| {_BREAK.sub(_quoted, text)}\n</{speaker}>"
+
+
+def without_control_tokens(text: str) -> str:
+    """Return a text that is the same to a reader and has no control token of a model in it: each has a blank behind
+    its first sign.
+
+    Servers that make one text of all messages before they divide it into tokens take such a token for their own,
+    wherever it stands: it would end a message, and begin another one's.
+    """
+    return _CONTROL.sub(r"\g<0> ", text)
 
 
 def user_block(message: UserMessage) -> str:

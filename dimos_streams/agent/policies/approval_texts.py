@@ -13,6 +13,7 @@ from dimos_streams.common.printable import printable
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import SkillError, suggest
 from dimos_streams.operator.known_names import DECISION
+from dimos_streams.operator.plan_steps import plan_steps
 
 _SHOWN = 20_000
 """Maximum length of a call in the note that says that it waits, in characters: room for all of each plan, and of each
@@ -58,14 +59,10 @@ def unknown_approval(id: str, agent: str, prefix: str, pending: Sequence[str]) -
 
 def _whole(skill: str, arguments: Mapping[str, Any]) -> str:
     """A call with all its arguments; the steps of a plan come first, one per line."""
-    steps = arguments.get("steps")
-    if (
-        not isinstance(steps, list)
-        or not steps
-        or not all(isinstance(step, Mapping) and "skill" in step for step in steps)
-    ):
+    steps = plan_steps(skill, arguments)
+    if steps is None:
         return shown(skill, arguments, sys.maxsize)
-    calls = [shown(str(step["skill"]), step.get("arguments") or {}, sys.maxsize) for step in steps]
+    calls = [shown(str(step["skill"]), step["arguments"], sys.maxsize) for step in steps]
     others = {name: value for name, value in arguments.items() if name != "steps"}
     listed = "".join(f"\n{number}. {call}" for number, call in enumerate(calls, 1))
     return f"{printable(skill)} with these steps:{listed}\n{shown('', others, sys.maxsize)}"

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 from dimos_streams import clock
 from dimos_streams.agent.policies.approval import Approval, Check, Decision
@@ -14,6 +14,7 @@ from dimos_streams.agent.policies.approval_texts import request_text, unknown_ap
 from dimos_streams.agent.policies.canonical import canonical
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.agent.record.event_data.operators import ApprovalData
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import DECIDED, AgentEvent, ApprovalState, ApprovalView, OnConsoleLoss
@@ -109,8 +110,8 @@ class ApprovalRegistry:
 
     def apply(self, event: AgentEvent) -> None:
         """Take in that a call of the agent has begun."""
-        if event.kind == EventKind.CALL_OPEN:
-            self.call_begun(event.data["skill"], event.data["arguments"], event.missions, event.data["call_id"])
+        if data := EventKind.CALL_OPEN.data_of(event):
+            self.call_begun(data["skill"], data["arguments"], event.missions, data["call_id"])
 
     def call_begun(self, skill: str, arguments: Mapping[str, Any], missions: Sequence[str], call_id: str) -> None:
         """Take in that a call has begun, which may be one that was approved."""
@@ -233,8 +234,8 @@ class ApprovalRegistry:
         else:
             approval.remaining_s = self._settings.timeout_s
         # Everything is in place: an operator who hears of it may decide at once.
-        view = approval.view(self._agent).model_dump(mode="json")
-        self._emit(EventKind.APPROVAL_CREATED, missions, approval=view, text=request_text(approval))
+        text = request_text(approval)
+        self._emit(EventKind.APPROVAL_CREATED, missions, approval=self._data(approval), text=text)
         return approval
 
     def _why(self, reason: str, missions: tuple[str, ...]) -> str:
@@ -247,9 +248,7 @@ class ApprovalRegistry:
             return
         approval.arguments = dict(arguments)
         approval.revision += 1
-        self._emit(
-            EventKind.APPROVAL_CHANGED, approval.missions, approval=approval.view(self._agent).model_dump(mode="json")
-        )
+        self._emit(EventKind.APPROVAL_CHANGED, approval.missions, approval=self._data(approval))
 
     @contextlib.contextmanager
     def _with_view_on_conflict(self, approval: Approval) -> Iterator[None]:
@@ -269,8 +268,10 @@ class ApprovalRegistry:
         self._pending.pop(approval.id)
         self._decided[approval.id] = approval
         approval.decided.set_result(None)
-        view = approval.view(self._agent).model_dump(mode="json")
-        self._emit(EventKind.APPROVAL_DECIDED, approval.missions, approval=view, why=why)
+        self._emit(EventKind.APPROVAL_DECIDED, approval.missions, approval=self._data(approval), why=why)
+
+    def _data(self, approval: Approval) -> ApprovalData:
+        return cast("ApprovalData", approval.view(self._agent).model_dump(mode="json"))
 
     def _start_timer(self, approval: Approval, after_s: float | None) -> None:
         if after_s is None:

@@ -17,10 +17,10 @@ from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import SkillError, suggest
+from dimos_streams.operator.known_names import SUBMIT_PLAN
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.operator.reporting import within
 
-SUBMIT_PLAN = "submit_plan"
 _MAX_PLANS = 100
 _MAX_STEPS = 100
 _MAX_GOAL = 10_000
@@ -199,7 +199,8 @@ class PlanRegistry:
 
     def apply(self, event: AgentEvent) -> None:
         """Take in an event of the agent that ends missions: an abort ends all of them."""
-        if event.kind == EventKind.ABORT and event.data["phase"] == "start":
+        abort = EventKind.ABORT.data_of(event)
+        if abort and abort["phase"] == "start":
             self._void("the operator has aborted", lambda plan: plan.missions)
         elif event.kind in (EventKind.ENDED, EventKind.DONE):
             self._void("the mission that it was approved for is over", lambda plan: frozenset(event.missions))

@@ -8,9 +8,10 @@ from typing import Any, TypeAlias
 
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.canonical import canonical
-from dimos_streams.agent.policies.plans import SUBMIT_PLAN
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.event_data.operators import ApprovalData
 from dimos_streams.common.newest_entries import NewestEntries
+from dimos_streams.operator.known_names import SUBMIT_PLAN
 from dimos_streams.operator.messages.agent import AgentEvent
 
 _MISSIONS = 1000
@@ -34,14 +35,14 @@ class Rejections:
 
     def apply(self, event: AgentEvent) -> None:
         """Take in what an event says of approvals."""
-        if event.kind == EventKind.APPROVAL_CREATED:
-            view = event.data["approval"]
+        if created := EventKind.APPROVAL_CREATED.data_of(event):
+            view = created["approval"]
             self._asked[view["id"]] = frozenset(_keys(view))
-        elif event.kind == EventKind.APPROVAL_DECIDED:
-            view = event.data["approval"]
+        elif data := EventKind.APPROVAL_DECIDED.data_of(event):
+            view = data["approval"]
             asked, decided = self._asked.pop(view["id"], frozenset()), frozenset(_keys(view))
             if view["state"] == "rejected":
-                self._reject(asked | decided, event.missions, event.data.get("why", ""))
+                self._reject(asked | decided, event.missions, data.get("why", ""))
             elif view["state"] == "approved":
                 self._allow(decided, event.missions)
                 if view["skill"] == SUBMIT_PLAN:
@@ -69,7 +70,7 @@ class Rejections:
                 self._reasons[root].pop(key, None)
 
 
-def _keys(view: Mapping[str, Any]) -> Iterable[_Key]:
+def _keys(view: ApprovalData) -> Iterable[_Key]:
     """Yield the keys of the calls that an approval is about; a plan is about its steps, and itself."""
     yield view["skill"], canonical(view["arguments"])
     if view["skill"] == SUBMIT_PLAN:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import enum
 import logging
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeAlias, cast
 
 from pydantic_core import to_jsonable_python
 
 from dimos_streams import clock
+from dimos_streams.agent.record.event_data import calls, missions, model_answers, operators
+from dimos_streams.agent.record.event_data.base import EntryData, EventData, TextData
+from dimos_streams.agent.record.kind import Kind, P, PhasedKind
 from dimos_streams.common.json.reading import repaired
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.listeners import Listeners
@@ -22,61 +24,71 @@ _logger = logging.getLogger(__name__)
 _log = LimitedLog(_logger)
 
 
-class EventKind(enum.StrEnum):
+class EventKind:
     """The kinds of an agent's events; ``docs/agent-loop.md`` says what is in them."""
 
-    MISSION_START = "mission_start"
-    INPUT = "input"
-    UPDATE = "update"
-    ITERATION_START = "iteration_start"
-    CONTENT = "content"
-    CALL_START = "call_start"
-    CALL_COMPLETE = "call_complete"
-    ANSWER = "answer"
-    USAGE = "usage"
-    RETRY = "retry"
-    SHORTENED = "shortened"
-    FORGOTTEN = "forgotten"
-    MODEL_SWITCH = "model_switch"
-    CALL_RUN = "call_run"
-    CALL_OPEN = "call_open"
-    CALL_END = "call_end"
-    RESULT = "result"
-    NOTE = "note"
-    ERROR = "error"
-    PAUSE = "pause"
-    HOLD = "hold"
-    RESUME = "resume"
-    STEP = "step"
-    CONSOLE = "console"
-    ABORT = "abort"
-    UNDO = "undo"
-    STOP = "stop"
-    ENDED = "ended"
-    DONE = "done"
-    SUB_MISSION_START = "sub_mission_start"
-    SUB_MISSION_END = "sub_mission_end"
-    FOREGROUND = "foreground"
-    APPROVAL_CREATED = "approval_created"
-    APPROVAL_CHANGED = "approval_changed"
-    APPROVAL_DECIDED = "approval_decided"
-    PLAN = "plan"
-    FREE_MOTION = "free_motion"
-    SKILL_SET = "skill_set"
+    MISSION_START: Final = Kind("mission_start", missions.MissionStartData)
+    INPUT: Final = Kind("input", missions.InputData)
+    UPDATE: Final = Kind("update", calls.UpdateData)
+    ITERATION_START: Final = Kind("iteration_start", model_answers.IterationStartData)
+    CONTENT: Final = Kind("content", model_answers.ContentData)
+    CALL_START: Final = Kind("call_start", model_answers.CallStartData)
+    CALL_COMPLETE: Final = Kind("call_complete", model_answers.CallCompleteData)
+    ANSWER: Final = Kind("answer", model_answers.AnswerData)
+    USAGE: Final = Kind("usage", model_answers.UsageData)
+    RETRY: Final = Kind("retry", model_answers.RetryData)
+    SHORTENED: Final = Kind("shortened", model_answers.ShortenedData)
+    FORGOTTEN: Final = Kind("forgotten", TextData)
+    MODEL_SWITCH: Final = Kind("model_switch", model_answers.ModelSwitchData)
+    CALL_RUN: Final = Kind("call_run", calls.CallRunData)
+    CALL_OPEN: Final = Kind("call_open", calls.CallOpenData)
+    CALL_END: Final = Kind("call_end", calls.CallEndData)
+    RESULT: Final = Kind("result", calls.ResultData)
+    NOTE: Final = Kind("note", operators.NoteData)
+    ERROR: Final = Kind("error", model_answers.ErrorData)
+    PAUSE: Final = Kind("pause", operators.ModeData)
+    HOLD: Final = Kind("hold", operators.HoldData)
+    RESUME: Final = Kind("resume", operators.ModeData)
+    STEP: Final[PhasedKind[operators.StepOn | operators.StepWaits | operators.StepGo]] = Kind.of_phases(
+        "step", operators.StepOn, operators.StepWaits, operators.StepGo
+    )
+    CONSOLE: Final = Kind("console", operators.ConsoleData)
+    ABORT: Final[PhasedKind[operators.AbortStart | operators.AbortEnd]] = Kind.of_phases(
+        "abort", operators.AbortStart, operators.AbortEnd
+    )
+    UNDO: Final[PhasedKind[calls.UndoStart | calls.UndoEnd]] = Kind.of_phases("undo", calls.UndoStart, calls.UndoEnd)
+    STOP: Final = Kind("stop", missions.StopData)
+    ENDED: Final = Kind("ended", missions.EndedData)
+    DONE: Final = Kind("done", missions.DoneData)
+    SUB_MISSION_START: Final = Kind("sub_mission_start", missions.SubMissionStartData)
+    SUB_MISSION_END: Final = Kind("sub_mission_end", missions.SubMissionEndData)
+    FOREGROUND: Final = Kind("foreground", operators.ForegroundData)
+    APPROVAL_CREATED: Final = Kind("approval_created", operators.ApprovalCreatedData)
+    APPROVAL_CHANGED: Final = Kind("approval_changed", operators.ApprovalChangedData)
+    APPROVAL_DECIDED: Final = Kind("approval_decided", operators.ApprovalDecidedData)
+    PLAN: Final = Kind("plan", operators.PlanData)
+    FREE_MOTION: Final = Kind("free_motion", operators.FreeMotionData)
+    SKILL_SET: Final = Kind("skill_set", operators.SkillSetData)
+
+
+KINDS: Final[Mapping[str, Kind[..., Any]]] = {
+    str(kind): kind for kind in vars(EventKind).values() if isinstance(kind, Kind)
+}
+"""The kinds by their names."""
 
 
 class Emit(Protocol):
     """Writes to an agent's event log."""
 
-    def __call__(self, kind: str, missions: Sequence[str] = (), **data: Any) -> object:
-        """Log an event; ``data`` is JSON."""
+    def __call__(self, kind: Kind[P, Any], missions: Sequence[str] = (), *phase: P.args, **data: P.kwargs) -> object:
+        """Log an event; ``data`` is JSON, and so is that of a ``phase``."""
 
 
 class EventSink(Protocol):
     """The log to which one loop writes: the agent's own, or that of a sub-agent within it."""
 
-    def emit(self, kind: str, missions: Sequence[str] = (), **data: Any) -> AgentEvent:
-        """Log an event and return it; ``data`` is JSON."""
+    def emit(self, kind: Kind[P, Any], missions: Sequence[str] = (), *phase: P.args, **data: P.kwargs) -> AgentEvent:
+        """Log an event and return it; see ``Emit``."""
 
 
 Listener: TypeAlias = Callable[[AgentEvent], None]
@@ -101,8 +113,8 @@ class EventLog:
         """The newest event's number."""
         return self._number
 
-    def emit(self, kind: str, missions: Sequence[str] = (), **data: Any) -> AgentEvent:
-        """Log an event; ``data`` is JSON."""
+    def emit(self, kind: Kind[P, Any], missions: Sequence[str] = (), *phase: P.args, **data: P.kwargs) -> AgentEvent:
+        """See ``EventSink``."""
         self._number += 1
         event = self._encodable(
             AgentEvent(
@@ -111,7 +123,7 @@ class EventLog:
                 agent=self._agent,
                 kind=str(kind),
                 missions=tuple(missions),
-                data=data,
+                data=data_from(phase, data),
             )
         )
         self._kept.append(event)
@@ -140,7 +152,34 @@ class EventLog:
         return [event for event in self._kept if event.number > number]
 
 
+def data_from(phase: tuple[Any, ...], data: dict[str, Any]) -> dict[str, Any]:
+    """The data of an event, from the arguments with which it is logged."""
+    return dict(*phase) if phase else data
+
+
+def sub_of(event: AgentEvent) -> str:
+    """The sub-mission whose loop has logged an event; empty for the agent's own."""
+    return cast("EventData", event.data).get("sub", "")
+
+
+def lesson_of(event: AgentEvent) -> tuple[str, str] | None:
+    """The model whose server an event tells something of, and what was learnt of it; None for all other events."""
+    note = EventKind.NOTE.data_of(event)
+    return (note["model"], note["lesson"]) if note and "model" in note and "lesson" in note else None
+
+
+def tool_call_of(event: AgentEvent) -> str:
+    """The model's id of the call that an event is about, empty for an event that is about none."""
+    return cast("EntryData", event.data).get("tool_call_id", "")
+
+
+def delivered_by(event: AgentEvent) -> calls.UpdateData | calls.ResultData | None:
+    """The data of an event by which the model hears of a call, or None for all other events."""
+    return EventKind.UPDATE.data_of(event) or EventKind.RESULT.data_of(event)
+
+
 def tool_event_of(event: AgentEvent) -> ToolEvent | None:
     """The event of a call that an ``update`` or a ``result`` carries, or None for all other events."""
-    carried = event.data.get("event") if event.kind in (EventKind.UPDATE, EventKind.RESULT) else None
+    said = delivered_by(event)
+    carried = said.get("event") if said else None
     return ToolEvent.from_dict(carried) if carried else None

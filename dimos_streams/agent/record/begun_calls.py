@@ -5,17 +5,23 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dimos_streams.agent.record.event_data.calls import CallOpenData
 from dimos_streams.skill import SkillTraits
-
-AGENTS = "agents"
-"""The key of an event's data about a call that names the sub-agents whose lists it is held to."""
 
 
 def begun_call(
-    skill: str, traits: SkillTraits, arguments: Mapping[str, Any], *, call_id: str, tool_call_id: str
-) -> dict[str, Any]:
-    """Return the data of a ``call_open``. ``tool_call_id`` is empty if no model has asked for the call."""
-    return {
+    skill: str,
+    traits: SkillTraits,
+    arguments: Mapping[str, Any],
+    *,
+    call_id: str,
+    tool_call_id: str = "",
+    parent: str | None = None,
+    agents: Sequence[str],
+) -> CallOpenData:
+    """Return the data of a ``call_open``. ``tool_call_id`` is empty if no model has asked for the call, ``parent`` is
+    the call whose skill has; ``agents`` are the sub-agents whose lists it is held to."""
+    begun: CallOpenData = {
         "tool_call_id": tool_call_id,
         "call_id": call_id,
         "skill": skill,
@@ -24,8 +30,8 @@ def begun_call(
         "reversible": traits.reversible,
         "senses": traits.senses,
     }
-
-
-def whose_list(agents: Sequence[str]) -> dict[str, list[str]]:
-    """Return the sub-agents whose lists a call is held to, as data of its events; empty if there are none."""
-    return {AGENTS: list(agents)} if agents else {}
+    if parent is not None:
+        begun["parent"] = parent
+    if agents:
+        begun["agents"] = list(agents)
+    return begun

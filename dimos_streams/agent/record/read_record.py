@@ -14,7 +14,9 @@ from typing import Annotated
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.record.event_data import check_data
+from dimos_streams.agent.record.data_check import check_data
+from dimos_streams.agent.record.event_data.missions import DoneData
+from dimos_streams.agent.record.event_data.model_answers import UsageData
 from dimos_streams.agent.record.mission_record import GENERAL, OLD, file_name, mission_files
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.json.reading import parse_json
@@ -55,16 +57,13 @@ class RecordLine(BaseModel):
 class RecordedMission:
     """A mission as it was read from its file."""
 
+    id: str
+    input: str
+    """The operator's input with which it began."""
     start: AgentEvent
     """The event of its beginning."""
     path: Path
     lines: list[RecordLine] = field(default_factory=list)
-
-    @property
-    def id(self) -> str:
-        """The mission's id."""
-        id: str = self.start.data["id"]
-        return id
 
     @property
     def agent(self) -> str:
@@ -81,6 +80,22 @@ class RecordedMission:
         """The event of its end, or None while it is not over."""
         return next((event for event in self.events if event.kind == EventKind.DONE), None)
 
+    @property
+    def end(self) -> DoneData | None:
+        """The data of that event."""
+        return EventKind.DONE.data_of(self.done) if self.done else None
+
+    @property
+    def usage(self) -> list[UsageData]:
+        """The usage of its models, request by request."""
+        return [data for event in self.events if (data := EventKind.USAGE.data_of(event))]
+
+    @property
+    def undone(self) -> list[str]:
+        """The ids of its calls that were taken back, in that order. Its reason stays what it was."""
+        ends = (EventKind.UNDO.data_of(event) for event in self.events)
+        return [end["call_id"] for end in ends if end and end["phase"] == "end" and end["how"] == "undone"]
+
 
 def read_missions(directory: Path, agent: str | None = None) -> list[RecordedMission]:
     """The missions that a directory has, oldest first; of one agent, if it is named. The general files are not read,
@@ -91,18 +106,20 @@ def read_missions(directory: Path, agent: str | None = None) -> list[RecordedMis
     """
     found: dict[str, list[RecordedMission]] = {}
     for path in mission_files(directory, agent):
-        lines = list(read_lines(path))
-        start = next((line.event for line in lines if _begins(line.event, path)), None)
-        if start is not None and agent in (None, start.agent):
-            mission = RecordedMission(start=start, path=path, lines=lines)
-            found.setdefault(start.agent, []).append(mission)
+        mission = _mission(path, list(read_lines(path)))
+        if mission is not None and agent in (None, mission.agent):
+            found.setdefault(mission.agent, []).append(mission)
     by_number = (sorted(each, key=lambda mission: mission.lines[0].event.number) for each in found.values())
     return list(heapq.merge(*by_number, key=lambda mission: mission.lines[0].event.utime))
 
 
-def _begins(event: AgentEvent, path: Path) -> bool:
-    """Return whether an event begins the mission that a file is about."""
-    return event.kind == EventKind.MISSION_START and path.name == file_name(event.agent, event.data["id"])
+def _mission(path: Path, lines: list[RecordLine]) -> RecordedMission | None:
+    """Return the mission that a file is about, or None if its beginning is not among the lines."""
+    for event in (line.event for line in lines):
+        start = EventKind.MISSION_START.data_of(event)
+        if start and path.name == file_name(event.agent, start["id"]):
+            return RecordedMission(id=start["id"], input=start["text"], start=event, path=path, lines=lines)
+    return None
 
 
 def read_general(directory: Path, agent: str) -> list[RecordLine]:

@@ -9,10 +9,11 @@ from dimos_streams.agent.calls.open_call import CallContext, OpenCall
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.agent.record.agent_events import Emit, EventKind
-from dimos_streams.agent.record.begun_calls import begun_call, whose_list
+from dimos_streams.agent.record.begun_calls import begun_call
+from dimos_streams.agent.record.event_data.base import EventData
+from dimos_streams.agent.record.event_data.calls import CallOpenData
 from dimos_streams.agent.resumption.state import RecordedCall
 from dimos_streams.agent.subagents.delegation import Delegation
-from dimos_streams.agent.subagents.sub_mission import SUB
 from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.skill import SkillTraits
 
@@ -90,15 +91,16 @@ class CallsBefore:
     def _note_begun(self, call: RecordedCall) -> None:
         """Write down a call whose begin the dead agent could not record any more."""
         traits = self._toolbox.catalog.all.get(call.skill) or SkillTraits()
-        self._emit(
-            EventKind.CALL_OPEN,
-            call.missions,
-            **_whose(call),
-            **begun_call(
-                call.skill, traits, call.arguments or {}, call_id=call.call_id, tool_call_id=call.tool_call_id
-            ),
-            **whose_list(call.agents),
+        begun = begun_call(
+            call.skill,
+            traits,
+            call.arguments or {},
+            call_id=call.call_id,
+            tool_call_id=call.tool_call_id,
+            agents=call.agents,
         )
+        data: CallOpenData = {**_whose(call), **begun}
+        self._emit(EventKind.CALL_OPEN, call.missions, **data)
 
     def _held_to(self, agents: tuple[str, ...]) -> Reviewer | None:
         """The judge of what a call goes on with that a sub-agent has begun; None for the agent's own."""
@@ -108,8 +110,8 @@ class CallsBefore:
         return tuple(self._missions[id] for id in call.missions if id in self._missions)
 
 
-def _whose(call: RecordedCall) -> dict[str, str]:
-    return {SUB: call.sub} if call.sub else {}
+def _whose(call: RecordedCall) -> EventData:
+    return {"sub": call.sub} if call.sub else {}
 
 
 def _fate(call: RecordedCall) -> str:

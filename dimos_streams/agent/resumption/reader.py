@@ -6,8 +6,14 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from dimos_streams.agent.control.control import Mode
-from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
-from dimos_streams.agent.record.begun_calls import AGENTS
+from dimos_streams.agent.record.agent_events import (
+    EventKind,
+    delivered_by,
+    lesson_of,
+    sub_of,
+    tool_call_of,
+    tool_event_of,
+)
 from dimos_streams.agent.record.read_record import RecordedMission, RecordLine, read_general, read_missions
 from dimos_streams.agent.resumption.state import (
     OperatorSettings,
@@ -17,7 +23,6 @@ from dimos_streams.agent.resumption.state import (
     UnfinishedMission,
 )
 from dimos_streams.agent.resumption.unfinished import read_unfinished
-from dimos_streams.agent.subagents.sub_mission import SUB
 from dimos_streams.operator.messages.agent import AgentEvent
 
 _CLOSED = 1000
@@ -55,22 +60,19 @@ def _in_order(missions: Iterable[RecordedMission], general: Iterable[RecordLine]
 
 def _end_aborted(missions: Iterable[UnfinishedMission], events: Iterable[AgentEvent]) -> None:
     """End the missions of aborts: an abort ends them with its first event, whatever of it reached their own files."""
-    aborted = {id for event in events if _begins_abort(event) for id in event.missions}
+    aborts = ((event, EventKind.ABORT.data_of(event)) for event in events)
+    aborted = {id for event, abort in aborts if abort and abort["phase"] == "start" for id in event.missions}
     for mission in missions:
         if mission.id in aborted:
             mission.end_state.end("aborted")
 
 
-def _begins_abort(event: AgentEvent) -> bool:
-    return event.kind == EventKind.ABORT and event.data["phase"] == "start"
-
-
 def _abort(events: Iterable[AgentEvent]) -> UnfinishedAbort | None:
-    newest = next((event for event in reversed([*events]) if event.kind == EventKind.ABORT), None)
-    if newest is None or not _begins_abort(newest):
+    aborts = (EventKind.ABORT.data_of(event) for event in reversed([*events]))
+    newest = next((abort for abort in aborts if abort is not None), None)
+    if newest is None or newest["phase"] == "end":
         return None
-    data = newest.data
-    return UnfinishedAbort(reason=data["reason"], rollback=data["rollback"], others=data["others"])
+    return UnfinishedAbort(reason=newest["reason"], rollback=newest["rollback"], others=newest["others"])
 
 
 def _settings(events: Iterable[AgentEvent]) -> OperatorSettings:
@@ -82,20 +84,19 @@ def _settings(events: Iterable[AgentEvent]) -> OperatorSettings:
             found.mode = Mode.RUNNING
         elif event.kind == EventKind.STEP:
             found.mode = Mode.STEPPING
-        elif event.kind == EventKind.MODEL_SWITCH:
-            found.model = event.data["model"]
-        elif event.kind == EventKind.CONSOLE:
-            found.watched = event.data["present"]
-        elif event.kind == EventKind.SKILL_SET:
-            found.skills[event.data["skill"]] = event.data["enabled"]
+        elif switch := EventKind.MODEL_SWITCH.data_of(event):
+            found.model = switch["model"]
+        elif console := EventKind.CONSOLE.data_of(event):
+            found.watched = console["present"]
+        elif skill_set := EventKind.SKILL_SET.data_of(event):
+            found.skills[skill_set["skill"]] = skill_set["enabled"]
     return found
 
 
 def _lessons(events: Iterable[AgentEvent]) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
-    for event in events:
-        if event.kind == EventKind.NOTE and "lesson" in event.data:
-            found.setdefault(event.data["model"], []).append(event.data["lesson"])
+    for model, lesson in filter(None, map(lesson_of, events)):
+        found.setdefault(model, []).append(lesson)
     return found
 
 
@@ -104,19 +105,19 @@ def _calls(events: Iterable[AgentEvent]) -> tuple[list[RecordedCall], dict[str, 
     found: dict[str, RecordedCall] = {}
     closed: dict[str, tuple[str, ...]] = {}
     for event in events:
-        data = event.data
-        if event.kind == EventKind.CALL_OPEN:
-            found[data["call_id"]] = RecordedCall(
-                call_id=data["call_id"],
-                skill=data["skill"],
+        if begun := EventKind.CALL_OPEN.data_of(event):
+            found[begun["call_id"]] = RecordedCall(
+                call_id=begun["call_id"],
+                skill=begun["skill"],
                 missions=event.missions,
-                arguments=data["arguments"],
-                agents=tuple(data.get(AGENTS, ())),
+                arguments=begun["arguments"],
+                agents=tuple(begun.get("agents", ())),
             )
-        elif data.get("call_id") and (tool_event := tool_event_of(event)) is not None:
-            call = found.setdefault(
-                data["call_id"], RecordedCall(call_id=data["call_id"], skill=data["skill"], missions=event.missions)
-            )
+            continue
+        said, tool_event = delivered_by(event), tool_event_of(event)
+        if said and tool_event and (call_id := said.get("call_id")):
+            skill = said.get("skill", tool_event.skill)
+            call = found.setdefault(call_id, RecordedCall(call_id=call_id, skill=skill, missions=event.missions))
             call.last_seq = max(call.last_seq, tool_event.seq)
             if tool_event.type == "close":
                 closed[call.call_id] = call.agents
@@ -128,22 +129,22 @@ def _unanswered(events: Iterable[AgentEvent]) -> list[RecordedCall]:
     have all their results."""
     asked: dict[str, dict[str, RecordedCall]] = {}
     for event in events:
-        data, sub = event.data, event.data.get(SUB, "")
-        if event.kind == EventKind.ANSWER and data["tool_calls"]:
+        sub = sub_of(event)
+        if (answer := EventKind.ANSWER.data_of(event)) and answer["tool_calls"]:
             asked[sub] = {
                 call["id"]: RecordedCall(
                     tool_call_id=call["id"], skill=call["name"], missions=event.missions, sub=sub
                 )
-                for call in data["tool_calls"]
+                for call in answer["tool_calls"]
             }
             continue
-        recorded = asked.get(sub, {}).get(data.get("tool_call_id", ""))
+        recorded = asked.get(sub, {}).get(tool_call_of(event))
         if recorded is None:
             continue
-        if event.kind == EventKind.CALL_RUN:
-            recorded.arguments, recorded.agents = data["arguments"], tuple(data.get(AGENTS, ()))
-        elif event.kind == EventKind.CALL_OPEN:
-            recorded.call_id = data["call_id"]
+        if run := EventKind.CALL_RUN.data_of(event):
+            recorded.arguments, recorded.agents = run["arguments"], tuple(run.get("agents", ()))
+        elif begun := EventKind.CALL_OPEN.data_of(event):
+            recorded.call_id = begun["call_id"]
         elif event.kind == EventKind.RESULT:
             del asked[sub][recorded.tool_call_id]
     return [call for calls in asked.values() for call in calls.values()]

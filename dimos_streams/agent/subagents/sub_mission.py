@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Annotated, Any
+from typing import Annotated, Any, cast
 
 from pydantic import Field
 
@@ -18,19 +18,13 @@ from dimos_streams.agent.missions.mission import Mission, release_all
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallRequest, Refuse, Reviewer, Verdict
-from dimos_streams.agent.record.agent_events import EventSink
+from dimos_streams.agent.record.agent_events import EventSink, data_from, sub_of
+from dimos_streams.agent.record.kind import Kind, P
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 HAND_BACK = "hand_back"
-SUB = "sub"
-"""The key of an event's data that names the sub-mission it comes from; the agent's own events have none."""
-
-
-def of_sub_agent(event: AgentEvent) -> bool:
-    """Return whether an event comes from a sub-agent's loop."""
-    return SUB in event.data
 
 
 class SubLog:
@@ -41,15 +35,16 @@ class SubLog:
         self._mission = mission
         self._conversation = conversation
 
-    def emit(self, kind: str, missions: Sequence[str] = (), **data: Any) -> AgentEvent:
+    def emit(self, kind: Kind[P, Any], missions: Sequence[str] = (), *phase: P.args, **data: P.kwargs) -> AgentEvent:
         """See ``EventSink``."""
         sub, concerned = self._mission.id, dict.fromkeys(missions)
         ancestor = self._mission.parent
         while sub in concerned and ancestor is not None:  # so that the record of each mission is complete
             concerned[ancestor.id] = None
             ancestor = ancestor.parent
-        event = self._log.emit(kind, tuple(concerned), **{SUB: sub, **data})
-        if event.data[SUB] == sub:  # a log within this one marks its own
+        marked = {"sub": sub, **data_from(phase, data)}
+        event = self._log.emit(cast("Kind[..., Any]", kind), tuple(concerned), **marked)
+        if sub_of(event) == sub:  # a log within this one marks its own
             self._conversation.apply(event)
         return event
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.missions.end_state import cancelled_by_another, has_failed
 from dimos_streams.agent.models.protocol import Speaker
+from dimos_streams.agent.record.event_data.calls import ResultRemarks
 from dimos_streams.tool_stream.event import ToolEvent
 
 
@@ -38,8 +39,13 @@ class CallResult:
         return cancelled_by_another(self.event, by_agent=self.call is not None and bool(self.call.asked_to_end))
 
     @property
-    def rare_fields(self) -> dict[str, str]:
-        """The fields that few results have, for their events."""
-        speaker = "" if self.speaker == "data" else self.speaker
-        found = {"note": self.note, "speaker": speaker, "cancelled": self.cancelled}
-        return {key: value for key, value in found.items() if value}
+    def remarks(self) -> ResultRemarks:
+        """The remarks on it for its event."""
+        found = ResultRemarks()
+        if self.note:
+            found["note"] = self.note
+        if self.speaker != "data":
+            found["speaker"] = self.speaker
+        if cancelled := self.cancelled:
+            found["cancelled"] = cancelled
+        return found

@@ -12,10 +12,11 @@ from pydantic import ValidationError
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.tools.call_result import CallResult
-from dimos_streams.common.invalid import all_problems
+from dimos_streams.common.invalid import problems_with_values
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.schemas.plain import tool_parameters
+from dimos_streams.documents.fields import fields_at
 from dimos_streams.errors import SkillArgumentError, SkillError
 
 _logger = logging.getLogger(__name__)
@@ -97,7 +98,8 @@ def _checked(tool: LocalTool, arguments: Mapping[str, Any]) -> Arguments:
     try:
         return tool.arguments.model_validate(dict(arguments))
     except ValidationError as error:
-        raise SkillArgumentError(tool.name, all_problems(error, "arguments")) from error
+        problems = problems_with_values(error, "arguments", lambda path: fields_at(tool.arguments, path))
+        raise SkillArgumentError(tool.name, problems) from error
 
 
 class NoArguments(Arguments):

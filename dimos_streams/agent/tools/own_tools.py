@@ -14,10 +14,11 @@ from dimos_streams.agent.context.results import READ_RESULT, ResultStore, read_p
 from dimos_streams.agent.control.dialogue import Foreground
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.policies.canonical import shown
-from dimos_streams.agent.policies.plans import SUBMIT_PLAN, PlanRegistry, PlanState
+from dimos_streams.agent.policies.plans import PlanRegistry, PlanState
 from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, NoArguments
 from dimos_streams.errors import SkillError
+from dimos_streams.operator.known_names import SUBMIT_PLAN
 
 ALL_CALLS = "all"
 """Stands for all calls where ``cancel_call`` takes an id."""

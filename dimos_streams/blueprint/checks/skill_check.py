@@ -21,6 +21,10 @@ from dimos_streams.skill.spec import ModelParameters, SkillSpec
 
 SkillsOfModules: TypeAlias = Mapping[str, Mapping[str, SkillSpec]]
 """The skills of each module, by its name; each by its own name."""
+_OF_SCHEMAS = frozenset({"properties", "$defs"})
+"""JSON Schema's keywords that have schemas by names."""
+_OF_VALUES = frozenset({"default", "const", "enum", "examples"})
+"""Those that have values, which are no schemas whatever they look like."""
 
 
 def colliding_skills(blueprint: Blueprint, skills: SkillsOfModules) -> Iterator[Problem]:
@@ -123,8 +127,9 @@ def _ignoring(schema: object) -> Iterator[str]:
     elif isinstance(schema, Mapping):
         if "properties" in schema and "title" in schema and "additionalProperties" not in schema:
             yield str(schema["title"])
-        for part in schema.values():
-            yield from _ignoring(part)
+        for key, part in schema.items():
+            if key not in _OF_VALUES:
+                yield from _ignoring(list(part.values()) if key in _OF_SCHEMAS else part)
 
 
 def misspelt_resources(blueprint: Blueprint, skills: SkillsOfModules) -> Iterator[Problem]:

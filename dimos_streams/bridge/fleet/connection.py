@@ -139,8 +139,15 @@ class HubConnection:
 
     def _about_cert(self, error: Exception) -> str:
         """A hint that the robot's certificate may be missing, if a peer has ended a TLS connection: many don't say
-        that this is why. Empty for other errors."""
-        if not self._base.startswith("https:") or not any(isinstance(inner, _HUNG_UP) for inner in _chain(error)):
+        that this is why. The names of the robot's own files if one of them can't be used, of which the error says
+        none. Empty for other errors."""
+        if not self._base.startswith("https:"):
+            return ""
+        if any(_is_of_own_files(inner) for inner in _chain(error)):
+            files = {"ca": self._tls.ca, "cert": self._tls.cert, "key": self._tls.key}
+            named = ", ".join(f"`{name}` {file}" for name, file in files.items() if file is not None)
+            return f"; it is in the robot's own files ({named})"
+        if not any(isinstance(inner, _HUNG_UP) for inner in _chain(error)):
             return ""
         cert = "not given" if self._tls.cert is None else str(self._tls.cert)
         return f"; where robots need a certificate, this may be why: `cert` is {cert}"
@@ -255,8 +262,13 @@ class _KeptConnection:
 
 
 def _why(error: Exception) -> str:
-    """The reason for an error. A certificate's trouble is said in full, as it is no matter of the network."""
-    return next((str(inner) for inner in _chain(error) if isinstance(inner, ssl.SSLError)), None) or why(error)
+    """The reason for an error. What TLS says is it, as it is no matter of the network."""
+    return why(next((inner for inner in _chain(error) if isinstance(inner, ssl.SSLError)), error))
+
+
+def _is_of_own_files(error: BaseException) -> bool:
+    """Return whether OpenSSL could not use a file, rather than what came over a connection."""
+    return type(error) is ssl.SSLError and (error.library == "X509" or error.reason is None)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

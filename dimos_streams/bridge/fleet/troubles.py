@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import logging
 
+from dimos_streams.common.secrets import redacted
+
 
 class Troubles:
     """The troubles of the link's parts, each of which tries again by itself."""
@@ -19,7 +21,11 @@ class Troubles:
         return "; ".join(dict.fromkeys(self._now.values()))
 
     def begin(self, part: str, text: str) -> None:
-        """Note that a part of the link does not work. It is logged unless some part has said the same already."""
+        """Note that a part of the link does not work. It is logged unless some part has said the same already.
+
+        What a hub, or a proxy before it, says may have the token in it that it was sent.
+        """
+        text = redacted(text)
         if text not in self._now.values():
             self._log.warning(
                 "the hub %s: %s; the run goes on, and what is new is kept in the journal", self._hub, text

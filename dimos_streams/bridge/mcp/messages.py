@@ -54,7 +54,7 @@ class Incoming(BaseModel):
         """The token by which the client wants progress to be reported, None if it wants none."""
         meta = self.params.get("_meta")
         token = meta.get("progressToken") if isinstance(meta, dict) else None
-        return token if isinstance(token, str | int) else None
+        return token if isinstance(token, str | int) and not isinstance(token, bool) else None
 
 
 def _is_id(value: object) -> bool:

@@ -25,6 +25,7 @@ from dimos_streams.bus.subscription import SLICE_S, Handler, Subscription
 from dimos_streams.bus.transport_bus import TransportBus
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.disk import check_free_descriptors
+from dimos_streams.common.process.threads import check_free_thread
 from dimos_streams.errors import BusError
 
 _READING = 0.25
@@ -194,6 +195,10 @@ class LcmBus(TransportBus):
             why = error.__context__ or error  # lcm hides what is wrong behind a search for other builds
             _logger.info("LCM's library can't be loaded (%s); Python's sockets speak its protocol instead", why)
             return UdpmSocket(self._url)
+        try:
+            check_free_thread()  # for want of one the library ends the process
+        except OSError as error:
+            raise BusError(f"LCM needs a thread: {error.strerror}") from error
         created: _Lcm = lcm.LCM(self._url.for_lcm())
         return created
 

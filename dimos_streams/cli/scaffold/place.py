@@ -21,6 +21,7 @@ from dimos_streams.common.process.disk import real_path
 from dimos_streams.documents.document import display_path
 from dimos_streams.errors import UserError
 
+_LIBRARY = "dimos_streams"
 FIRST_SKILL = "greet"
 """The skill that a new package begins with."""
 
@@ -56,15 +57,18 @@ def _refuse_inside(folder: Path, name: str) -> None:
     if project is not None and real_path(folder / name).is_relative_to(project.root / project.inside):
         here = "you are" if real_path(folder) == Path.cwd() else f"{display_path(folder)!r} is"
         text = f"{here} inside the package {project.package}"
-        raise UserError(f"{text}: `new skill` and `new robot` add to it, and --dir names another place for a package")
+        add = "" if project.package == _LIBRARY else "`new skill` and `new robot` add to it, and "
+        raise UserError(f"{text}: {add}--dir names another place for a package")
 
 
 def new_module(kind: str, name: str, folder: Path) -> NewFiles:
     """Return a ``skill`` or a ``robot``: a module, its blueprint and its test. They go into the package whose project
-    ``folder`` is in, or else into the folder itself. A skill's blueprint includes the package's own. Raises
-    ``UserError`` for a name that they can't have."""
+    ``folder`` is in, or else into the folder itself, as in a checkout of this library. A skill's blueprint includes
+    the package's own. Raises ``UserError`` for a name that they can't have."""
     check_form(kind, name)
     project = find_project(folder)
+    if project is not None and project.package == _LIBRARY:
+        project = None
     base = _STOCK if project is None or kind != "skill" else project.base
     check_use(kind, name, base.reference, base.called)
     if project is None:

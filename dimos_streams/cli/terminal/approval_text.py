@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 from dimos_streams.cli.terminal.output import table_lines
@@ -10,6 +12,7 @@ from dimos_streams.common.readable.plural import plural
 from dimos_streams.operator.agents import is_conversation
 from dimos_streams.operator.known_names import DECISION
 from dimos_streams.operator.messages.agent import ApprovalView
+from dimos_streams.operator.plan_steps import plan_steps
 from dimos_streams.tool_stream.event import ToolEvent
 
 HEADERS = ("ID", "AGENT", "SKILL", "ARGUMENTS", "WHY")
@@ -38,11 +41,12 @@ def details(view: ApprovalView) -> list[str]:
         if goal:
             found.append(f"goal: {goal[:_GOAL]!r}{_more(len(goal) - _GOAL)}")
     elif len(_listed(view.arguments)) > _IN_A_CELL:
-        found = [f"{name}={value!r}" for name, value in view.arguments.items()]
+        found = list(_assignments(view.arguments))
     if view.state != "pending":
         found.append(standing(view))
     if view.hidden_characters:
-        found.append(f"{plural(view.hidden_characters, 'character')} not shown: dimos-streams approvals {view.id}")
+        hidden = plural(view.hidden_characters, "character")
+        found.append(f"{hidden} not shown: dimos-streams approvals {shlex.quote(view.id)}")
     return found
 
 
@@ -76,18 +80,17 @@ def _cell(view: ApprovalView) -> str:
 
 def _steps(view: ApprovalView) -> list[Mapping[str, Any]] | None:
     """Return the steps of a plan, or None if it is none."""
-    steps = view.arguments.get("steps")
-    if not isinstance(steps, list) or not steps or not all(map(_is_step, steps)):
-        return None
-    return steps if view.arguments.keys() <= {"plan", "goal", "steps"} else None
-
-
-def _is_step(step: object) -> bool:
-    return isinstance(step, Mapping) and step.keys() == {"skill", "arguments"} and isinstance(step["arguments"], dict)
+    return plan_steps(view.skill, view.arguments) if view.arguments.keys() <= {"plan", "goal", "steps"} else None
 
 
 def _listed(arguments: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={value!r}" for name, value in arguments.items())
+    return ", ".join(_assignments(arguments))
+
+
+def _assignments(arguments: Mapping[str, Any]) -> Iterator[str]:
+    """Yield arguments as ``--arg`` takes them."""
+    for name, value in arguments.items():
+        yield f"{name}={json.dumps(value, ensure_ascii=False)}"
 
 
 def _more(characters: int) -> str:

@@ -8,7 +8,10 @@ from typing import Any
 
 from dimos_streams.common.schemas.references import inlined
 
-_KINDS: Mapping[str, type] = {"properties": dict, "required": list, "enum": list, "anyOf": list}
+_KINDS: Mapping[str, type] = {
+    "properties": dict,
+    **dict.fromkeys(("required", "enum", "anyOf", "oneOf", "prefixItems"), list),
+}
 """What the values of keywords must be for them to say anything."""
 
 
@@ -26,3 +29,8 @@ def part_of(schema: object) -> Mapping[str, Any]:
     if not isinstance(schema, Mapping):
         return {}
     return {word: value for word, value in schema.items() if isinstance(value, _KINDS.get(word, object))}
+
+
+def options_of(part: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the schemas of which a value fits one; none if there is only one that it has to fit."""
+    return [part_of(option) for option in part.get("anyOf", part.get("oneOf", ()))]

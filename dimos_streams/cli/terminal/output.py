@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
+from pathlib import Path
 from typing import Any, TextIO
 
 from dimos_streams.cli.system import signals
@@ -46,6 +47,15 @@ _outlived: list[LostOutput] = []
 def write(line: str) -> None:
     """Write a line to standard output at once. If nobody reads on, the command is ended as by a signal."""
     _print(printable(line))
+
+
+def write_about(target: Path, line: str) -> None:
+    """Write a line about a file that was made; on standard error where the file is standard output itself."""
+    try:
+        is_output = os.path.samestat(target.stat(), os.fstat(sys.stdout.fileno()))
+    except (OSError, ValueError):  # one of the two is closed, or not there
+        is_output = False
+    (note if is_output else write)(f"{target}: {line}")
 
 
 def write_lines(text: str) -> None:

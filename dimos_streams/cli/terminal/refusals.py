@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import CallRejectedError, KeyUsedError
@@ -15,13 +17,13 @@ def ways_on(error: CallRejectedError, waited_s: float = 0.0) -> str:
     """Return what a person who has waited for so long can do about the call in the way, or the one that has its key,
     behind a semicolon; empty if there is none."""
     if isinstance(error, KeyUsedError):
-        return f"; `dimos-streams follow {error.call_id}` shows that call"
+        return f"; `dimos-streams follow {shlex.quote(error.call_id)}` shows that call"
     if not error.holder:
         return ""
     option = "--on-duplicate chooses otherwise"
     if error.resource:
         option = f"it was not free within {waited_s:g} s" if waited_s else "--lease-wait SECONDS waits for it"
-    commands = [f"`dimos-streams {command} {error.holder}`" for command in ("follow", "cancel")]
+    commands = [f"`dimos-streams {command} {shlex.quote(error.holder)}`" for command in ("follow", "cancel")]
     return f"; {option}, {commands[0]} shows that call, {commands[1]} ends it"
 
 

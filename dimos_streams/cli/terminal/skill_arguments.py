@@ -22,6 +22,7 @@ def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Map
         name, equals, text = assignment.partition("=")
         if not equals or not name.strip():
             raise UserError(f"--arg {assignment!r} is not of the form NAME=VALUE")
+        _refuse_part(name.strip(), text, schemas)
         value = _value(text, schemas.get(name.strip(), {}), assignment)
         if not is_finite(value):
             raise UserError(f"--arg {assignment!r}: it must be finite; JSON has neither infinity nor NaN")
@@ -29,6 +30,16 @@ def parse_arguments(assignments: Iterable[str], as_json: str | None, schema: Map
             raise UserError(f"--arg {assignment!r}: {name.strip()!r} is given already; give each argument once")
         given[name.strip()] = value
     return given
+
+
+def _refuse_part(name: str, text: str, schemas: Mapping[str, Any]) -> None:
+    """Raise ``UserError`` for the name of a part of an argument, as the skill's description writes it."""
+    whole, *parts = name.split(".")
+    if parts and whole in schemas and name not in schemas:
+        value = text
+        for part in reversed(parts):
+            value = f"{{{part}: {value}}}"
+        raise UserError(f"--arg '{name}={text}': {whole!r} is given as a whole: --arg '{whole}={value}'")
 
 
 def _json_object(text: str) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from dimos_streams.cli.terminal.argument_schemas import arguments_of, part_of
+from dimos_streams.cli.terminal.argument_schemas import arguments_of, options_of, part_of
 from dimos_streams.cli.terminal.output import UNBOUNDED, table_lines
 from dimos_streams.common.readable.listed import listed
 from dimos_streams.common.readable.shortening import at_most
@@ -118,7 +118,7 @@ def _traits(skill: OfferedSkill) -> Iterator[tuple[str, str]]:
     kept = ", but never that of the first" if skill.protected else ""
     yield f"a second call{alike}", f"{skill.on_duplicate}: {_SECOND_CALLS[skill.on_duplicate]}{kept}"
     yield "a cut link", f"{skill.on_loss}: {_ON_LOSS[skill.on_loss]}"
-    undone = f"by {skill.undo}" if skill.undo else "by other calls"
+    undone = f"by {skill.undo}" if skill.undo else "by other calls, not by `undo`"
     yield "taken back", undone if skill.reversible else "by nothing"
     yield "changes nothing", _yes(skill.read_only)
     yield "only senses", _yes(skill.concurrent)
@@ -143,7 +143,7 @@ def _arguments(schema: Mapping[str, Any], path: str = "", depth: int = 0) -> Ite
 
 def _objects_in(part: Mapping[str, Any]) -> Iterator[tuple[Mapping[str, Any], str]]:
     """Yield the schemas of objects that an argument may be, or consist of, each with the mark of a list."""
-    for option in map(part_of, part.get("anyOf", [part])):
+    for option in options_of(part) or [part]:
         items = part_of(option.get("items"))
         if "properties" in option:
             yield option, ""
@@ -155,9 +155,11 @@ def _limited_type(part: Mapping[str, Any]) -> str:
     """Return the type of an argument, with what else its value must be."""
     from dimos_streams.tool_stream.arguments.faults import limits
 
-    if "anyOf" in part and "title" not in part:
-        return " | ".join(_limited_type(part_of(option)) for option in part["anyOf"])
-    limited = ", ".join(limits(part))
+    if "title" not in part and (options := options_of(part)):
+        return " | ".join(map(_limited_type, options))
+    places = len(part.get("prefixItems", ()))
+    is_said = "const" in part or part.get("minItems") == part.get("maxItems") == places
+    limited = "" if is_said else ", ".join(limits(part))
     return f"{_type(part)} ({limited})" if limited else _type(part)
 
 
@@ -175,8 +177,12 @@ def _type(part: Mapping[str, Any]) -> str:
         return str(part["$ref"]).rpartition("/")[2]
     if "const" in part:
         return json.dumps(part["const"])
-    if "anyOf" in part:
-        return " | ".join(_type(part_of(option)) for option in part["anyOf"])
+    if options := options_of(part):
+        return " | ".join(map(_type, options))
+    if places := part.get("prefixItems"):
+        return f"[{', '.join(_type(part_of(place)) for place in places)}]"
     if part.get("type") == "array":
         return f"array of {_type(part_of(part.get('items')))}"
+    if part.get("type") == "object" and (each := part_of(part.get("additionalProperties"))):
+        return f"object of {_type(each)}"
     return str(part.get("type", "any"))

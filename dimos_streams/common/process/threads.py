@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import contextvars
+import errno
 import os
 import threading
 from collections.abc import Callable
@@ -70,6 +71,18 @@ async def in_own_thread(function: Callable[..., T], *args: Any) -> T:
 
     threading.Thread(target=run, name="own thread", daemon=True).start()
     return await future
+
+
+def check_free_thread() -> None:
+    """Raise ``OSError`` unless this process can have another thread now, for libraries that do worse without one. To
+    the system's limits a process that is forked is a thread, too."""
+    try:
+        thread = threading.Thread(target=int)
+        thread.start()
+    except RuntimeError as error:
+        why = "no more threads and processes are allowed (`ulimit -u`, limits of a container)"
+        raise OSError(errno.EAGAIN, why) from error
+    thread.join()
 
 
 def one_thread_for_matrices() -> None:

@@ -20,6 +20,7 @@ from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake, check_tables
 from dimos_streams.hub.storage.rows import StorageUnavailableError
+from dimos_streams.journal.moved_files import is_same, stat_of
 
 _BUSY_S = 10.0
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'"
@@ -42,6 +43,7 @@ class SqliteEngine(Engine):
         self._guard = threading.Lock()
         self._connections: list[sqlite3.Connection] = []
         self._lock = -1
+        self._opened_as: os.stat_result | None = None
         self._epoch_us: int | None = None
 
     def take(self) -> None:
@@ -95,6 +97,7 @@ class SqliteEngine(Engine):
 
     @contextlib.contextmanager
     def _begin(self, how: str) -> Iterator[Transaction]:
+        self._check_same_file()
         try:
             db = self._connection()
             db.execute(how)
@@ -108,6 +111,16 @@ class SqliteEngine(Engine):
         except sqlite3.Error as error:
             self.trouble = text = f"the hub's database {self.where}: {error}"
             raise StorageUnavailableError(text) from error
+
+    def _check_same_file(self) -> None:
+        """Raise ``StorageUnavailableError`` if the file was deleted or replaced since it was opened: SQLite would
+        go on in one that nobody finds again."""
+        if self._opened_as is not None and not is_same(self._path, self._opened_as):
+            self.trouble = text = (
+                f"the hub's database {self.where} was deleted, moved or replaced while the hub uses it: put the file"
+                " back, or restart the hub, which uses what is there then, or begins a new one"
+            )
+            raise StorageUnavailableError(text)
 
     def tables(self, transaction: Transaction) -> set[str]:
         """See ``Engine``."""
@@ -175,6 +188,7 @@ class SqliteEngine(Engine):
                 raise
             with self._guard:
                 self._connections.append(db)
+                self._opened_as = self._opened_as or stat_of(self._path)
             self._local.db = db
         return db
 
@@ -208,7 +222,7 @@ class SqliteEngine(Engine):
             file = self._file()
             for each in _with_what_is_beside(file):
                 with contextlib.suppress(FileNotFoundError):
-                    if (found := each.stat()).st_mode & 0o077 and found.st_uid == os.geteuid():
+                    if (found := each.stat()).st_mode & 0o077 and os.geteuid() in (0, found.st_uid):
                         each.chmod(0o600)
             names = file.stat().st_nlink
         except (OSError, RuntimeError) as error:

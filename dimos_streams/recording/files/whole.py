@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import fcntl
 import os
+import shutil
 import stat
 import tempfile
 from collections.abc import Iterator
@@ -20,12 +22,15 @@ def whole_file(target: Path) -> Iterator[Path]:
     """Give the block a path to write, of a new file beside the target, which replaces that when the block is over. If
     it raises, what was there before is left as it was.
 
-    A device such as ``/dev/null``, what this process has open already, as ``/dev/stdout`` or the pipe of a process
-    substitution, and a file in a folder where nothing can be made are written themselves. Raises the error of
-    ``cannot_write``, for what is no file too.
+    A device such as ``/dev/null``, a pipe that this process has open already, as that of a process substitution, and
+    a file in a folder where nothing can be made are written themselves. A file that is open for writing, as
+    ``/dev/stdout`` may be, gets what is new behind what was written so far. Raises the error of ``cannot_write``, for
+    what is no file too.
     """
     try:
-        if _is_written_itself(target):
+        if (descriptor := _open_file(target)) is not None:
+            yield from _written_behind(descriptor)
+        elif _is_written_itself(target):
             yield target
         else:
             yield from _written_beside(real_path(target))
@@ -48,6 +53,28 @@ def _written_beside(target: Path) -> Iterator[Path]:
         raise
 
 
+def _written_behind(descriptor: int) -> Iterator[Path]:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "new")
+        yield path
+        with path.open("rb") as new, os.fdopen(os.dup(descriptor), "wb") as file:
+            shutil.copyfileobj(new, file)
+
+
+def _open_file(target: Path) -> int | None:
+    """Return the descriptor by which this process has a file open for writing, or None if it has not."""
+    with contextlib.suppress(FileNotFoundError):
+        status = target.stat()
+        if stat.S_ISREG(status.st_mode):
+            writing = (number for number in _open_here(status) if _may_write(number))
+            return next(writing, None)
+    return None
+
+
+def _may_write(descriptor: int) -> bool:
+    return fcntl.fcntl(descriptor, fcntl.F_GETFL) & os.O_ACCMODE != os.O_RDONLY
+
+
 def _is_written_itself(target: Path) -> bool:
     """Return whether no file can or should be put in the target's place. Raises ``OSError`` for what is no file."""
     try:
@@ -56,17 +83,19 @@ def _is_written_itself(target: Path) -> bool:
         return False
     if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-    if stat.S_ISCHR(status.st_mode) or _is_open_here(status):
+    if stat.S_ISCHR(status.st_mode):
         return True
-    if not stat.S_ISREG(status.st_mode):  # a pipe would wait for its reader
-        raise OSError(errno.EINVAL, "it is no regular file")
+    if not stat.S_ISREG(status.st_mode):
+        if next(_open_here(status), None) is not None:
+            return True
+        raise OSError(errno.EINVAL, "it is no regular file")  # a pipe would wait for its reader
     os.close(os.open(target, os.O_WRONLY))  # one that may not be written is not replaced either
     return not os.access(real_path(target).parent, os.W_OK)
 
 
-def _is_open_here(status: os.stat_result) -> bool:
-    for descriptor in os.listdir("/proc/self/fd"):
+def _open_here(status: os.stat_result) -> Iterator[int]:
+    """Yield the descriptors by which this process has a file or pipe open."""
+    for descriptor in map(int, os.listdir("/proc/self/fd")):
         with contextlib.suppress(OSError):  # that of the list itself
-            if os.path.samestat(status, os.fstat(int(descriptor))):
-                return True
-    return False
+            if os.path.samestat(status, os.fstat(descriptor)):
+                yield descriptor

@@ -35,7 +35,7 @@ async def prepare(slot: Slot, successor: SupervisedProcess) -> None:
         if isinstance(error, TimeoutError):
             why = f"the code of process {slot.plan.label!r} was not imported within {_PREPARES_WITHIN_S:g} s"
             raise UserError(why) from error
-        if isinstance(error, OSError | EOFError):
+        if isinstance(error, OSError):
             raise ModuleFailedError(f"process {slot.plan.label!r} could not be started: {error!r}") from error
         raise
 

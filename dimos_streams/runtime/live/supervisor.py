@@ -283,7 +283,7 @@ class Supervisor:
         try:
             await self._start_process(slot)
         except Exception as error:
-            if not isinstance(error, OSError | EOFError):  # those say that no process can be had at the moment
+            if not isinstance(error, OSError):  # it says that no process can be had at the moment
                 _logger.exception("process %r was not started because of a defect", slot.plan.label)
             unfinished, slot.process = slot.process, None
             if unfinished is not None:

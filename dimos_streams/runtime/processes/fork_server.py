@@ -31,7 +31,7 @@ from dimos_streams import clock
 from dimos_streams.common.importing import LIBRARY, SKILLS, is_within
 from dimos_streams.common.process.run_owner import process_parent
 from dimos_streams.common.process.threads import one_thread_for_matrices
-from dimos_streams.errors import UserError
+from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.messages import registry
 from dimos_streams.runtime.processes.sources import Stamp, forget_stale_bytecode, is_installed, stamp
 
@@ -233,11 +233,17 @@ def _without_interrupts() -> Iterator[None]:
 
 @contextmanager
 def explain_start_failure() -> Iterator[None]:
-    """Raise ``UserError`` for what keeps the server, or a process, from being started."""
+    """Raise ``UserError`` for what keeps the server, or a process, from being started, and ``ModuleFailedError`` if
+    the server has ended."""
     try:
         yield
+    except ChildProcessError as error:
+        raise ModuleFailedError(f"processes can't be started: {error}") from error
     except OSError as error:
-        where = f" (their socket is in {tempfile.gettempdir()}; TMPDIR names it)"
-        if error.errno in (errno.EMFILE, errno.ENFILE):
-            where = "; `ulimit -n` says how many files a process may have open" if error.errno == errno.EMFILE else ""
+        hints: dict[int | None, str] = {
+            errno.EMFILE: "; `ulimit -n` says how many files a process may have open",
+            errno.ENFILE: "",
+            errno.EAGAIN: "",
+        }
+        where = hints.get(error.errno, f" (their socket is in {tempfile.gettempdir()}; TMPDIR names it)")
         raise UserError(f"processes can't be started: {error}{where}") from error

@@ -15,6 +15,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.common.process.disk import check_free_descriptors
 from dimos_streams.common.process.run_owner import process_start
+from dimos_streams.common.process.threads import check_free_thread
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
 from dimos_streams.runtime.processes.fork_server import end_stalled_server
@@ -29,6 +30,13 @@ _KILL_BOUND_S = 5.0
 _FILES = 8
 """Number of files, more than a request to fork takes, without which none is made: half a request ends the forkserver,
 and all its workers with it."""
+
+EXIT_UNKNOWN = 256
+"""The exit code, above all that there are, of a process whose end nobody knows: the forkserver ended before it."""
+_SERVER_GONE = (
+    "the process from which all others are forked has ended; the system may give the run no more memory or processes"
+    " (limits of a container, `ulimit -v`, `ulimit -u`)"
+)
 
 _logger = logging.getLogger(__name__)
 
@@ -81,7 +89,11 @@ class SupervisedProcess:
 
     def _fork(self) -> None:
         check_free_descriptors(_FILES)
-        self._process.start()
+        check_free_thread()  # a fork that fails ends the forkserver, and all its workers with it
+        try:
+            self._process.start()
+        except (EOFError, ConnectionError) as error:
+            raise ChildProcessError(_SERVER_GONE) from error
 
     def _watch(self) -> None:
         self._worker_end.close()
@@ -157,6 +169,7 @@ class SupervisedProcess:
         code = self._process.exitcode
         if self.last_pid is not None and process_start(self.last_pid) is not None:
             self._send({"kind": STOP, "reason": FORKSERVER_ENDED})  # it ends with the pipes that are closed here
+            code = EXIT_UNKNOWN
         self._reports.close()
         self._process.close()
         self._exited.set()
@@ -167,6 +180,8 @@ def describe_exit(code: int, log: Path | None) -> str:
     """Return an exit code in words, with the last line of the log where it may say why."""
     if code < 0:
         return f"ended by {_signal_name(-code)}"
+    if code == EXIT_UNKNOWN:
+        return f"was lost: {FORKSERVER_ENDED}"
     line = _last_line(log)
     return f"ended with exit code {code}" + (f": {line}" if line else "")
 

@@ -7,6 +7,7 @@ arguments: a ``not`` around an expression, say, forbids nothing here. ``unevalua
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
@@ -17,6 +18,8 @@ from referencing import Registry
 from dimos_streams.tool_stream.arguments.steps import CHARACTERS_PER_STEP, limited_steps, spend
 
 _REFERENCE_STEPS = 3
+_ROUNDED = 4
+"""The units in the last place of a number by which it may miss a multiple: neither 0.3 nor 0.1 is a float."""
 _EXPRESSIONS = frozenset({"pattern", "patternProperties"})
 _NEVER = ("pattern", "patternProperties", "unevaluatedProperties", "unevaluatedItems")
 _MAY_FOLLOW = ("not", "if", "contains")
@@ -85,6 +88,24 @@ def _key(value: object) -> str:
     return repr(int(value)) if isinstance(value, float) and value.is_integer() else repr(value)
 
 
+def _multiple(validator: Any, value: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+    if isinstance(instance, bool) or not isinstance(instance, int | float):
+        return
+    if isinstance(instance, int) and isinstance(value, int):
+        misses = instance % value != 0
+    else:
+        misses = abs(math.remainder(instance, value)) > _ROUNDED * math.ulp(instance)
+    if misses:
+        yield ValidationError(f"{instance!r} is not a multiple of {value!r}")
+
+
+def _items(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
+    """Check the items of a list. Raises ``TypeError`` for the form that earlier versions of JSON Schema have."""
+    if isinstance(value, list):
+        raise TypeError("`items` is a list, which is called `prefixItems` there")
+    return Draft202012Validator.VALIDATORS["items"](validator, value, instance, schema)
+
+
 def _additional(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
     """Check for additional properties; one that an expression might have allowed is not additional."""
     if "patternProperties" in schema:
@@ -101,6 +122,8 @@ _OURS: dict[str, _Keyword] = {
     "enum": _enum,
     "const": _const,
     "uniqueItems": _unique,
+    "multipleOf": _multiple,
+    "items": _items,
     "additionalProperties": _additional,
     **dict.fromkeys(_NEVER, _nothing),
 }

@@ -6,7 +6,10 @@ import asyncio
 import logging
 import threading
 from collections.abc import Awaitable, Generator, Mapping
+from enum import Enum
 from typing import Any
+
+from pydantic import BaseModel
 
 from dimos_streams import clock
 from dimos_streams.common.json.depth import is_deeper
@@ -288,7 +291,10 @@ def _error_data(error: SkillError) -> dict[str, Any]:
 
 
 def _own_text(result: Any) -> str | None:
-    """Return the text of a result if its class defines ``__str__``, else None."""
-    defines = any("__str__" in vars(base) for base in type(result).__mro__[:-1])
-    builtin = isinstance(result, (dict, list, tuple, set, int, float, bool))
-    return str(result) if defines and not builtin else None
+    """Return the text of a result if its class has one for people, and that of an enum's value; else None."""
+    if isinstance(result, (dict, list, tuple, set, int, float, bool)):
+        return None
+    defines = next(base for base in type(result).__mro__ if "__str__" in vars(base))
+    if defines in (object, BaseModel):
+        return None
+    return str(result.value if defines is Enum else result)

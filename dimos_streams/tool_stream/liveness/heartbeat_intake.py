@@ -200,9 +200,15 @@ class HeartbeatIntake:
             self._table.take_fragment(report, status, part)
         elif skills is not None:
             self._table.take_skills(report, status, skills)
-        elif report.skills_version != status.skills_version or self._table.has_room_again(status.module, report):
+        elif self._lacks_skills(report, status, is_new=known is None):
             self.ask_for_skills()
         self._table.take_state(report, status)
+
+    def _lacks_skills(self, report: InstanceReport, status: ModuleStatus, *, is_new: bool) -> bool:
+        """Return whether an instance is to be asked for its skills. One that names no version may have some, or may
+        never answer: it is asked when it is new."""
+        other = report.skills_version != status.skills_version
+        return is_new or other or self._table.has_room_again(status.module, report)
 
     def _skills_in(self, status: ModuleStatus, known: InstanceReport | None) -> tuple[SkillInfo, ...] | None:
         """Return the skills that a heartbeat describes, or None if it describes none. Raises ``ValueError``."""

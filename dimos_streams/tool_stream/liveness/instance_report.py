@@ -37,15 +37,11 @@ class InstanceReport:
 
     @classmethod
     def after(cls, former: InstanceReport | None) -> InstanceReport:
-        """Return the report of an instance that follows another: it offers the same until it says what it offers."""
+        """Return the report of an instance that follows another: it offers the same until it says what it offers. It
+        is asked for that whatever version it names: a module in another language may name one for all its starts."""
         if former is None:
             return cls()
-        return cls(
-            skills_version=former.skills_version,
-            skills_text=former.skills_text,
-            skills_bytes=former.skills_bytes,
-            skills=former.skills,
-        )
+        return cls(skills_text=former.skills_text, skills_bytes=former.skills_bytes, skills=former.skills)
 
     def take_skills(self, version: str, skills: tuple[SkillInfo, ...], size: int) -> None:
         """Note that the instance offers these skills, whose JSON has ``size`` bytes."""

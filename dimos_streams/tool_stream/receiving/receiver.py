@@ -210,7 +210,8 @@ class ToolStreamReceiver:
             read = unpack_event(data, channel) if call is None else call.unpacker.unpack(data, channel)
         except MessageError as error:
             self._malformed += 1
-            _log.warning("skipped: %s", error)
+            whose = "" if call is None or call.names is None else f" of module {call.names.module!r}, call {call_id}"
+            _log.warning("skipped an event%s: %s", whose, error)
             return False
         call = call or self._call(read.call_id)
         event = self._admission.admitted(call, read)

@@ -29,7 +29,7 @@ class EventPacker:
         """Return an event's bytes, without secrets that this process knows. Raises ``SkillError`` if the data is not
         JSON or nested too deep, or data and text are too large."""
         if not isinstance(text, str):
-            raise SkillError(f"the text of an {type} is {text!r}, which is no str")
+            raise SkillError(f"the text of {_one(type)} is {text!r}, which is no str")
         encoded, data_json = _utf8(redacted(text)), _json_of(data, type)
         size = len(encoded) + len(data_json)
         if size > MAX_PAYLOAD:
@@ -63,10 +63,14 @@ def _json_of(data: Mapping[str, Any], type: EventType) -> bytes:
     try:
         encoded = json_without_secrets(data)
     except SkillError as error:
-        raise SkillError(f"the data of an {type}: {error}") from error
+        raise SkillError(f"the data of {_one(type)}: {error}") from error
     if is_deeper(encoded, MAX_DATA_DEPTH):
-        raise SkillError(f"the data of an {type} is nested more than {MAX_DATA_DEPTH} deep")
+        raise SkillError(f"the data of {_one(type)} is nested more than {MAX_DATA_DEPTH} deep")
     return encoded
+
+
+def _one(type: EventType) -> str:
+    return f"{'an' if type[0] in 'aeiou' else 'a'} {type}"
 
 
 def _utf8(text: str) -> bytes:

@@ -140,7 +140,7 @@ def _event(fields: _Fields, channel: str) -> ToolEvent:
     if not 1 <= seq <= last_seq_of(type) or not is_call_id(call_id):
         raise MessageError(channel, TYPE, f"call {call_id!r} has seq {seq}")
     if type == "close" and value.get("outcome") not in OUTCOMES:
-        raise MessageError(channel, TYPE, f"outcome is {value.get('outcome')!r}")
+        raise MessageError(channel, TYPE, f"outcome is {value.get('outcome')!r}; valid: {', '.join(OUTCOMES)}")
     return ToolEvent(
         utime=utime,
         call_id=call_id,
@@ -187,7 +187,7 @@ def _names(block: bytes) -> _CallNames:
 def _bad_name(type: str, names: Sequence[str]) -> str:
     """Return what is wrong with an event's type and names; empty if nothing is."""
     if type not in EVENT_TYPES:
-        return f"type is {type!r}"
+        return f"type is {type!r}; valid: {', '.join(sorted(EVENT_TYPES))}"
     return fault_of_names(names)
 
 

@@ -10,7 +10,7 @@ import random
 from collections.abc import AsyncIterator, Callable, Collection, Coroutine, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, get_type_hints
 
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
@@ -18,7 +18,8 @@ from dimos_streams.agent.core import AgentCore
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import Finish, ModelDelta, ModelRequest, TextDelta, TokenUsage, ToolCallDelta
-from dimos_streams.agent.record.event_data import check_data
+from dimos_streams.agent.record.agent_events import KINDS
+from dimos_streams.agent.record.data_check import check_data
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.errors import CallRejectedError, SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -27,6 +28,11 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
 
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
+
+
+def fields_of(kind: str) -> set[str]:
+    """The fields that data of a kind may have."""
+    return {name for type in KINDS[kind].types for name in get_type_hints(type)}
 
 
 def offered(name: str, **fields: Any) -> OfferedSkill:
@@ -337,6 +343,8 @@ class Rig:
         await self.core.close()
         for event in self.core.events.after(0):
             check_data(AgentEvent.model_validate_json(event.model_dump_json()))
+            if event.kind in KINDS:
+                assert event.data.keys() <= fields_of(event.kind), event.kind
 
     async def __aexit__(self, *exc: object) -> None:
         await self.leave()

@@ -159,9 +159,10 @@ async def test_events_that_have_no_json_form_are_rendered_as_well_as_they_can_be
 
         rig.core.events.listen(broken)
         rig.core.events.listen(heard.append)
-        rig.core.events.emit("note", (), text="half: \ud83d", what=object(), number=float("nan"))
+        emit: Any = rig.core.events.emit
+        emit("a kind of this test", (), text="half: \ud83d", what=object(), number=float("nan"))
         for _ in range(3):
-            rig.core.events.emit("note", (), text="\ude00")
+            emit("note", (), text="\ude00")
         assert heard[0].data["text"] == "half: \ufffd"
         assert "<object object" in heard[0].data["what"]
         assert [json.loads(event.model_dump_json())["data"]["text"] for event in heard[1:]] == ["\ufffd"] * 3

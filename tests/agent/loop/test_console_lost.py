@@ -14,11 +14,13 @@ from dimos_streams.agent.control.console_watch import RETURN_BOUND_S, ConsoleWat
 from dimos_streams.agent.control.control import Control, Mode
 from dimos_streams.agent.module import Agent
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
+from dimos_streams.agent.policies.gates.base import Allow
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.module import RunContext
 from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
+from tests.agent.policies.gate_bench import GateBench
 from tests.agent.test_restarts import restart_world
 from tests.helpers import until
 
@@ -167,3 +169,33 @@ async def test_the_loss_of_a_console_that_came_before_the_record_was_read_is_not
         await watch.go_on(present=False)
     noted = [event.data["present"] for event in events.after(0) if event.kind == "console"]
     assert (noted, control.paused) == ([True, False], True)
+
+
+def watched(policy: str, aborted: list[str]) -> tuple[GateBench, Control, ConsoleWatch]:
+    bench = GateBench(approval={"on_console_loss": policy})
+    control = Control(bench.events.emit)
+    return bench, control, ConsoleWatch(bench.approvals, control, bench.events.emit, aborted.append)
+
+
+@pytest.mark.parametrize("policy", ["hold", "abort"])
+@pytest.mark.virtual_time
+async def test_a_console_that_goes_while_another_is_there_is_no_loss(policy: str) -> None:
+    aborted: list[str] = []
+    _, control, watch = watched(policy, aborted)
+    with watch.watching():
+        with watch.watching():
+            pass
+        assert (control.paused, aborted) == (False, [])
+    assert control.paused is (policy == "hold")
+    assert len(aborted) == (policy == "abort")
+
+
+@pytest.mark.virtual_time
+async def test_a_console_that_is_there_already_counts_whatever_the_record_says() -> None:
+    bench, _, watch = watched("abort", [])
+    with watch.watching():
+        await watch.go_on(False)
+        asking = asyncio.create_task(bench.review("drop", {"approval": "ask"}))
+        await until(bench.approvals.pending)
+        bench.approvals.decide(bench.approvals.pending()[0].id, "approve")
+        assert isinstance(await asking, Allow)

@@ -6,34 +6,27 @@ import json
 import os
 import re
 import tempfile
-import typing
 from pathlib import Path
-from typing import Any
+from typing import Any, get_type_hints
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from typing_extensions import is_typeddict
 
 from dimos_streams.agent.record import read_record
-from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.record.event_data import DATA_OF, EventData
+from dimos_streams.agent.record.agent_events import KINDS
+from dimos_streams.agent.record.data_check import recorded
 from dimos_streams.agent.record.read_record import read_lines, read_missions
-from tests.agent.loop.rig import FunctionModel, Rig, says
+from dimos_streams.tool_stream.event import ToolEvent
+from tests.agent.loop.rig import FunctionModel, Rig, fields_of, says
 from tests.agent.loop.skills import LineWorld
 from tests.agent.loop.test_phases import rows_of_document
 
 pytestmark = pytest.mark.feature("B10")
 
 
-def models_of(kind: str) -> list[type[BaseModel]]:
-    """The models of what may be the data of a kind, one for each of its phases."""
-    found = DATA_OF.get(kind, EventData)
-    union, *_ = typing.get_args(found) or (found,)
-    return list(typing.get_args(union)) or [union]
-
-
-FIELDS = sorted({name for kind in EventKind for model in models_of(kind) for name in model.model_fields})
+FIELDS = sorted(set().union(*map(fields_of, KINDS)))
 
 
 def line(number: int, kind: str, data: object, missions: object = ("m0",)) -> bytes:
@@ -53,12 +46,19 @@ def restarted(folder: Path) -> Rig:
     return LineWorld().with_model(FunctionModel(lambda request: says("hello")), folder)
 
 
+def test_each_kind_has_a_type_for_its_data_and_each_phase_its_own() -> None:
+    assert all(is_typeddict(type) for kind in KINDS.values() for type in kind.types)
+    phases = {
+        kind: [get_type_hints(type)["phase"] for type in kind.types] for kind in KINDS.values() if kind.types[1:]
+    }
+    assert phases.keys() == {"step", "abort", "undo"}
+    assert all(len(set(each)) == len(each) for each in phases.values())
+
+
 def test_the_fields_of_the_record_are_documented() -> None:
     documented = {kind.strip("`"): set(re.findall(r"\w+", data)) for kind, _, data in rows_of_document("Events")}
-    for kind in DATA_OF:
-        for model in models_of(kind):
-            required = {name for name, field in model.model_fields.items() if field.is_required()}
-            assert required <= documented[kind] | {"phase"}, kind
+    for kind in KINDS:
+        assert fields_of(kind) - {"sub", "phase"} <= documented[kind], kind
 
 
 @pytest.mark.virtual_time
@@ -68,7 +68,7 @@ async def test_an_agent_begins_whatever_is_in_its_record(tmp_path: Path, caplog:
         line(100 + number, kind, data, missions)
         for number, (kind, data, missions) in enumerate(
             (kind, data, missions)
-            for kind in (*EventKind, "of a later version")
+            for kind in (*KINDS, "of a later version")
             for data in (
                 *({}, [], {name: ["a"] for name in FIELDS}, {name: {"a": None} for name in FIELDS}),
                 *({**dict.fromkeys(FIELDS, 7), "phase": phase} for phase in ("on", "start", "end")),
@@ -93,6 +93,56 @@ async def test_an_agent_begins_whatever_is_in_its_record(tmp_path: Path, caplog:
         assert stop.reason == "the operator's word"
     assert caplog.text.count("agent.m0.jsonl: line ") == 1
     assert re.search(r"left out of the mission record: .*agent\.zzdir\.jsonl", caplog.text)
+
+
+@pytest.mark.virtual_time
+async def test_what_other_kinds_have_in_the_fields_of_one_kind_is_no_event_to_go_on_from(tmp_path: Path) -> None:
+    update = ToolEvent(
+        utime=1, call_id="c1", seq=3, type="update", module="a", skill="drive", caller="agent", text=""
+    )
+    odd: list[tuple[str, dict[str, Any]]] = [
+        ("note", {"text": "a", "tool_calls": 7}),
+        ("input", {"text": "a", "tool_calls": [{"id": "t1"}]}),
+        ("update", {"text": "b", "call_id": "c1", "event": update.to_dict()}),
+    ]
+    lines = [line(number, kind, data) for number, kind, data in GOOD]
+    lines += [line(50 + number, kind, data) for number, (kind, data) in enumerate(odd)]
+    (tmp_path / "agent.m0.jsonl").write_bytes(b"".join(lines))
+    async with restarted(tmp_path) as rig:
+        assert "follow her" in [entry.text for entry in rig.core.conversation.entries]
+        assert [call.skill for call in rig.core.calls.known.open] == ["drive"]
+
+
+def least(schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
+    """The least that fits a schema."""
+    if "$ref" in schema:
+        return least(definitions[schema["$ref"].split("/")[-1]], definitions)
+    for choices in ("enum", "anyOf"):
+        if choices in schema:
+            first = schema[choices][0]
+            return least(first, definitions) if choices == "anyOf" else first
+    if schema["type"] == "object":
+        required = schema.get("required", ())
+        return {name: least(schema["properties"][name], definitions) for name in required}
+    values = {"string": "x", "boolean": False, "array": [], "null": None, "integer": 1, "number": 1}
+    return schema.get("const", values[schema["type"]])
+
+
+@pytest.mark.virtual_time
+async def test_an_agent_goes_on_from_events_that_have_no_more_than_they_must(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    schemas = [recorded((type,)).json_schema() for kind in KINDS.values() for type in kind.types]
+    kinds = [kind for kind in KINDS.values() for _ in kind.types]
+    whole = [least(schema, schema.get("$defs", {})) for schema in schemas]
+    lines = [line(number, kind, data) for number, kind, data in GOOD]
+    for sub in ({}, {"sub": "m0/1"}):
+        for kind, data in zip(kinds, whole, strict=True):
+            lines.append(line(50 + len(lines), kind, {**data, **sub}))
+    (tmp_path / "agent.m0.jsonl").write_bytes(b"".join(lines))
+    async with restarted(tmp_path) as rig:
+        assert "follow her" in [entry.text for entry in rig.core.conversation.entries]
+        assert "skipped" not in caplog.text
 
 
 def test_only_files_of_this_user_that_have_an_end_are_read(
@@ -143,7 +193,7 @@ JSON = st.recursive(
     max_leaves=10,
 )
 EVENTS = st.fixed_dictionaries(
-    {"kind": st.sampled_from([*EventKind]), "data": st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=8)},
+    {"kind": st.sampled_from([*KINDS]), "data": st.dictionaries(st.sampled_from(FIELDS), JSON, max_size=8)},
     optional={"missions": st.lists(st.sampled_from(["m0", "m0/1", ""]), max_size=2)},
 ).map(lambda fields: {"offset": 0, "event": {"number": 50, "utime": 1, "agent": "agent", **fields}})
 

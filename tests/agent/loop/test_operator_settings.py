@@ -12,6 +12,7 @@ import pytest
 
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.record import mission_record
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.read_record import read_missions
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.agent.resumption.state import Resumption
@@ -35,9 +36,9 @@ def set_all(rig: Rig) -> None:
     rig.core.control.resume()
     rig.core.control.step_mode()
     rig.core.model_switch.use("offline")
-    rig.core.events.emit("note", (), text="learnt", model="offline", lesson=LESSON)
-    rig.core.events.emit("console", (), present=False)
-    rig.core.events.emit("console", (), present=True)
+    rig.core.events.emit(EventKind.NOTE, (), text="learnt", model="offline", lesson=LESSON)
+    rig.core.events.emit(EventKind.CONSOLE, (), present=False)
+    rig.core.events.emit(EventKind.CONSOLE, (), present=True)
 
 
 def check_all(found: Resumption | None) -> None:
@@ -54,7 +55,7 @@ def chatter(rig: Rig, turn_overs: int) -> None:
     for _ in range(turn_overs):
         before = path.stat().st_ino
         while path.stat().st_ino == before:
-            rig.core.events.emit("note", (), text="x" * 1000)
+            rig.core.events.emit(EventKind.NOTE, (), text="x" * 1000)
 
 
 def size_of(folder: Path) -> int:
@@ -114,7 +115,7 @@ async def test_a_kill_while_the_file_is_begun_anew_loses_no_setting(
     for step in range(1, steps + 1):
         folder = tmp_path / f"killed-{step}"
         async with rig(folder) as second:
-            second.core.events.emit("note", (), text="so that the file is there")
+            second.core.events.emit(EventKind.NOTE, (), text="so that the file is there")
             chatter(second, 2)
             check_all(read_resumption(folder, "agent"))
 

@@ -12,7 +12,7 @@ from dimos_streams import clock
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.loop.states import TRANSITIONS, IllegalTransitionError, LoopState, StateMachine
 from dimos_streams.agent.models.protocol import TextDelta
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import KINDS
 from tests.agent.loop.rig import FunctionModel, asks, says
 from tests.agent.loop.skills import LineWorld
 
@@ -133,4 +133,4 @@ def test_the_documented_tables_are_the_codes() -> None:
     states = {row[0].strip("`"): set(re.findall(r"`(\w+)`", row[2])) for row in rows_of_document("States")}
     assert states == {state.value: {new.value for new in TRANSITIONS[state]} for state in LoopState}
     assert [row[0].strip("`") for row in rows_of_document("Modes")] == [mode.value for mode in Mode]
-    assert [row[0].strip("`") for row in rows_of_document("Events")] == [kind.value for kind in EventKind]
+    assert [row[0].strip("`") for row in rows_of_document("Events")] == list(KINDS)

@@ -16,10 +16,10 @@ from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.shortening import is_final
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.models.protocol import AssistantMessage, ModelRequest, ToolCallDelta, ToolResultMessage
+from dimos_streams.agent.record.agent_events import sub_of
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.record.read_record import read_lines, read_missions
 from dimos_streams.agent.resumption.reader import read_resumption
-from dimos_streams.agent.subagents.sub_mission import of_sub_agent
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Line, Rig, asks, in_turn, offered, says
 from tests.agent.loop.skills import LineWorld
@@ -250,7 +250,7 @@ def _check(kill: Kill, rig: Rig) -> None:
     assert sorted((event["call_id"], event["seq"]) for event in recorded_events if event is not None) == sorted(
         (event.call_id, event.seq) for event in happened
     )
-    assert sum(event.kind == "input" and not of_sub_agent(event) for event in recorded.events) == 1
+    assert sum(event.kind == "input" and not sub_of(event) for event in recorded.events) == 1
     # The robot did each thing once: nothing is begun again because its beginning was not heard of.
     assert len(set(kill.world.log)) == len(kill.world.log)
     requests = rig.core.model.adapter.requests  # type: ignore[attr-defined]

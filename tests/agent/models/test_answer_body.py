@@ -109,6 +109,25 @@ def test_a_byte_order_mark_before_an_answer_is_skipped(head: str, form: str) -> 
     asyncio.run(main())
 
 
+@pytest.mark.parametrize(("head", "form"), [(STREAM, "data: %b\n\n"), (JSON, "%b")], ids=["stream", "at once"])
+def test_a_byte_that_is_no_utf_8_costs_that_character_and_not_the_answer(head: str, form: str) -> None:
+    choice = {"index": 0, "finish_reason": "stop"}
+    said = (
+        {"message": {"role": "assistant", "content": "a?b \u20ac"}}
+        if head == JSON
+        else {"delta": {"content": "a?b \u20ac"}}
+    )
+    body = json.dumps({"choices": [choice | said]}, ensure_ascii=False).encode().replace(b"?", b"\xe9")
+
+    async def main() -> None:
+        whole = form.encode() % body
+        async with raw_server(head, [bytes([byte]) for byte in whole]) as server:
+            assert TextDelta("a\ufffdb \u20ac") in await heard(server)
+            assert len(server.requests) == 1
+
+    asyncio.run(main())
+
+
 @pytest.mark.parametrize("silent", ["", ": ping", "id: 8", "event: ping", "retry: 3000", "event: ping\ndata:"])
 @pytest.mark.parametrize("field", ["", "id: 7\n"], ids=["plain", "with ids"])
 def test_a_block_without_data_is_no_chunk(field: str, silent: str) -> None:

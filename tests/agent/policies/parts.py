@@ -48,7 +48,7 @@ class Events:
     def __init__(self) -> None:
         self.all: list[tuple[str, dict[str, Any]]] = []
 
-    def emit(self, kind: str, missions: Sequence[str] = (), **data: Any) -> None:
+    def emit(self, kind: str, missions: Sequence[str] = (), *phase: Any, **data: Any) -> None:
         """See ``Emit``."""
         self.all.append((kind, data))
 

@@ -14,7 +14,7 @@ from dimos_streams.agent.policies.approval import Decision
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.errors import ConflictError, SkillError
-from tests.agent.policies.parts import Events
+from tests.agent.policies.parts import Brain, Events, decide, robot_stage
 
 
 def book(events: Events | None = None, **settings: Any) -> ApprovalRegistry:
@@ -68,7 +68,7 @@ async def test_a_decision_in_the_instant_of_creation_counts() -> None:
     events = Events()
     made: ApprovalRegistry
 
-    def emit(kind: str, missions: Sequence[str] = (), **data: Any) -> None:
+    def emit(kind: str, missions: Sequence[str] = (), *phase: Any, **data: Any) -> None:
         events.emit(kind, missions, **data)
         if kind == "approval_created":
             made.decide(data["approval"]["id"], "approve")
@@ -276,3 +276,14 @@ async def test_no_sequence_strands_a_waiter_or_decides_twice(seed: int) -> None:
     created = [data["approval"]["id"] for kind, data in events.all if kind == "approval_created"]
     assert sorted(decided) == sorted(created)
     assert len(set(decided)) == len(decided)
+
+
+@pytest.mark.virtual_time
+async def test_an_approval_says_which_call_has_begun_by_it_and_how_that_has_ended() -> None:
+    brain = Brain([("drop", {"what": "a box"})], "dropped")
+    async with robot_stage(brain) as (made, _):
+        said = await made.say("drop it")
+        asked = await decide(made, "approve")
+        await said.result()
+        (view,) = made.agent.core.gate_state.approvals.find(asked["id"])
+        assert (view.state, bool(view.call_id), view.call_end) == ("approved", True, "completed: dropped a box")

@@ -152,6 +152,15 @@ async def test_rules_say_who_is_asked() -> None:
     assert matches(rule(n=1), "go", {"n": 1.0}, "")
     assert not matches(rule(n=1), "go", {"n": "1"}, "")
     assert matches(rule(items="*cup*"), "take", {"items": ["a cup"]}, "")
+    assert matches(rule(n="<=1"), "go", {"n": 1}, "")
+    assert not matches(rule(n="<=1"), "go", {"n": True}, ""), "a truth is no number"
+    assert [matches(rule(n="!=0 <=2"), "go", {"n": number}, "") for number in (0, 1, 2, 3)] == [
+        False,
+        True,
+        True,
+        False,
+    ]
+    assert [matches(rule(fast=text), "go", {"fast": True}, "") for text in ("true", "True")] == [True, False]
 
     rules = [
         {"skill": "move", "arguments": {"distance_m": "<1"}, "action": "allow"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 
@@ -43,6 +44,18 @@ def test_the_stand_in_looks_like_the_skill_and_goes_away_again() -> None:
 
 def test_a_name_that_is_none() -> None:
     with pytest.raises(ValueError, match="did you mean 'follow_person'"), mock_skill(FollowPerson, "follow_persom"):
+        pass
+
+
+@pytest.mark.parametrize(
+    ("script", "said"),
+    [
+        ({"error": "a wall"}, r"error='a wall' is no exception; valid: error=SkillError\('a wall'\)"),
+        ({"updates": "On"}, r"updates='On' is one text, not several; valid: updates=\['On'\]"),
+    ],
+)
+def test_what_it_could_not_play_is_refused(script: dict[str, Any], said: str) -> None:
+    with pytest.raises(TypeError, match=said), mock_skill(Drive, "go_to", **script):
         pass
 
 

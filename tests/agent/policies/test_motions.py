@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dimos_streams.agent.policies.gates.motions import FreeMotions
 from dimos_streams.operator.messages.agent import AgentEvent
+from tests.agent.policies.gate_bench import GateBench
 from tests.agent.policies.parts import Events
 
 
@@ -21,3 +22,12 @@ def test_a_motion_that_is_taken_back_in_a_record_without_its_beginning_makes_no_
     data = {"skill": "walk", "motions": -1}
     begun.restore(AgentEvent(number=1, utime=1, agent="a", kind="free_motion", missions=("m",), data=data))
     assert begun.begun(["m"]) == 0
+
+
+def test_the_gates_of_a_new_process_know_what_was_begun_without_a_plan_before_it() -> None:
+    bench = GateBench()
+    told = AgentEvent(
+        number=1, utime=1, agent="a", kind="free_motion", missions=("m",), data={"skill": "walk", "motions": 1}
+    )
+    bench.gate_state.restore([told])
+    assert bench.gate_state.free_motions.begun(["m"]) == 1

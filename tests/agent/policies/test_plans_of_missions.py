@@ -11,7 +11,7 @@ import pytest
 from dimos_streams.errors import SkillError
 from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
-from tests.agent.policies.parts import Brain, decide, robot_stage
+from tests.agent.policies.parts import Answer, Brain, decide, robot_stage
 from tests.agent.policies.test_looked_at_again import LAB, stand
 from tests.agent.stage import Stage
 from tests.helpers import until
@@ -78,12 +78,13 @@ async def test_a_plan_is_no_other_missions_that_goes_on_beside_its_own() -> None
 
 
 @pytest.mark.feature("B8")
+@pytest.mark.parametrize("end", ["there", [("hand_back", {"report": "there"})]], ids=["says so", "hands back"])
 @pytest.mark.virtual_time
-async def test_a_sub_agent_works_on_its_missions_plan_and_leaves_what_it_has_not_done() -> None:
+async def test_a_sub_agent_works_on_its_missions_plan_and_leaves_what_it_has_not_done(end: Answer) -> None:
     more: dict[str, Any] = {"skill": "go_to", "arguments": {"x": 2, "y": 0.5}}
     plan: Calls = [("create_plan", {"goal": "g", "steps": [PLAN[0][1]["steps"][0], more]}), PLAN[1]]
     delegate: Calls = [("delegate", {"agent": "helper", "task": "go there"})]
-    brain = Brain(plan, delegate, [("go_to", more["arguments"])], "done", helper=[[INTO_THE_LAB], "there"])
+    brain = Brain(plan, delegate, [("go_to", more["arguments"])], "done", helper=[[INTO_THE_LAB], end])
     agents = {"helper": {"description": "walks", "prompt": "helper"}}
     async with robot_stage(brain, zones=[LAB], plan={"motions": 0}, agents=agents) as (made, robot):
         stand(made.agent)

@@ -45,6 +45,8 @@ def test_arguments_are_checked_and_errors_are_answers(caplog: pytest.LogCaptureF
         refused = run(tools, **wrong)
         assert refused.is_error
         assert f"{field}: " in refused.text
+    assert run(tools, count=0).text.endswith("count: it must be at least 1 (given: 0)")
+    assert run(tools, count=1, cont=2).text.endswith("did you mean 'count'? (valid: count) (given: 2)")
     (schema,) = tools.schemas()
     assert schema.parameters == {
         "type": "object",

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 
 import pytest
 
 from dimos_streams import clock
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
+from dimos_streams.tool_stream.family import child_id
 from dimos_streams.tool_stream.liveness.attention import CATCHES_UP_S
 from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, PENDING, REQUESTS
 from tests.bridge.calls.test_authority import Legs
+from tests.bridge.calls.test_names import Reviewer
 from tests.bridge.parts import Worker, closed, scene
 from tests.helpers import until
 
@@ -120,3 +123,43 @@ async def test_a_child_that_is_heard_of_after_its_parent_has_completed_is_ended(
         await until(lambda: world.broker.ledger.calls.get(child.call_id))
         ended = await closed(world.broker, child.call_id)
         assert (ended.outcome, "to which this one belongs, has ended: completed" in ended.text) == ("cancelled", True)
+
+
+@pytest.mark.parametrize("asking", ["nobody", "an agent's call"])
+async def test_so_many_requests_wait_for_whom_they_are_for_and_no_more(asking: str) -> None:
+    async with scene() as world:
+        world.agents = frozenset({"agent"})
+        await world.kill_bridge()
+        await world.start_bridge()
+        await world.offered("patrol")
+        broker = world.broker
+        parent = "nobody"
+        if asking != "nobody":
+            parent = await broker.call("patrol", {}, caller="agent", idempotency_key="agent/1")
+        for number in range(120):
+            child = child_id(parent, number)
+            world.inner.publish(CALLS, encode(SkillCall(call_id=child, skill="at_once", parent=parent)))
+        await asyncio.sleep(3.0)
+        known = [child for number in range(120) if broker.ledger.calls.get(child := child_id(parent, number))]
+        assert len(known) == (20 if asking == "nobody" else 100)
+
+
+async def test_what_a_skill_asks_for_an_agent_waits_until_a_bridge_that_has_just_begun_knows_the_agent(
+    tmp_path: Path,
+) -> None:
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        agent = await world.add(Reviewer(name="agent"))
+        await world.offered("review_call")
+        parent = await world.broker.call("patrol", {}, caller="agent", idempotency_key="agent/1")
+        await until(lambda: (call := world.broker.ledger.calls.get(parent)) and call.instance)
+        await world.kill_bridge()
+        agent.bus.partitioned = True
+        await world.start_bridge()
+        child = child_id(parent, 1)
+        request = SkillCall(call_id=child, skill="at_once", parent=parent, arguments_json='{"value": 1}')
+        world.inner.publish(CALLS, encode(request))
+        await asyncio.sleep(0.3)
+        agent.bus.partitioned = False
+        await until(lambda: world.broker.ledger.calls.get(child))
+        refused = await closed(world.broker, child)
+        assert "does not look at it any more" in refused.text, "it was asked, and this one looks at nothing"

@@ -125,6 +125,7 @@ async def test_what_would_show_a_secret_is_refused_before_anybody_is_asked() -> 
             "kettle.token": "t0ken-of-mine",
             "kettle.extra": "{camera: {password: pa55word}}",
             "kettle.credentials.robot1": "pa55word",
+            "kettle.sk-p1ant3d/key+7": "1",
         }
         with pytest.raises(SettingsError) as refused:
             await change(world, "kettle.warm_c=80", *(f"{path}={text}" for path, text in given.items()))

@@ -139,3 +139,20 @@ async def test_a_bridge_that_hears_a_lost_call_again_does_not_answer_for_it() ->
         world.bridge_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == CANCELS)
         world.bridge_bus.partitioned = False
         await until(lambda: not worker.running)
+
+
+@pytest.mark.virtual_time
+async def test_a_call_whose_close_comes_while_it_is_given_up_has_no_second_one() -> None:
+    async with scene() as world:
+        call_id = await world.broker.call("search", {}, caller="you")
+        call = world.broker.ledger.calls.get(call_id)
+        assert call is not None
+        await until(lambda: call.instance)
+        on_bus: list[ToolEvent] = []
+        world.inner.subscribe(EVENTS, lambda _, data: on_bus.append(unpack_event(data)))
+        world.processes[-1].bus.partitioned = True
+        world.broker._watchdog.lose(call, "it is silent")
+        world.broker.ledger.enter([replace(event(call.last_seq + 1, "close", call_id=call_id), caller="you")])
+        await asyncio.sleep(1.0)
+        assert (await world.broker.view(call_id)).outcome == "completed"
+        assert [each for each in on_bus if each.type == "close"] == []

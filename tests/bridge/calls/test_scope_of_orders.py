@@ -7,12 +7,15 @@ import asyncio
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.bridge.calls import call_admission
 from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.module import Module
 from dimos_streams.operator.holding import GATE, STOP_ROBOT
 from dimos_streams.operator.messages.stop import CancelReport
+from dimos_streams.skill import skill
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
@@ -94,3 +97,24 @@ async def test_nobody_hears_of_a_hold_where_other_messages_are() -> None:
         await asyncio.sleep(1.0)
         await stops.release("")
         assert heard == []
+
+
+class Lock(Module):
+    """A robot's door, which operators open and nobody else."""
+
+    @skill(audience="operator")
+    async def unlock(self) -> str:
+        """Open it."""
+        return "open"
+
+
+async def test_whoever_fills_all_room_keeps_no_operator_from_what_operators_alone_may_do(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(call_admission, "_FOR_OTHERS", call_admission._Room(open=1, waiting=9))
+    async with scene() as world:
+        await world.add(Lock(name="lock"))
+        await world.offered("unlock")
+        await world.broker.call("patrol", {}, caller="you")
+        order = await world.broker.call("unlock", {}, caller="you")
+        assert (await closed(world.broker, order)).result == "open"

@@ -54,6 +54,21 @@ def test_who_was_released_while_all_others_are_stopped_stays_so(tmp_path: Path) 
 
 
 @pytest.mark.virtual_time
+async def test_an_order_is_written_by_itself_once_there_is_room(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file, order = StopFile(tmp_path / "journal.stops.json"), StopState().stop(FIRST)
+    with monkeypatch.context() as disk:
+        disk.setattr(Path, "write_text", full)
+        assert "No space left on device" in await file.keep(order, 5.0)
+        await asyncio.sleep(10.0)
+        assert "No space left on device" in file.lost()[0]
+    await until(lambda: file.lost() == [])
+    assert file.load() == order
+    await file.close()
+
+
+@pytest.mark.virtual_time
 async def test_a_bridge_that_begins_on_a_full_disk_says_that_a_stop_may_be_lost(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

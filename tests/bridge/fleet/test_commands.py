@@ -139,6 +139,20 @@ async def test_a_link_that_is_always_slow_is_kept_until_a_command_comes_too_late
         await until(lambda: hub.streams > 3, timeout_s=60.0)
 
 
+async def test_what_waits_at_a_robot_keeps_out_no_stop_and_a_desk_that_has_ended_is_not_connected() -> None:
+    hub = FakeHub()
+    async with scene() as made:
+        async with desk(made, hub) as at_work:
+            await made.broker.call("follow", {"description": "a"}, caller="x")
+            for id in range(1, 19):
+                waits = {**call("follow", description=str(id)), "lease_wait_s": 60.0}
+                hub.command(id, "/calls", within_s=200.0, body=waits)
+            hub.command(19, "/robots/stop", body={"reason": "enough"})
+            assert (await answer_to(hub, 19)).status == 200
+            assert at_work.connected
+        assert not at_work.connected
+
+
 @pytest.mark.slow
 async def test_no_commands_keep_out_what_makes_the_robot_stop() -> None:
     hub = FakeHub()

@@ -10,6 +10,7 @@ import os
 import random
 import threading
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
@@ -280,3 +281,20 @@ def test_settings_that_cannot_be(given: object, why: str) -> None:
 def test_the_url_alone_is_enough() -> None:
     config = BridgeConfig.model_validate({"hub": "https://hub.example.org/"})
     assert config.hub == HubLinkSettings(url="https://hub.example.org", robot=own_name())
+
+
+@on_a_loop
+async def test_a_request_that_waits_for_a_thread_is_not_sent_once_the_link_is_closed(server: Answering) -> None:
+    busy = threading.Event()
+    with ThreadPoolExecutor(1) as threads:
+        threads.submit(busy.wait)
+        settings = HubLinkSettings(url=server.url, robot="robot1")
+        hub = HubConnection(settings, rng=random.Random(1), threads=threads)
+        asking = asyncio.create_task(hub.position("journal-1"))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        hub.close()
+        busy.set()
+        with pytest.raises(HubUnreachableError, match="the link is closed"):
+            await asking
+    assert server.asked == []

@@ -12,6 +12,7 @@ from dimos_streams.bridge.fleet.hub_requests import HubUnreachableError
 from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.bridge.fleet.reporter import HubReporter, with_skills
 from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.common.secrets import know
 from dimos_streams.fleet.protocol import MAX_REPORT_BYTES, MAX_TEXT
 from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.tool_stream.gateway import OfferedSkill
@@ -91,3 +92,10 @@ def test_each_trouble_is_logged_once_whichever_part_has_it(caplog: pytest.LogCap
     assert [record.getMessage().partition("; ")[0] for record in caplog.records] == [
         "the hub http://hub: cut", "the hub http://hub: full", "the hub http://hub is back",
     ]  # fmt: skip
+
+
+def test_a_trouble_does_not_have_the_token_in_it_that_a_hub_sends_back() -> None:
+    know("dsr_token-of-r1")
+    troubles = Troubles(logging.getLogger("hub"), "http://hub")
+    troubles.begin("events", "it refuses: you sent Bearer dsr_token-of-r1")
+    assert troubles.text == "it refuses: you sent Bearer [redacted]"

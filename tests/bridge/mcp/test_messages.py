@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.bridge.mcp.messages import Incoming
 from dimos_streams.bridge.mcp.tools import OWN_TOOLS
 from dimos_streams.operator.known_names import MCP_TOOLS
 from tests.bridge.mcp.test_mcp import INITIALIZE
@@ -91,3 +92,11 @@ def test_a_version_that_wants_batches_is_not_agreed_on() -> None:
 
 def test_the_names_of_the_bridges_own_tools_are_known_to_those_who_check_blueprints() -> None:
     assert OWN_TOOLS.keys() == MCP_TOOLS
+
+
+@pytest.mark.parametrize(
+    ("token", "expected"), [("a", "a"), ("", ""), (0, 0), (True, None), (1.5, None), (None, None), ([1], None)]
+)
+def test_progress_is_reported_by_a_text_or_a_whole_number(token: object, expected: str | int | None) -> None:
+    asked = Incoming(jsonrpc="2.0", id=1, method="tools/call", params={"_meta": {"progressToken": token}})
+    assert asked.progress_token is expected

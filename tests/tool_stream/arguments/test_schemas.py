@@ -77,6 +77,33 @@ def test_what_an_argument_of_several_types_may_be_is_named(
 
 
 @pytest.mark.parametrize(
+    ("step", "value", "fits"),
+    [
+        (0.1, 0.3, True),
+        (0.01, 0.07, True),
+        (0.1, 0.1 + 0.2, True),
+        (0.1, -1234567.8, True),
+        (1e-300, 1e308, True),
+        (0.5, 10**22, True),
+        (0.1, 0, True),
+        (0.1, 0.35, False),
+        (1, 1e9 + 0.5, False),
+        (0.01, 0.075, False),
+        (2**53, 2**53 + 1, False),
+    ],
+)
+def test_a_multiple_is_one_as_it_is_written_in_decimals(step: float, value: float, fits: bool) -> None:
+    wrong = {} if fits else {"it": f"it must be a multiple of {step} (given: {value})"}
+    assert problems({"it": value}, {"type": "object", "properties": {"it": {"multipleOf": step}}}) == wrong
+
+
+def test_a_list_of_items_is_refused_by_the_name_that_it_has_now() -> None:
+    schema = {"type": "object", "properties": {"it": {"type": "array", "items": [{"type": "string"}]}}}
+    with pytest.raises(SkillError, match=r"2020-12 \(`items` is a list, which is called `prefixItems` there\)$"):
+        check_arguments(skill(schema), {"it": ["a"]})
+
+
+@pytest.mark.parametrize(
     ("arguments", "expected"),
     [
         ({"name": "a"}, {}),

@@ -159,6 +159,8 @@ class Telling(Module):
         """Say what can't be sent."""
         if what == "a number":
             await call.update(5)  # type: ignore[arg-type]
+        elif what == "a share":
+            call.progress(0.5)  # type: ignore[arg-type]
         elif what == "an object":
             await call.update("see", it=object())
         return object()
@@ -183,6 +185,7 @@ async def test_no_event_has_a_secret_that_its_process_knows() -> None:
     ("what", "why"),
     [
         ("a number", "the text of an update is 5, which is no str"),
+        ("a share", "the text of a progress is 0.5, which is no str"),
         ("an object", "the data of an update: not JSON: "),
         ("a result", "the result: not JSON: "),
     ],

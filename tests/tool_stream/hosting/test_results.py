@@ -8,6 +8,7 @@ import json
 import math
 import sys
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import pytest
@@ -39,6 +40,22 @@ class Load:
 
 class Side(enum.Enum):
     LEFT = "left"
+
+
+class SaidSide(enum.Enum):
+    LEFT = "left"
+
+    def __str__(self) -> str:
+        return "the left one"
+
+
+class Crate(BaseModel):
+    side: Side = Side.LEFT
+
+
+class SaidCrate(Crate):
+    def __str__(self) -> str:
+        return "a crate"
 
 
 class Fickle:
@@ -200,6 +217,35 @@ async def test_no_error_of_the_comparison_is_one_of_the_call(
 async def test_what_can_be_gone_through_only_once_is_gone_through_once() -> None:
     async with ModuleHarness(Scales) as harness:
         assert await (await harness.call("slowly")).result() == [0, 1, 2]
+
+
+class Shows(Module):
+    """Returns what it is made with."""
+
+    shown: Any = None
+
+    @skill
+    async def show(self) -> Any:
+        """Show it."""
+        return self.shown
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("shown", "text"),
+    [
+        (Crate(), '{"side":"left"}'),
+        (SaidCrate(), "a crate"),
+        (Side.LEFT, "left"),
+        (SaidSide.LEFT, "the left one"),
+        (Path("a/b"), "a/b"),
+    ],
+)
+async def test_people_read_json_where_a_class_has_no_words_of_its_own(shown: Any, text: str) -> None:
+    async with ModuleHarness(Shows) as harness:
+        assert isinstance(harness.module, Shows)
+        harness.module.shown = shown
+        assert (await (await harness.call("show")).closed()).text == text
 
 
 @pytest.mark.parametrize("name", ["leave", "leave_in_a_thread", "interrupt", "interrupt_in_a_thread"])

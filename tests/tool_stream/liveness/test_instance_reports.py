@@ -24,7 +24,7 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import ENDED
 from dimos_streams.tool_stream.liveness.instances import ESTABLISHED_S, FORGOTTEN_S, SUPERSEDED_S, UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_table import MAX_MODULES, MAX_NEW
-from dimos_streams.tool_stream.protocol.channels import REQUESTS, STATUS
+from dimos_streams.tool_stream.protocol.channels import DESCRIBE, REQUESTS, STATUS
 from tests.tool_stream.liveness.test_instances import Walker
 
 pytestmark = pytest.mark.feature("F6")
@@ -113,6 +113,35 @@ async def test_a_restart_that_offers_something_else_is_believed_at_once_when_the
         bus.publish(STATUS, beat("next", "fly"))
         await asyncio.sleep(0.01)
         assert offered(directory) == ["fly"]
+
+
+@pytest.mark.virtual_time
+async def test_a_restart_is_asked_what_it_offers_although_its_version_is_that_of_the_one_before() -> None:
+    async with established_module() as (bus, directory):
+        asked: list[str] = []
+        bus.subscribe(REQUESTS, lambda _, data: asked.append(decode(ToolStreamRequest, data).kind))
+        await asyncio.sleep(SUPERSEDED_S + 0.01)
+        bus.publish(STATUS, beat("next", skills_version="of real"))
+        await asyncio.sleep(0.01)
+        assert (asked, offered(directory)) == ([DESCRIBE], ["drive"])
+        bus.publish(STATUS, beat("next", "fly", skills_version="of real"))
+        await asyncio.sleep(ESTABLISHED_S)
+        assert offered(directory) == ["fly"]
+
+
+@pytest.mark.virtual_time
+async def test_a_module_that_names_no_version_is_asked_for_its_skills_once_for_each_start() -> None:
+    async with established_module() as (bus, directory):
+        asked: list[str] = []
+        bus.subscribe(REQUESTS, lambda _, data: asked.append(decode(ToolStreamRequest, data).kind))
+        for start in ("1", "2"):
+            for _ in range(8):
+                bus.publish(STATUS, beat(start, module="plain", skills_version=""))
+                await asyncio.sleep(0.25)
+            assert asked == [DESCRIBE] * int(start)
+            bus.publish(STATUS, beat(start, f"fly{start}", module="plain", skills_version=""))
+            await asyncio.sleep(SUPERSEDED_S + 0.01)
+            assert f"fly{start}" in offered(directory)
 
 
 @pytest.mark.virtual_time

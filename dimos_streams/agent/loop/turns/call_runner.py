@@ -18,7 +18,8 @@ from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.record.begun_calls import begun_call, whose_list
+from dimos_streams.agent.record.begun_calls import begun_call
+from dimos_streams.agent.record.event_data.calls import CallRunData
 from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.errors import CallInDoubtError, CallRejectedError
@@ -127,11 +128,9 @@ class CallRunner:
         return call
 
     def _note_open(self, tool_call_id: str, skill: OfferedSkill, arguments: Mapping[str, Any], call_id: str) -> None:
-        self._turn.emit(
-            EventKind.CALL_OPEN,
-            **begun_call(skill.name, skill, arguments, call_id=call_id, tool_call_id=tool_call_id),
-            **whose_list(self._toolbox.reviewer.agents),
-        )
+        agents = self._toolbox.reviewer.agents
+        begun = begun_call(skill.name, skill, arguments, call_id=call_id, tool_call_id=tool_call_id, agents=agents)
+        self._turn.emit(EventKind.CALL_OPEN, **begun)
 
     async def _begin(self, tool_call_id: str, skill: OfferedSkill, allowed: Allow) -> OpenCall | Refuse:
         """Begin a call as soon as nothing is in its way that it may replace. Nothing else runs between the last look
@@ -161,9 +160,11 @@ class CallRunner:
             except CallRejectedError as error:
                 await replacement.make_way(error)
 
-    def _emit_run(self, tool_call_id: str, skill: str, arguments: object) -> None:
-        whose = whose_list(self._toolbox.reviewer.agents)
-        self._turn.emit(EventKind.CALL_RUN, tool_call_id=tool_call_id, skill=skill, arguments=arguments, **whose)
+    def _emit_run(self, tool_call_id: str, skill: str, arguments: Mapping[str, Any]) -> None:
+        data = CallRunData(tool_call_id=tool_call_id, skill=skill, arguments=dict(arguments))
+        if agents := self._toolbox.reviewer.agents:
+            data["agents"] = list(agents)
+        self._turn.emit(EventKind.CALL_RUN, **data)
 
 
 def answered(call: OpenCall, event: ToolEvent, note: str = "") -> CallResult:

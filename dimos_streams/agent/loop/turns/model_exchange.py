@@ -15,6 +15,7 @@ from dimos_streams.agent.loop.turns.turn_state import TurnState
 from dimos_streams.agent.missions.mission import ids
 from dimos_streams.agent.models.protocol import ContextLengthError, ModelError, TokenUsage
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.event_data.model_answers import AnswerData
 from dimos_streams.agent.tools.toolbox import Toolbox
 from dimos_streams.common.secrets import redacted
 from dimos_streams.operator.messages.agent import Usage as Spent
@@ -102,14 +103,15 @@ class ModelExchange:
             self._count(self._answering.usage)
         self._answering = None
         answer = replace(answer, about=tuple(each.id for each in self._turn.missions if each.input in answer.about))
-        self._turn.emit(
-            EventKind.ANSWER,
+        data = AnswerData(
             text=answer.text,
             finish=answer.finish,
             why_cut=answer.why_cut,
             tool_calls=[call_fields(call.call) for call in answer.calls],
-            **({"about": answer.about} if answer.about else {}),
         )
+        if answer.about:
+            data["about"] = answer.about
+        self._turn.emit(EventKind.ANSWER, **data)
         return answer
 
     def _model_failed(self, why: str) -> Ending:

@@ -24,6 +24,7 @@ from dimos_streams.agent.models.protocol import (
 )
 from dimos_streams.agent.models.tool_call_assembler import MAX_CALLS, AssembledCall, ToolCallAssembler
 from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.agent.record.event_data.base import ToolCallData
 from dimos_streams.client.iterators import closing
 from dimos_streams.common.readable.surrogates import TextJoiner, well_formed
 
@@ -183,7 +184,9 @@ class Answering:
             self._emit(EventKind.CONTENT, self._missions, text=text)
 
 
-def call_fields(call: ToolCall) -> dict[str, object]:
+def call_fields(call: ToolCall) -> ToolCallData:
     """Return a call as the event of the answer shows it."""
-    fields: dict[str, object] = {"id": call.id, "name": call.name, "arguments": call.arguments}
-    return {**fields, "extra": dict(call.extra)} if call.extra else fields
+    fields = ToolCallData(id=call.id, name=call.name, arguments=call.arguments)
+    if call.extra:
+        fields["extra"] = dict(call.extra)
+    return fields

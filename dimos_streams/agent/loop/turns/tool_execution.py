@@ -14,6 +14,7 @@ from dimos_streams.agent.missions.end_state import fact_of_result
 from dimos_streams.agent.missions.mission import ids, note_call
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.event_data.calls import HeardMissions
 from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.errors import SkillError
@@ -67,7 +68,7 @@ class Execution:
             call_id=call_id,
             is_error=result.is_error,
             event=result.event.to_dict() if result.event else None,
-            **result.rare_fields,
+            **result.remarks,
             **self._heard(result),
         )
         if result.call is not None:
@@ -86,7 +87,7 @@ class Execution:
         )
         note_call(self._turn.failing, fact)
 
-    def _heard(self, result: CallResult) -> dict[str, tuple[str, ...]]:
+    def _heard(self, result: CallResult) -> HeardMissions:
         """The missions that a failure or a call counts for, as its event has them; empty if it counts for all."""
         failing = ids(mission for mission in self._turn.missions if mission in self._turn.failing)
         counts = result.failed or result.call is not None

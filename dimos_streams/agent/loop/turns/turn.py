@@ -19,6 +19,7 @@ from dimos_streams.agent.missions.end_reasons import is_about, stopped
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.event_data.missions import StopData
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import is_stray, stray_cancellation
@@ -83,15 +84,12 @@ class Turn(TurnState):
         for mission in self.missions:
             heard = mission in self.heard and is_about(ending.about, mission.id)
             mission.end_state.note_turn_end(self.text, ending.reason, ending.note or ending.why, heard=heard)
-        self.emit(
-            EventKind.STOP,
-            reason=ending.reason,
-            note=ending.note,
-            iterations=self.iteration,
-            text=self.text[:500],
-            **({"why": ending.why} if ending.why else {}),
-            **({"about": ending.about} if ending.about else {}),
-        )
+        data = StopData(reason=ending.reason, note=ending.note, iterations=self.iteration, text=self.text[:500])
+        if ending.why:
+            data["why"] = ending.why
+        if ending.about:
+            data["about"] = ending.about
+        self.emit(EventKind.STOP, **data)
         self.finished = True
 
     async def _run(self) -> Ending:

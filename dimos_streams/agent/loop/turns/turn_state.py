@@ -9,6 +9,7 @@ from typing import Any
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.record.agent_events import Emit
+from dimos_streams.agent.record.kind import Kind, P
 
 
 class TurnState:
@@ -37,9 +38,9 @@ class TurnState:
         """The missions whose calls fail here: those whose input was heard in this turn, or all if there are none."""
         return self.heard or self.missions
 
-    def emit(self, kind: str, **data: Any) -> None:
+    def emit(self, kind: Kind[P, Any], *phase: P.args, **data: P.kwargs) -> None:
         """Log an event of the turn's missions."""
-        self._emit(kind, ids(self.missions), **data)
+        self._emit(kind, ids(self.missions), *phase, **data)
 
     def check_going_on(self) -> None:
         """Raise ``CancelledError`` once more if the turn was interrupted, and somebody has swallowed the first."""

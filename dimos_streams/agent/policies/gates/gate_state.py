@@ -12,7 +12,7 @@ from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.plans import Check, PlanRegistry
 from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.agent.policies.skill_selection import SkillSelection
-from dimos_streams.agent.record.agent_events import Emit
+from dimos_streams.agent.record.agent_events import Emit, sub_of
 from dimos_streams.operator.messages.agent import AgentEvent
 
 
@@ -40,12 +40,12 @@ class GateState:
         self.rejections = Rejections()
         self.free_motions = FreeMotions(emit)
 
-    def apply(self, event: AgentEvent, *, of_sub_agent: bool) -> None:
+    def apply(self, event: AgentEvent) -> None:
         """Take in an event of the agent. Plans are the agent's own: no end of a sub-agent's mission ends
         one."""
         self.rejections.apply(event)
         self.approvals.apply(event)
-        if not of_sub_agent:
+        if not sub_of(event):
             self.plans.apply(event)
 
     def restore(self, events: Iterable[AgentEvent]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from typing import Literal
 
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.record.agent_events import Emit, EventKind
@@ -31,10 +32,10 @@ class FreeMotions:
 
     def restore(self, event: AgentEvent) -> None:
         """Count what an event of the record says."""
-        if event.kind == EventKind.FREE_MOTION:
-            self._count(event.missions, event.data["motions"])
+        if data := EventKind.FREE_MOTION.data_of(event):
+            self._count(event.missions, data["motions"])
 
-    def _change(self, skill: str, missions: Sequence[str], motions: int) -> None:
+    def _change(self, skill: str, missions: Sequence[str], motions: Literal[1, -1]) -> None:
         self._count(missions, motions)
         self._emit(EventKind.FREE_MOTION, missions, skill=skill, motions=motions)
 

@@ -25,10 +25,12 @@ _BEGINS_AS_COMPARISON = re.compile(r"\s*[<>=!]")
 
 def checked_pattern(pattern: Any) -> Any:
     """Return a pattern, for pydantic. Raises ``ValueError`` for a text that begins like a comparison and is none, and
-    for a comparison inside of an object: it would fit no number, and its rule would never count."""
-    for name, value in _values_in(pattern):
+    for a comparison inside of an object or a list: it would fit no number, and its rule would never count."""
+    for path, value in _values_in(pattern):
         if isinstance(value, str) and _bounds(value):
-            raise ValueError(f"an object is compared as a whole; write 'ARGUMENT.{name}': {value!r} instead")
+            if path is None:
+                raise ValueError(f"a list is compared as a whole: {value!r} in it is no comparison with numbers")
+            raise ValueError(f"an object is compared as a whole; write 'ARGUMENT.{path}': {value!r} instead")
     if isinstance(pattern, str) and _BEGINS_AS_COMPARISON.match(pattern) and not _bounds(pattern):
         raise ValueError(
             f"{pattern!r} is no comparison with numbers, such as '>2', '!=0' or '>=-1 <=1'; a text that begins with"
@@ -37,11 +39,17 @@ def checked_pattern(pattern: Any) -> Any:
     return pattern
 
 
-def _values_in(pattern: Any) -> Iterator[tuple[str, Any]]:
-    """Yield the values in a pattern that is an object, by their paths."""
-    for name, value in pattern.items() if isinstance(pattern, Mapping) else ():
-        yield name, value
-        yield from ((f"{name}.{path}", part) for path, part in _values_in(value))
+def _values_in(pattern: Any) -> Iterator[tuple[str | None, Any]]:
+    """Yield the values in a pattern that is an object or a list, each with its path, or None for what is in a list,
+    of which no rule can name a part."""
+    if isinstance(pattern, list):
+        for value in pattern:
+            yield None, value
+            yield from ((None, part) for _, part in _values_in(value))
+    elif isinstance(pattern, Mapping):
+        for name, value in pattern.items():
+            yield name, value
+            yield from ((path and f"{name}.{path}", part) for path, part in _values_in(value))
 
 
 def fits(pattern: Any, value: Any) -> bool:

@@ -11,9 +11,12 @@ from dimos_streams.common.process.disk import trouble_with
 from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.tasks import end_tasks, report_defect
 
+_AGAIN_S = 2.0
+
 
 class StopFile:
-    """Writes the newest state, one writing after the other. Use from one loop only."""
+    """Writes the newest state, one writing after the other, and again until the disk takes it. Use from one loop
+    only."""
 
     def __init__(self, path: Path | None) -> None:
         """Without a ``path`` nothing is kept."""
@@ -25,6 +28,7 @@ class StopFile:
         self._doubt = ""
         self._progress = asyncio.Event()
         self._writing: asyncio.Task[None] | None = None
+        self._again: asyncio.TimerHandle | None = None
 
     def load(self) -> StopState:
         """Return what an earlier life of the bridge has written."""
@@ -52,9 +56,7 @@ class StopFile:
             return ""
         self._state, self._asked = state, self._asked + 1
         mine = self._asked
-        if self._writing is None or self._writing.done():
-            self._writing = asyncio.get_running_loop().create_task(self._write(self._path), name="stop file")
-            self._writing.add_done_callback(report_defect)
+        self._begin_writing(self._path)
         try:
             async with asyncio.timeout(within_s):
                 while self._written < mine:
@@ -68,6 +70,22 @@ class StopFile:
         writing, self._writing = self._writing, None
         if writing is not None:
             await end_tasks(writing)
+        self._cancel_again()
+
+    def _begin_writing(self, path: Path) -> None:
+        self._cancel_again()
+        if self._writing is None or self._writing.done():
+            self._writing = asyncio.get_running_loop().create_task(self._write(path), name="stop file")
+            self._writing.add_done_callback(report_defect)
+
+    def _cancel_again(self) -> None:
+        again, self._again = self._again, None
+        if again is not None:
+            again.cancel()
+
+    def _write_again(self, path: Path) -> None:
+        self._asked += 1
+        self._begin_writing(path)
 
     async def _write(self, path: Path) -> None:
         while self._written < self._asked:
@@ -77,3 +95,5 @@ class StopFile:
             self._written = number
             self._progress.set()
             self._progress.clear()
+        if self._problem:
+            self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self._write_again, path)

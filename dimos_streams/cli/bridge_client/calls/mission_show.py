@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -46,9 +47,10 @@ class MissionShow:
             self._show(event)
         elif event.type in ("update", "progress") and not (self._is_told or is_look(event) or is_conversation(event)):
             self._is_told = True
+            follow = f"dimos-streams follow {shlex.quote(event.call_id)}{self._bridge}"
             note(
-                f"{event.skill} of {event.caller!r} goes on beside it: `dimos-streams follow {event.call_id}"
-                f"{self._bridge}` shows it, `dimos-streams calls{self._bridge}` lists all"
+                f"{event.skill} of {event.caller!r} goes on beside it: `{follow}` shows it,"
+                f" `dimos-streams calls{self._bridge}` lists all"
             )
 
     def _belongs(self, event: ToolEvent) -> bool:

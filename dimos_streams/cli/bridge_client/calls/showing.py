@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -43,10 +44,10 @@ def mission_left(event: ToolEvent) -> str:
     """
     if event.outcome != "lost" or not is_conversation(event):
         return ""
+    missions = f"dimos-streams missions {shlex.quote(event.call_id)}"
     return (
-        f"agent {event.module!r} goes on with this mission if it is restarted: `dimos-streams missions"
-        f" {event.call_id}` on its machine shows what becomes of it, `dimos-streams monitor` what the agent does, and"
-        " `dimos-streams say stop` ends it"
+        f"agent {event.module!r} goes on with this mission if it is restarted: `{missions}` on its machine shows what"
+        " becomes of it, `dimos-streams monitor` what the agent does, and `dimos-streams say stop` ends it"
     )
 
 

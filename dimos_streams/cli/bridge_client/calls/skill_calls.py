@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -122,7 +123,7 @@ async def follow_call(gateway: HttpGateway, start: str, options: CallOptions) ->
     options = replace(options, agent="" if await Declarations(gateway).is_talk(view) else None)
     if closed is not None:
         options = replace(options, until="close", timeout_s=None)
-    goes_on = f"call {view.call_id} goes on: `dimos-streams cancel {view.call_id}` ends it"
+    goes_on = f"call {view.call_id} goes on: `dimos-streams cancel {shlex.quote(view.call_id)}` ends it"
     with contextlib.closing(create_reporter(as_json=options.as_json, with_data=True)) as reporter:
         show = without_needless_gaps(show_with(reporter, view.call_id, as_json=options.as_json))
         async with (

@@ -7,7 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dimos_streams.cli.terminal.output import note, write
+from dimos_streams.cli.terminal.output import note, write, write_about
 from dimos_streams.common.readable.plural import plural
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ def write_mcap(log: LogReader, target: Path, part: LogPart, advance: Advance) ->
     from dimos_streams.recording.export.mcap import export_mcap
 
     done = export_mcap(log, target, part, lambda log: advance(log.position))
-    write(f"{target}: {plural(done.messages, 'message')} of {plural(done.channels, 'channel')}")
+    write_about(target, f"{plural(done.messages, 'message')} of {plural(done.channels, 'channel')}")
     note(f"a layout for Foxglove is {LAYOUT}")
     by_hint: dict[str, dict[str, int]] = {}
     for channel, count in done.unknown.items():
@@ -60,6 +60,6 @@ def write_csv(log: LogReader, channel: str, target: Path | None, part: LogPart, 
         first = list(islice(lines, 1))  # what is wrong with the log is said before what is with the file
         with whole_file(target) as path, open(path, "w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in chain(first, lines))
-        write(f"{target}: {plural(rows.written, 'message')} of {channel}")
+        write_about(target, f"{plural(rows.written, 'message')} of {channel}")
     if rows.damaged:
         note(f"left out, because {_UNREADABLE}: {plural(rows.damaged, 'message')}")

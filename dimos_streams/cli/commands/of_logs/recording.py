@@ -18,7 +18,7 @@ from dimos_streams.cli.commands.of_logs.opened_logs import (
 )
 from dimos_streams.cli.system.signals import unwinding
 from dimos_streams.cli.terminal import log_options, options
-from dimos_streams.cli.terminal.output import note, write, write_json
+from dimos_streams.cli.terminal.output import note, write, write_about, write_json
 from dimos_streams.common.readable.byte_size import byte_size
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import UserError
@@ -91,7 +91,7 @@ def cut(
         note(f"call {call} began before {from_s:g} s; a replay can't repeat it")
     if (more := len(copied.begun_before) - SHOWN) > 0:
         note(f"and so did {plural(more, 'other call')}")
-    write(f"{output}: {plural(copied.events, 'event')}, {byte_size(output.stat().st_size)}")
+    write_about(output, f"{plural(copied.events, 'event')}, {byte_size(output.stat().st_size)}")
 
 
 def export(
@@ -169,7 +169,7 @@ def report(
                 logs, output, max_bytes=round(max_mb * 1e6), on_progress=lambda log: advance(bytes_read(logs))
             )
         note_damage(logs)
-    write(f"{output}: {byte_size(size)}")
+    write_about(output, byte_size(size))
 
 
 def view(

@@ -69,34 +69,23 @@ def _find_mission(found: list[RecordedMission], id: str, run: str) -> RecordedMi
 
 def _summary(mission: RecordedMission) -> dict[str, Any]:
     """Return a summary of a mission. Usage counts as far as it is recorded."""
-    usage = [event.data for event in mission.events if event.kind == "usage"]
+    usage, done, end = mission.usage, mission.done, mission.end
     costs = [data["cost"] for data in usage if data["cost"] is not None]
-    start, done = mission.start, mission.done
     return {
         "id": mission.id,
         "agent": mission.agent,
-        "input": start.data["text"],
-        "began_utime": start.utime,
+        "input": mission.input,
+        "began_utime": mission.start.utime,
         "ended_utime": done.utime if done else None,
-        "reason": done.data["reason"] if done else None,
-        "text": done.data["text"] if done else "",
-        "undone": _undone(mission),
+        "reason": end["reason"] if end else None,
+        "text": end["text"] if end else "",
+        "undone": mission.undone,
         "requests": len(usage),
         "input_tokens": sum(data["input_tokens"] for data in usage),
         "output_tokens": sum(data["output_tokens"] for data in usage),
         "cost": sum(costs) if costs else None,
         "file": str(mission.path),
     }
-
-
-def _undone(mission: RecordedMission) -> list[str]:
-    """Return the ids of the mission's calls that were taken back, in that order. The mission's reason stays what it
-    was."""
-    return [
-        event.data["call_id"]
-        for event in mission.events
-        if event.kind == "undo" and event.data.get("phase") == "end" and event.data.get("how") == "undone"
-    ]
 
 
 def _state(summary: dict[str, Any], open_state: str) -> str:

@@ -10,11 +10,15 @@ import typer
 
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import local_time, note, write, write_json, write_table
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import DimosStreamsError, NoRunError, UserError
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.run_status.state import RunState
     from dimos_streams.runtime.ended_runs import EndedRun
+
+_SHOWN = 80
+"""The characters of how a run ended that a row has room for; ``--json`` has all of it."""
 
 
 def status(
@@ -83,7 +87,13 @@ def _end(run: EndedRun) -> dict[str, Any]:
 def _write_runs(ended: Sequence[EndedRun], states: Sequence[RunState]) -> None:
     if ended:
         rows = [
-            (run.run_id, local_time(run.began_utime), local_time(run.ended_utime), run.how, str(run.logs))
+            (
+                run.run_id,
+                local_time(run.began_utime),
+                local_time(run.ended_utime),
+                shortened(run.how, _SHOWN),
+                str(run.logs),
+            )
             for run in ended
         ]
         write_table(("RUN", "BEGAN", "ENDED", "HOW", "LOGS"), rows)

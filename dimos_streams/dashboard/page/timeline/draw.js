@@ -87,7 +87,7 @@ function bands(g, scene) {
 }
 
 function isOf({ robot, released }, name) {
-  return (robot === null || robot === name) && !released?.some((other) => isIn(name, other));
+  return (robot === null || robot === name || (robot !== "" && isIn(name, robot))) && !released?.some((other) => isIn(name, other));
 }
 
 /** Write the text of a band where it has room, from an x on. */

@@ -1,0 +1,24 @@
+"""Patterns in rules that would fit nothing are refused, so that no rule is there in vain."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from dimos_streams.agent.policies.gates.settings import ApprovalRule
+
+pytestmark = pytest.mark.feature("B8")
+
+
+@pytest.mark.parametrize("pattern", [">= two", "=1", "<", " >2 or 3"])
+def test_what_begins_as_a_comparison_and_is_none_is_refused(pattern: str) -> None:
+    with pytest.raises(ValidationError, match="is no comparison with numbers"):
+        ApprovalRule(arguments={"n": pattern})
+
+
+@pytest.mark.parametrize("target", [{"x": ">2"}, {"pose": {"x": ">2"}}])
+def test_a_comparison_within_an_object_which_no_number_could_fit_is_refused(target: dict[str, Any]) -> None:
+    with pytest.raises(ValidationError, match=r"an object is compared as a whole; write 'ARGUMENT\.(pose\.)?x'"):
+        ApprovalRule(arguments={"target": target})
