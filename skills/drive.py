@@ -178,7 +178,7 @@ class Drive(Module):
             if "distance_m" in arguments:
                 await motion.back_to(start)
             elif "angle_deg" not in arguments:
-                await motion.go_to(start.position, from_past=True)
+                await motion.go_to(start.position, needs_continuity=True)
             pose = (await motion.face(start.yaw)).pose
             left, aside = abs(pose.position - start.position), abs(math.degrees(wrapped(pose.yaw - start.yaw)))
             did = f"Went back, to {left:.2f} m and {aside:.1f} deg from where the call began"

@@ -14,10 +14,12 @@ from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
 from dimos_streams.skills.moving.cadence import Cadence
 from dimos_streams.skills.moving.continuity import Continuity
-from dimos_streams.skills.moving.headway import blocked, enough
+from dimos_streams.skills.moving.headway import blocked_text
 from dimos_streams.skills.moving.obedience import DisobedienceError, Obedience
 from dimos_streams.skills.moving.planar import Pose, clamped, pose_of, shortened, turned, twist, wrapped
-from dimos_streams.skills.moving.steering import Detour, surroundings_of, want_of_odometry, want_of_scan
+from dimos_streams.skills.moving.sensor_faults import odometry_fault, scan_fault
+from dimos_streams.skills.moving.standstill import Standstill, least_motion
+from dimos_streams.skills.moving.steering import Detour, surroundings_of
 
 if TYPE_CHECKING:
     from dimos_streams.messages.geometry_msgs import Twist
@@ -34,8 +36,6 @@ FACE_FIRST = 0.6
 SMALL = 0.2
 """The share of what was asked for that may be missing or too much, where the tolerance is more than that."""
 LOOK_AHEAD = 0.7
-STIRRED_M = 0.1
-STIRRED_RAD = 0.15
 NEARER_M = 0.1
 SIDESTEP_SPEED = 0.3
 PROGRESS_S = 0.5
@@ -70,9 +70,10 @@ class Driver(Protocol):
 class Motion:
     """The motions of one call, one after another. Whoever runs them stops the robot afterwards.
 
-    Each raises ``SkillError`` that says where the robot stands if odometry falls silent, something is in the way, or
-    the robot does the opposite of what it is told, which is a ``DisobedienceError``. So do all but a
-    ``go_to``, whose point is where odometry has it by then, if odometry jumps, also while the robot is held.
+    Each raises ``SkillError``, which says where the robot stands, if odometry falls silent or something is in the
+    way, and ``DisobedienceError`` if the robot does the opposite of what it is told. A motion that is measured from
+    an earlier pose also fails if odometry jumps, even while the robot is held; a ``go_to`` goes on to where odometry
+    then has its point.
     """
 
     def __init__(self, module: Driver, call: Call, settings: Callable[[], DriveConfig]) -> None:
@@ -82,14 +83,14 @@ class Motion:
         self._pose = Pose()
         self._began: Pose | None = None
         self._continuity = Continuity()
-        self._has_jumped, self._goes_by_past = False, True
+        self._has_jumped, self._needs_continuity = False, True
         self._detour = Detour()
         self._side = 1.0
         self._driven_s = 0.0
-        """Seconds that it has driven, as it looked at odometry: of a time in which this process, or the whole
-        machine, was held up, no more counts than odometry may be silent for."""
+        """Seconds that it has driven. Between two messages of odometry at most ``odom_timeout_s`` count: whatever is
+        longer means that this process, or the whole machine, was held up."""
         self._looked_at = clock.monotonic()
-        self._stirred_from, self._stirred_at = Pose(), 0.0
+        self._standstill = Standstill()
         self._obedience = Obedience()
         self._progress = Cadence(PROGRESS_S, clock.monotonic())
 
@@ -119,7 +120,7 @@ class Motion:
         any point."""
         way = (await self.here()).to_base(start.position)
         if abs(way.imag) > self._config.arrived_m:
-            return await self.go_to(start.position, from_past=True)
+            return await self.go_to(start.position, needs_continuity=True)
         return await self._straight(way.real, self._config.tolerance_m)
 
     async def face(self, yaw: float) -> Covered:
@@ -136,7 +137,7 @@ class Motion:
         return math.radians(self._config.tolerance_deg)
 
     async def _straight(self, distance: float, tolerance: float) -> Covered:
-        self._goes_by_past = True
+        self._needs_continuity = True
         start = await self._next_pose()
         while True:
             done = start.to_base(self._pose.position)
@@ -144,7 +145,7 @@ class Motion:
             if abs(remaining) <= tolerance:
                 return Covered(self._pose, done.real)
             if self._is_stuck():
-                raise SkillError(f"{blocked(done.real, distance, 'm', 2)}; {self._why_here()}")
+                raise SkillError(f"{blocked_text(done.real, distance, 'm', 2)}; {self._why_here()}")
             speed = clamped(SPEED_GAIN * remaining, self._config.max_speed)
             heading = wrapped(start.yaw - self._pose.yaw)
             # Back to the line as well as along it.
@@ -153,12 +154,12 @@ class Motion:
             await self._next_pose()
 
     async def _turn(self, angle: float, tolerance: float) -> Covered:
-        self._goes_by_past = True
+        self._needs_continuity = True
         last, done = await self._next_pose(), 0.0
         while abs(angle - done) > tolerance:
             to_go = abs(math.degrees(angle - done))
             if self._is_stuck():
-                where = blocked(math.degrees(done), math.degrees(angle), "deg", 1)
+                where = blocked_text(math.degrees(done), math.degrees(angle), "deg", 1)
                 raise SkillError(f"{where}; {self.whereabouts()}")
             self._command(0j, TURN_GAIN * (angle - done))
             self._report_progress(f"{to_go:.0f} deg to turn", remaining_deg=round(to_go, 1))
@@ -167,10 +168,10 @@ class Motion:
             last = pose
         return Covered(last, done)
 
-    async def go_to(self, goal: complex, *, from_past: bool = False) -> Covered:
-        """Go to a point of the odom frame, around what a lidar sees, and aside when blocked. One ``from_past`` is
-        known from where odometry had the robot before."""
-        self._goes_by_past = from_past
+    async def go_to(self, goal: complex, *, needs_continuity: bool = False) -> Covered:
+        """Go to a point of the odom frame, around what a lidar sees, and aside when blocked. A point that was
+        measured by odometry ``needs_continuity``: a jump of odometry ends the motion."""
+        self._needs_continuity = needs_continuity
         sidesteps = self._config.sidesteps
         nearest, nearest_at = math.inf, self._driven_s
         await self._next_pose()
@@ -178,7 +179,7 @@ class Motion:
             seen = self._pose.to_base(goal)
             if abs(seen) <= self._config.arrived_m:
                 return Covered(self._pose, abs(seen))
-            if abs(seen) < nearest - enough(NEARER_M, self._config.max_speed, self._config.no_nearer_after_s):
+            if abs(seen) < nearest - least_motion(NEARER_M, self._config.max_speed, self._config.no_nearer_after_s):
                 nearest, nearest_at = abs(seen), self._driven_s
             self._head_for(seen)
             self._report_progress(f"{abs(seen):.2f} m to go", remaining_m=round(abs(seen), 2))
@@ -199,7 +200,7 @@ class Motion:
 
     def _why_here(self) -> str:
         """Return what keeps the robot from driving, if that is known, and where it stands."""
-        return "; ".join(filter(None, (want_of_scan(self._module.scan), self.whereabouts())))
+        return "; ".join(filter(None, (scan_fault(self._module.scan), self.whereabouts())))
 
     def _head_for(self, seen: complex) -> None:
         """Face a point of base_link, then go there, in the nearest direction that is free."""
@@ -223,7 +224,7 @@ class Motion:
         while clock.monotonic() < until:
             self._command(complex(0.0, self._side * speed), 0.0)
             await self._next_pose()
-        self._stirred_at = self._driven_s
+        self._standstill.restart(self._driven_s)
 
     async def _next_pose(self) -> Pose:
         """The next odometry's pose."""
@@ -250,7 +251,7 @@ class Motion:
         timeout, max_speed = self._config.odom_timeout_s, self._config.max_speed
         why = self._continuity.break_of(self._pose, now, longest_s=timeout, max_speed=max_speed)
         self._has_jumped = self._has_jumped or bool(why)
-        if why and self._goes_by_past:
+        if why and self._needs_continuity:
             raise SkillError(f"{why} How far the robot has gone is not known; {self.whereabouts()}")
 
     def _check_obedience(self, elapsed_s: float) -> None:
@@ -270,27 +271,24 @@ class Motion:
 
     def _silence(self, timeout: float) -> str:
         odom = self._module.odom
-        why = want_of_odometry(odom, timeout)
+        why = odometry_fault(odom, timeout)
         if odom.latest is None:
             return f"{why}: it is not known where the robot is"
         self._pose = pose_of(odom.latest)  # none may have come since the call began
         return f"{why}; last {self.whereabouts()}"
 
     def _is_stuck(self) -> bool:
-        """Return whether the robot has not stirred for too long although nobody holds it."""
+        """Return whether the robot has stood still for too long although nobody holds it."""
         if self._module.holds.held:
-            self._stirred_at = self._driven_s
-        if self._has_stirred():
-            self._stirred_from, self._stirred_at = self._pose, self._driven_s
-        return self._driven_s - self._stirred_at > self._config.blocked_after_s
-
-    def _has_stirred(self) -> bool:
-        """Return whether the robot has moved or turned enough since it last had."""
-        config, last = self._config, self._stirred_from
-        moved, turned_by = abs(self._pose.position - last.position), abs(wrapped(self._pose.yaw - last.yaw))
-        enough_m = enough(STIRRED_M, config.max_speed, config.blocked_after_s)
-        enough_rad = enough(STIRRED_RAD, config.max_turn, config.blocked_after_s)
-        return moved > enough_m or turned_by > enough_rad
+            self._standstill.restart(self._driven_s)
+        config = self._config
+        return self._standstill.lasts_longer_than(
+            config.blocked_after_s,
+            self._pose,
+            self._driven_s,
+            max_speed=config.max_speed,
+            max_turn=config.max_turn,
+        )
 
     def _command(self, velocity: complex, turn: float) -> None:
         velocity, turn = shortened(velocity, self._config.max_speed), clamped(turn, self._config.max_turn)

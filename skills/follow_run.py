@@ -12,6 +12,7 @@ from dimos_streams import clock
 from dimos_streams.common.readable.listed import listed
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
+from dimos_streams.skills.follow_record import FollowRecord
 from dimos_streams.skills.follow_report import FollowReport
 from dimos_streams.skills.moving.cadence import Cadence
 from dimos_streams.skills.moving.obedience import DisobedienceError, Obedience
@@ -77,14 +78,10 @@ class Following:
         self._began = self._odometry_at = clock.monotonic()
         self._progress = Cadence(PROGRESS_S, self._began)
         self._watch = PersonWatch(description, module.poses, self._began)
-        self._found_at: float | None = None
-        self._lost_at: float | None = None
+        self._record = FollowRecord()
         self._frozen = False
-        self._lost_times = 0
-        self._lost_s = 0.0
         self._ticked_at = self._began
         self._search_side = 1.0
-        self._distance_sum, self._distance_count = 0.0, 0
 
     @property
     def _config(self) -> FollowPersonConfig:
@@ -116,18 +113,15 @@ class Following:
                 self._obedience.tell(*command)
                 self._module.cmd_vel.publish(twist(*command))
                 self._report_progress(now, command)
-        if self._found_at is None:
-            raise self._nobody()
-        return self._report()
+        if self._record.found_at is None:
+            raise self._nobody_found()
+        return self._record.report(self._description, clock.monotonic())
 
     def _pass_over(self, held_s: float) -> None:
         """Leave time in which the robot was held still out of the count: a robot that can't turn can't search."""
         self._began += held_s
         self._watch.pass_over(held_s)
-        if self._found_at is not None:
-            self._found_at += held_s
-        if self._lost_at is not None:
-            self._lost_at += held_s
+        self._record.pass_over(held_s)
 
     def _check_obedience(self, now: float) -> None:
         """Raise ``DisobedienceError`` if the robot has moved against its commands for too long and nobody held it."""
@@ -141,78 +135,75 @@ class Following:
         limits = self._limits
         why = self._obedience.contradiction(pose_of(odometry), elapsed_s, limits.speed, limits.turn)
         if why:
-            raise DisobedienceError(self._ending(why))
+            raise DisobedienceError(self._ended_text(why))
 
     def followed_s(self) -> float:
         """Seconds since the person was found, but for those in which the robot was held; 0 before that."""
-        return 0.0 if self._found_at is None else clock.monotonic() - self._found_at
+        return self._record.followed_s(clock.monotonic())
 
     def _look(self, frame: DetectionFrame, now: float) -> None:
         if self._watch.see(frame, now) and (distance := self._distance()) is not None:
-            self._distance_sum += distance
-            self._distance_count += 1
+            self._record.measure(distance)
 
     async def _decide(self, now: float) -> Command:
         if self._watch.blind_s(now) > self._config.frozen_after_s:
             return await self._wait_for_detections(now)
         if self._frozen:
-            await self._greet_detections(now)
+            await self._end_freeze(now)
         if self._watch.sighting is None:
             return self._search_first(now)
         if self._watch.awaited_s(now) > self._config.lost_after_s:
             return await self._search_again(now)
-        await self._greet_person(now)
+        await self._report_found(now)
         return self._follow(now)
 
     async def _wait_for_detections(self, now: float) -> Command:
         """Blind, whether by the camera or by the detector: stand, say so, and end if it lasts."""
-        blind_s, found = self._watch.blind_s(now), self._found_at is not None
+        blind_s, found = self._watch.blind_s(now), self._record.found_at is not None
         if blind_s > (self._config.give_up_after_s if found else self._config.first_look_s):
-            raise SkillError(self._ending(f"there were no new detections for {blind_s:.0f} s"))
+            raise SkillError(self._ended_text(f"there were no new detections for {blind_s:.0f} s"))
         if found and not self._frozen:
             self._module.cmd_vel.publish(STOP)
             await self._update(f"No new detections for {blind_s:.1f} s: standing still", "frozen")
         self._frozen = True
         return STILL
 
-    async def _greet_detections(self, now: float) -> None:
+    async def _end_freeze(self, now: float) -> None:
         self._frozen = False
-        if self._lost_at is None:
+        if self._record.lost_at is None:
             self._watch.grant_time(now)
-        if self._found_at is not None:
+        if self._record.found_at is not None:
             await self._update("There are new detections again", "unfrozen")
 
     def _search_first(self, now: float) -> Command:
         """Look ahead, then turn around once, while nobody has matched yet."""
         turning_s = now - self._began - self._config.first_look_s
         if turning_s > self._config.search_s:
-            raise self._nobody()
+            raise self._nobody_found()
         return (0j, self._config.search_turn) if turning_s > 0.0 else STILL
 
     async def _search_again(self, now: float) -> Command:
         """Stand, face where the person was last seen, then turn on to that side; end if it lasts."""
-        unseen_s, config = self._watch.unseen_s(now), self._config
+        unseen_s, config, record = self._watch.unseen_s(now), self._config, self._record
         if self._watch.awaited_s(now) > config.give_up_after_s:
-            raise SkillError(self._ending(f"lost them, not seen for {unseen_s:.0f} s"))
-        if self._lost_at is None:
-            self._lost_at = now
+            raise SkillError(self._ended_text(f"lost them, not seen for {unseen_s:.0f} s"))
+        if record.lost_at is None:
+            record.lose(now)
             self._watch.let_go()
-            self._lost_times += 1
             self._search_side = math.copysign(1.0, self._last_bearing(ahead_s=2.0))
             self._module.cmd_vel.publish(STOP)
             await self._update(f"Lost {self._description}: not seen for {unseen_s:.1f} s. Looking around", "lost")
-        if self._knows_place() and now - self._lost_at < config.look_back_s:
+        if self._knows_place() and record.lost_s(now) < config.look_back_s:
             return 0j, face(self._last_bearing(), self._gains, self._limits)
         return 0j, self._search_side * config.search_turn
 
-    async def _greet_person(self, now: float) -> None:
+    async def _report_found(self, now: float) -> None:
         """Say that the person was found, the first time or again."""
-        if self._found_at is None:
-            self._found_at = now
+        is_first, is_lost = self._record.found_at is None, self._record.lost_at is not None
+        self._record.find(now)
+        if is_first:
             await self._update(f"Following {self._description}", "found")
-        elif self._lost_at is not None:
-            self._lost_s += now - self._lost_at
-            self._lost_at = None
+        elif is_lost:
             await self._update(f"Found {self._description} again", "found_again")
 
     def _follow(self, now: float) -> Command:
@@ -269,7 +260,7 @@ class Following:
 
     def _in_sight(self, now: float) -> bool:
         """Return whether somebody was found, is not lost, and was seen lately, also while the robot is held."""
-        is_found = self._found_at is not None and self._lost_at is None
+        is_found = self._record.found_at is not None and self._record.lost_at is None
         return is_found and self._watch.unseen_s(now) <= self._config.lost_after_s
 
     def _measures(self) -> dict[str, float | None]:
@@ -281,22 +272,10 @@ class Following:
             "bearing_deg": round(math.degrees(self._last_bearing()), 1),
         }
 
-    def _nobody(self) -> SkillError:
+    def _nobody_found(self) -> SkillError:
         seen = f"only {listed(sorted(set(self._watch.others)))}" if self._watch.others else "nobody at all"
         return SkillError(f"Nobody who matches {self._description!r} was found, {seen} in sight")
 
-    def _ending(self, why: str) -> str:
-        followed = "" if self._found_at is None else f" after {self.followed_s():.0f} s"
+    def _ended_text(self, why: str) -> str:
+        followed = "" if self._record.found_at is None else f" after {self.followed_s():.0f} s"
         return f"Stopped following {self._description}{followed}: {why}"
-
-    def _report(self) -> FollowReport:
-        lost_s = self._lost_s + (0.0 if self._lost_at is None else clock.monotonic() - self._lost_at)
-        mean = self._distance_sum / self._distance_count if self._distance_count else None
-        return FollowReport(
-            description=self._description,
-            reason="timeout",
-            followed_s=round(self.followed_s(), 1),
-            mean_distance_m=None if mean is None else round(mean, 2),
-            lost_times=self._lost_times,
-            lost_s=round(lost_s, 1),
-        )

@@ -18,7 +18,7 @@ from dimos_streams.skills.drive_run import Covered, Motion
 from dimos_streams.skills.follow_run import Following
 from dimos_streams.skills.moving.obedience import DisobedienceError
 from dimos_streams.skills.moving.planar import STOP, Pose, pose_of
-from dimos_streams.skills.moving.steering import want_of_odometry
+from dimos_streams.skills.moving.sensor_faults import odometry_fault
 from dimos_streams.skills.patrol_report import Encounter, PatrolReport
 from dimos_streams.skills.seeing.frames import DetectionFrame
 from dimos_streams.skills.seeing.lookout import Candidate, Lookout, candidates
@@ -78,7 +78,7 @@ class Patrolling:
             async with asyncio.timeout(timeout_s):
                 return pose_of(await reader.next())
         except TimeoutError:
-            why = want_of_odometry(self._module.odom, timeout_s)
+            why = odometry_fault(self._module.odom, timeout_s)
             raise SkillError(f"{why}, so there is no way to patrol") from None
         finally:
             self._module.odom.release(reader)

@@ -1,5 +1,6 @@
-"""The kinds of modules that runs and replays treat in a way of their own: by their classes, which are named here and
-not imported, since a blueprint has few of them. Who is an agent to others, modules declare: see ``agents_of``."""
+"""The kinds of modules that runs and replays treat specially, by the names of their classes. These are not imported,
+because most blueprints have only a few of them. Whether others treat a module as an agent is not decided by its class
+but declared by the module: see ``agents_of``."""
 
 from __future__ import annotations
 

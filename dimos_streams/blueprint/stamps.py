@@ -20,8 +20,8 @@ OUTSIDE = ""
 def stamping_machines(blueprint: Blueprint) -> dict[str, str]:
     """The machine whose clock stamps the messages of a topic, by topic; none where a blueprint has no machines.
 
-    An output of which its class says that its stamps are those of an input (``Module.stamped_as``) has that one's
-    machine. Topics that come from outside are left out. Raises ``BlueprintError`` if a class can't be imported.
+    If a class declares that an output has the stamps of an input (``Module.stamped_as``), the machine is that of the
+    input. Topics that come from outside are left out. Raises ``BlueprintError`` if a class can't be imported.
     """
     if not machines_of(blueprint):
         return {}

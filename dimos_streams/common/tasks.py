@@ -1,5 +1,5 @@
-"""Tasks that nobody needs any more, which are cancelled and waited for, those that nobody waits for, those that an
-event may overtake, and work that is to hold up nobody."""
+"""Helpers for asyncio tasks: tasks with an owner, the end of tasks, waits with a limit, and work that must not delay
+its caller."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""The last order of a hub to stop or to cancel all, which commands to begin older calls are not to survive.
+"""The last order of a hub to stop a robot or to cancel all calls. Commands that were given before it begin no call.
 
-What stops a robot goes first, at the hub and on the way, so a call that the hub had taken before may arrive after it.
-Nobody means that one to begin any more.
+Orders that stop overtake other commands, at the hub and on the way. So a command to begin a call may arrive after an
+order that was given later, and must not be carried out any more.
 """
 
 from __future__ import annotations
@@ -38,8 +38,8 @@ class LastOrder:
         self._noted: OrderNote | None = None
 
     def restore(self, note: OrderNote) -> None:
-        """Go on with an order that was noted before a restart. It is as old as the clock says by which it is younger:
-        the steady one begins anew with the machine, and the other may have been set."""
+        """Go on with an order that was noted before a restart. Its age is the smaller of those by two clocks: the
+        steady one begins anew with the machine, and the wall clock may have been set."""
         ages = (clock.steady() - note.at, (clock.utime() - note.utime) / 1e6)
         age = min((age for age in ages if age >= 0), default=0.0)
         self._noted = note.model_copy(update={"at": clock.steady() - age})

@@ -1,5 +1,5 @@
-"""The messages of a viewer, read as they pass. By its subscriptions a viewer that takes nothing is sent nothing,
-because what the SDK makes for a viewer costs as much whether they read it or not; its orders arrive as they were
+"""The messages of a viewer, read on their way to the SDK. A viewer that reads nothing is unsubscribed for a while,
+since the SDK encodes as much for it as for one that reads; and orders are handed on in the order in which they were
 sent."""
 
 from __future__ import annotations

@@ -20,21 +20,21 @@ from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S
 from dimos_streams.hub.storage.rows import CommandState, NewCommand, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import in_thread, within
-from dimos_streams.hub.woken import Woken
+from dimos_streams.hub.wakeup import Wakeup
 from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 _EXPIRES_IN_S = DEFAULT_EXPIRY_S
 _ANSWER_S = 15.0
 """Time, in seconds, of waiting for an answer after a command's expiry, if whoever asks does not say how long."""
 _MARGIN_S = 5.0
-"""Time, in seconds, by which an answer is waited for longer than whoever asks has said that they wait."""
+"""Time, in seconds, for which an answer is awaited beyond the time that the client said it waits."""
 _TELLING_S = 2.0
-"""Time, in seconds, from a command's expiry until nobody waits any more: they learn that it was not carried out."""
+"""Time, in seconds, that is left to tell a client, after a command has expired, that it was not carried out."""
 _LEAST_S = 2.0
-"""Time, in seconds, that a command has at least to reach its robot, however short whoever asks waits."""
+"""Minimum time, in seconds, for a command to reach its robot, even if its client waits for less."""
 ORDER_WAITS_S = 5.0
-"""Time, in seconds, for which an order waits for what has to be looked up for it: whoever stops a robot has to learn
-soon that it must be stopped otherwise."""
+"""Maximum time, in seconds, of a look-up for an order: an operator who can't stop a robot this way has to learn it
+soon."""
 _ENDS = (
     "the hub ends: nobody here waits for the robot's answer any more; the same request with the same idempotency key,"
     " at another hub or when this one is back, asks for it"
@@ -118,12 +118,12 @@ class Asker:
         self._storage = storage
         self._executor = executor
         self._waiting: dict[int, list[asyncio.Future[CommandState]]] = {}
-        self._woken = Woken()
+        self._wakeup = Wakeup()
         self._ended = False
 
     def wake(self) -> None:
         """Note that there may be an answer."""
-        self._woken.wake()
+        self._wakeup.wake()
 
     def end(self) -> None:
         """Wait for nothing any more: whoever waits is told so. Twice is fine."""
@@ -170,7 +170,7 @@ class Asker:
                     _log.exception("answers of robots can't be read because of a defect")
                 else:
                     self._resolve(states)
-            await self._woken.wait()
+            await self._wakeup.wait()
 
     async def _outcome(self, id: int, within_s: float) -> CommandState | None:
         if self._ended:
@@ -191,8 +191,8 @@ class Asker:
                 self._waiting.pop(id, None)
 
     async def _last_state(self, id: int) -> CommandState | None:
-        """The state of a command that nobody waits for any more; None if it is forgotten, or the database does not
-        say: the robot may have carried the command out all the same."""
+        """The state of a command after the wait for its answer; None if it is forgotten or the database can't be
+        read, in which case the robot may have carried it out."""
         try:
             async with within(ORDER_WAITS_S):
                 return (await in_thread(self._executor, self._storage.commands.states, [id])).get(id)

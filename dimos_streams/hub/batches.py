@@ -7,10 +7,10 @@ from dimos_streams.common.names import NAME_RULE, fault_of_names, is_name
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.fleet.batches import Batch, ShippedEvent, ShippedGap
 from dimos_streams.hub.storage.rows import BatchEntry, RobotBatch
-from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.event import SERVED_FIELDS, ToolEvent
 from dimos_streams.tool_stream.protocol.call_ids import CALL_ID_RULE, is_call_id
 
-_NAMES = frozenset({"utime", "call_id", "seq", "type", "module", "skill", "caller", "text", "data"})
+_SHIPPED_FIELDS = SERVED_FIELDS.keys() - {"robot"}
 _SHOWN = 60
 """Maximum length of what is no name in the gap that takes its event's place, in characters."""
 
@@ -35,7 +35,7 @@ def robot_batch(robot: str, batch: Batch) -> RobotBatch:
 
 def _event(shipped: ShippedEvent) -> BatchEntry:
     fields = shipped.event
-    if unknown := sorted(fields.keys() - _NAMES):
+    if unknown := sorted(fields.keys() - _SHIPPED_FIELDS):
         raise NoEventError(shipped.offset, f"an event has no {unknown[0][:50]!r}")
     try:
         event = ToolEvent.from_dict(fields)

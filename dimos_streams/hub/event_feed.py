@@ -10,7 +10,7 @@ from dimos_streams.hub.event_pages import AGAIN_S, SequenceLog, StoragePages
 from dimos_streams.hub.storage.rows import KeptRange, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import HubThreads, in_thread
-from dimos_streams.hub.woken import Woken
+from dimos_streams.hub.wakeup import Wakeup
 from dimos_streams.journal.broadcast import Broadcast
 from dimos_streams.journal.entry import EncodedEntry, gap_entry
 from dimos_streams.journal.query import Query
@@ -31,11 +31,11 @@ class EventFeed:
         """The reason why nothing can be read at the moment; empty if it can."""
         self._storage = storage
         self._executor = threads.others
-        self._woken = Woken()
+        self._wakeup = Wakeup()
 
     def wake(self) -> None:
         """Note that there may be something new."""
-        self._woken.wake()
+        self._wakeup.wake()
 
     def note_first(self, first: int) -> None:
         """Note that events before a number are not kept any more."""
@@ -56,7 +56,7 @@ class EventFeed:
                 self.trouble = f"internal error ({type(error).__name__})"
                 _log.exception("events can't be read")
                 await asyncio.sleep(AGAIN_S)
-            await self._woken.wait()
+            await self._wakeup.wait()
 
     async def _read_on(self) -> bool:
         """Hand on a page; return whether there was any."""

@@ -9,11 +9,11 @@ from dimos_streams import clock
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.hub.asking import Asker
 from dimos_streams.hub.batch_intake import BatchIntake
+from dimos_streams.hub.command_streams import CommandStreams
 from dimos_streams.hub.event_feed import EventFeed
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage
-from dimos_streams.hub.streams import CommandStreams
 from dimos_streams.hub.threads import HubThreads, in_thread
 from dimos_streams.serving.server.slow_clients import SlowClients
 

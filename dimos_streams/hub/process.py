@@ -17,6 +17,7 @@ from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.asking import Asker
 from dimos_streams.hub.batch_intake import BatchIntake
+from dimos_streams.hub.command_streams import CommandStreams
 from dimos_streams.hub.event_feed import EventFeed
 from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.parts import HubParts
@@ -24,7 +25,6 @@ from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
 from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
-from dimos_streams.hub.streams import CommandStreams
 from dimos_streams.hub.threads import CONNECTIONS, HubThreads, in_thread
 from dimos_streams.serving.server.server import HttpServer
 from dimos_streams.serving.server.slow_clients import SlowClients

@@ -7,7 +7,7 @@ as a bridge would; then a ``gap`` stands for it.
 from __future__ import annotations
 
 import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.tool_stream.event import ToolEvent
@@ -136,14 +136,11 @@ class InOrder:
 
 def _gap(following: ToolEvent, from_seq: int) -> ToolEvent:
     to_seq = following.seq - 1
-    return ToolEvent(
-        utime=following.utime,
-        call_id=following.call_id,
+    return replace(
+        following,
         seq=to_seq,
         type="gap",
-        module=following.module,
-        skill=following.skill,
-        caller=following.caller,
         text=f"events {from_seq} to {to_seq} of this call are not in the recording",
         data={"from_seq": from_seq, "to_seq": to_seq},
+        instance="",
     )

@@ -1,4 +1,4 @@
-"""Tells a topic that can't be heard any more from one that says nothing, as far as DDS lets anybody tell."""
+"""The detection of topics whose messages DDS discards, which otherwise look like silent ones."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ cut link is gone by then: its lease is 10 s in Cyclone DDS, and 20 s in Fast DDS
 
 
 class Deafness:
-    """Follows streams whose writers are there.
+    """Finds streams that have fallen silent although their writers are there.
 
-    DDS passes over messages whose number is below one that it has had, and anybody who reaches its ports can send a
-    number far ahead in a writer's name. All other signs of that writer stay as they are: it is matched, it is alive,
-    and nothing counts as lost.
+    DDS discards a message whose number is below that of an earlier one, and anybody who reaches its ports can send a
+    message with a large number in a writer's name. Nothing else shows it then: the writer is matched and alive, and
+    no message counts as lost.
     """
 
     def __init__(self) -> None:

@@ -47,14 +47,8 @@ class InStatistics:
 class In(Generic[T]):
     """An input of a module, declared as a class annotation: ``scan: In[LaserScan]``.
 
-    By default it is required and the latest message wins. ``scan: In[LaserScan] = In(required=False)`` may stay
-    unwired; ``frames: In[Image] = In(queue=16)`` keeps up to 16 messages for a consumer, then drops the oldest.
-    ``picture: In[Image] = In(on_demand=True)`` receives only inside ``with self.picture.listening()``, so that what
-    is costly to make is not made for nothing. ``hold: In[Hold] = In(required=False, external=True)`` is connected
-    though no module publishes there: operators do. ``odom: In[Odometry] = In(also=OdometryFromPoses)`` takes messages
-    of a second type on the same topic, as what the conversion makes of them; while those of its own type come, the
-    others are left out. ``odom: In[Odometry] = In(fault=pose_fault)`` skips and counts messages of which a test
-    returns what is wrong, in words; one that can't be used hides none that can.
+    By default it is required, and the latest message wins. The value of the annotation states anything else:
+    ``frames: In[Image] = In(queue=16)``.
     """
 
     @options_alone
@@ -68,6 +62,19 @@ class In(Generic[T]):
         also: type[Conversion[T]] | None = None,
         fault: Callable[[T], str] | None = None,
     ) -> None:
+        """Declare an input.
+
+        Args:
+            required: False if it may stay unwired.
+            queue: The number of messages that are kept for a consumer; then the oldest is dropped.
+            on_demand: True if it receives only inside ``with self.NAME.listening()``, so that messages that are
+                costly to make are not made for nothing.
+            external: True if it is connected although no module publishes there, as ``Hold``, which operators send.
+            also: A conversion from a second type of message on the same topic. Messages of that type are left out
+                while some of the input's own type come.
+            fault: A test that returns what is wrong with a message, in words, or an empty text. Faulty messages are
+                skipped and counted; the latest message stays the last sound one.
+        """
         if not isinstance(queue, int) or queue < 1:
             raise ValueError(f"In(queue={queue!r}): it must be a whole number of at least 1")
         self._required, self._queue, self._on_demand, self._external = required, queue, on_demand, external

@@ -55,39 +55,51 @@ def _data(value: Any, where: str) -> Iterator[str]:
 
 
 def _messages(messages: list[Any]) -> Iterator[str]:
-    unanswered: set[str] = set()
-    seen: set[str] = set()
+    calls = _CallIds()
     for number, message in enumerate(messages):
-        where = f"message {number}"
         role = message.get("role") if isinstance(message, dict) else None
         if role not in _FIELDS:
-            yield f"{where} has the role {role!r}"
+            yield f"message {number} has the role {role!r}"
             continue
-        where = f"{where} ({role})"
+        where = f"message {number} ({role})"
         if foreign := set(message) - _FIELDS[role]:
             yield f"{where} has fields that are none: {sorted(foreign)}"
         yield from _content(message, where)
         if role == "system" and number > 0:
             yield f"{where} does not come first"
-        if role == "tool":
-            if message.get("tool_call_id") not in unanswered:
-                yield f"{where} answers {message.get('tool_call_id')!r}, which waits for no answer"
-            unanswered.discard(message.get("tool_call_id"))
-            continue
-        if unanswered:
-            yield f"{where} comes before the answers to {sorted(unanswered)}"
-            unanswered = set()
-        if role == "assistant" and "tool_calls" in message:
-            for call in _calls(message["tool_calls"]):
-                yield from _call(call, where, seen)
-                seen.add(str(call.get("id")))
-                unanswered.add(str(call.get("id")))
-            if not message["tool_calls"]:
-                yield f"{where} has an empty list of calls"
-    if unanswered:
-        yield f"nothing answers {sorted(unanswered)}"
+        yield from calls.answered(message, where) if role == "tool" else calls.made(message, where)
+    if calls.unanswered:
+        yield f"nothing answers {sorted(calls.unanswered)}"
     if isinstance(messages[-1], dict) and messages[-1].get("role") not in ("user", "tool"):
         yield f"the last message is of the role {messages[-1].get('role')!r}"
+
+
+class _CallIds:
+    """The ids of the calls in a conversation up to one of its messages."""
+
+    def __init__(self) -> None:
+        self.unanswered: set[str] = set()
+        self._seen: set[str] = set()
+
+    def answered(self, message: Mapping[str, Any], where: str) -> Iterator[str]:
+        """Yield what is wrong with a message as the answer to a call."""
+        if message.get("tool_call_id") not in self.unanswered:
+            yield f"{where} answers {message.get('tool_call_id')!r}, which waits for no answer"
+        self.unanswered.discard(message.get("tool_call_id"))
+
+    def made(self, message: Mapping[str, Any], where: str) -> Iterator[str]:
+        """Yield what is wrong with the calls of a message that is no answer, and with those that it leaves open."""
+        if self.unanswered:
+            yield f"{where} comes before the answers to {sorted(self.unanswered)}"
+            self.unanswered = set()
+        if message["role"] != "assistant" or "tool_calls" not in message:
+            return
+        for call in _calls(message["tool_calls"]):
+            yield from _call(call, where, self._seen)
+            self._seen.add(str(call.get("id")))
+            self.unanswered.add(str(call.get("id")))
+        if not message["tool_calls"]:
+            yield f"{where} has an empty list of calls"
 
 
 def _content(message: Mapping[str, Any], where: str) -> Iterator[str]:

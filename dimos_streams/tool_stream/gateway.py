@@ -92,9 +92,9 @@ class CallView(FrozenModel):
     """Time of the request, µs since the Unix epoch, by the bridge's clock. Of a call that is known from its events
     only, as at a hub, it is the time of the first one, by its module's clock. 0 if it is not known."""
     closed_utime: int | None = None
-    """Time of its close, µs since the Unix epoch, by the clock of who closed it: its module, or the bridge in its
-    stead. Of a module whose machine has another clock, so that it would be before the request or is still to come, it
-    is the time at which the bridge heard of it. None as long as it is not closed."""
+    """Time of its close, µs since the Unix epoch, by the clock of its module or of the bridge, whichever closed it.
+    If a module's clock gives a time before the request or in the future, it is the time at which the bridge heard of
+    the close. None as long as it is not closed."""
 
 
 class CallFacts(Protocol):
@@ -126,7 +126,7 @@ class CallTerms(TypedDict, total=False):
 
 @runtime_checkable
 class SkillGateway(Protocol):
-    """A way to skills, calls and their events, wherever the bridge is."""
+    """Access to the skills of a bridge, its calls and their events, over HTTP or within one process."""
 
     async def skills(self) -> list[OfferedSkill]:
         """Return the skills that modules offer now: one of each name, the one that a call of it reaches."""

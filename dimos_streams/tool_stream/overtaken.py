@@ -1,12 +1,12 @@
-"""Calls that an operator's order has overtaken: why they do not begin, in the same words at a bridge and at a hub."""
+"""The reasons why a call does not begin that was asked for before an order to stop. Bridges and hubs share them."""
 
 from __future__ import annotations
 
 from typing import Literal
 
 OrderKind = Literal["stop", "cancel", "motion"]
-"""An order of an operator: that a robot stands still, or that all calls end; or a model's or a skill's, that motions
-end."""
+"""The kind of an order: an operator's to stop a robot (``stop``) or to end all calls (``cancel``), or that of a model
+or a skill to end motions (``motion``)."""
 _SAID: dict[OrderKind, str] = {
     "stop": "an operator has stopped the robot since it was asked for",
     "cancel": "all calls were ended since it was asked for",

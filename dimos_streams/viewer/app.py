@@ -35,9 +35,9 @@ from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.serving.server.watch_only import WatchOnly
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.liveness.called_skills import called_skills
-from dimos_streams.viewer.desk import Desk
+from dimos_streams.viewer.playback import Playback
+from dimos_streams.viewer.playback_lock import PlaybackLock
 from dimos_streams.viewer.socket import serve as serve_transport
-from dimos_streams.viewer.stage import Stage
 
 MAX_WATCHERS = 64
 """The largest number of clients at a time that watch the state; as many may set the clock."""
@@ -57,7 +57,7 @@ class NoOrders:
 
 
 def create_app(
-    stage: Stage,
+    playback: Playback,
     broadcast: JournalBroadcast,
     live: LiveTopics,
     about: dict[str, Any],
@@ -68,9 +68,9 @@ def create_app(
     app.router.route_class = StrictRoute
     problems.install(app)
     describe(app)
-    _mount_views(app, stage)
-    _mount_calls(app, stage, broadcast)
-    _mount_sockets(app, stage, about, slow_clients)
+    _mount_views(app, playback)
+    _mount_calls(app, playback, broadcast)
+    _mount_sockets(app, playback, about, slow_clients)
     mount_live(app, live, slow_clients)
     mount_dashboard(app, "recording")
     answer_head(app)
@@ -82,16 +82,16 @@ def guarded(app: ASGIApp, host: str) -> ASGIApp:
     return Guard(WatchOnly(app, REFUSAL), host=host, token=None, public=PATHS)
 
 
-def _mount_views(app: FastAPI, stage: Stage) -> None:
+def _mount_views(app: FastAPI, playback: Playback) -> None:
     @app.get("/healthz")
     async def healthz() -> dict[str, Any]:
-        return {"status": "ok", "recording": True, "utime": stage.utime(), "offset": stage.world.offset}
+        return {"status": "ok", "recording": True, "utime": playback.utime(), "offset": playback.world.offset}
 
     @app.get("/skills")
     async def skills() -> list[dict[str, Any]]:
         return [
             {**called.info.model_dump(mode="json"), "module": called.module.name, "available": called.module.alive}
-            for called in called_skills(stage.world.modules())
+            for called in called_skills(playback.world.modules())
         ]
 
     @app.get("/monitor/schema")
@@ -99,14 +99,14 @@ def _mount_views(app: FastAPI, stage: Stage) -> None:
         return schema()
 
 
-def _mount_calls(app: FastAPI, stage: Stage, broadcast: JournalBroadcast) -> None:
+def _mount_calls(app: FastAPI, playback: Playback, broadcast: JournalBroadcast) -> None:
     async def view(call_id: str) -> CallView:
-        call = stage.world.call(call_id)
+        call = playback.world.call(call_id)
         if call is None:
             raise UnknownCallError(call_id)
         return call.view()
 
-    mount_call_views(app, lambda: stage.world.calls(), view)
+    mount_call_views(app, lambda: playback.world.calls(), view)
 
     @app.get("/events", response_class=Response, response_model=None)
     async def events(
@@ -117,13 +117,13 @@ def _mount_calls(app: FastAPI, stage: Stage, broadcast: JournalBroadcast) -> Non
         progress: pages.Progress = False,
     ) -> Response:
         # What comes later has not happened yet.
-        query = QueryBack(min(before, stage.world.offset + 1), caller, call, progress=progress)
+        query = QueryBack(min(before, playback.world.offset + 1), caller, call, progress=progress)
         return await pages.page_back(broadcast, query, limit)
 
 
-def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any], slow_clients: SlowClients) -> None:
+def _mount_sockets(app: FastAPI, playback: Playback, about: dict[str, Any], slow_clients: SlowClients) -> None:
     watchers, clients = Seats(MAX_WATCHERS), Seats(MAX_WATCHERS)
-    desk = Desk(stage)
+    lock = PlaybackLock(playback)
     for path in ("/monitor", "/transport"):
         mount_only_socket(app, path)
 
@@ -132,10 +132,10 @@ def _mount_sockets(app: FastAPI, stage: Stage, about: dict[str, Any], slow_clien
         check_query(socket, QUERY)  # which agents there are changes with the moment that is shown
         async with watchers.accept(socket) as has_seat:
             if has_seat:
-                await serve_monitor(socket, stage, NoOrders(), slow_clients)
+                await serve_monitor(socket, playback, NoOrders(), slow_clients)
 
     @app.websocket("/transport")
     async def transport(socket: WebSocket) -> None:
         async with clients.accept(socket) as has_seat:
             if has_seat:
-                await serve_transport(socket, desk, about, slow_clients)
+                await serve_transport(socket, lock, about, slow_clients)

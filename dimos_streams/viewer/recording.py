@@ -23,7 +23,7 @@ from dimos_streams.viewer.about import about_recording
 from dimos_streams.viewer.app import create_app, guarded
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.index import Index
-from dimos_streams.viewer.stage import Stage
+from dimos_streams.viewer.playback import Playback
 
 HOST = "127.0.0.1"
 MAX_CONNECTIONS = 256
@@ -36,7 +36,7 @@ OnProgress = Callable[[int], None]
 class Viewed:
     """A recording that is served."""
 
-    stage: Stage
+    playback: Playback
     url: str
     notes: tuple[str, ...]
     """Notes on what is missing or damaged, in words."""
@@ -60,18 +60,18 @@ async def viewed(
         bus = ReplayBus()
         await bus.open()
         stack.push_async_callback(bus.close)
-        stage = Stage(index, bus)
-        running = asyncio.create_task(stage.run(), name="stage")
+        playback = Playback(index, bus)
+        running = asyncio.create_task(playback.run(), name="playback")
         stack.push_async_callback(end_tasks_silently, running)
-        live = LiveTopics(bus, topic_infos(index.channels, index.namespaces), utime=stage.utime)
+        live = LiveTopics(bus, topic_infos(index.channels, index.namespaces), utime=playback.utime)
         broadcast = JournalBroadcast(index.journal)
         stack.push_async_callback(server.stop)
-        app = create_app(stage, broadcast, live, about, SlowClients(abort=server.abort))
+        app = create_app(playback, broadcast, live, about, SlowClients(abort=server.abort))
         await server.serve(guarded(app, HOST))
         stack.callback(broadcast.close)
         stack.callback(live.stop)
-        stack.callback(stage.close)  # whoever waits for something new would hold the server up
-        yield Viewed(stage, server.url, tuple(about["notes"]))
+        stack.callback(playback.close)  # whoever waits for something new would hold the server up
+        yield Viewed(playback, server.url, tuple(about["notes"]))
 
 
 def _indexed(logs: Sequence[LogReader], stack: AsyncExitStack, on_progress: OnProgress) -> Index:

@@ -1,13 +1,11 @@
-"""The measure of how far a motion has come, in words, and of how little counts as nothing."""
+"""The way that a blocked motion has covered, in words."""
 
 from __future__ import annotations
 
 import math
 
-from dimos_streams.skills.moving.obedience import SOME
 
-
-def blocked(done: float, asked: float, unit: str, digits: int) -> str:
+def blocked_text(done: float, asked: float, unit: str, digits: int) -> str:
     """Return where on its way, or beside it, a motion was blocked."""
     ahead, way = round(done * math.copysign(1.0, asked), digits), abs(asked)
     if ahead > way:
@@ -15,9 +13,3 @@ def blocked(done: float, asked: float, unit: str, digits: int) -> str:
     if ahead < 0.0:
         return f"blocked after {-ahead:.{digits}f} {unit} the other way, of {asked:g} {unit}"
     return f"blocked after {round(done, digits) + 0.0:.{digits}f} of {asked:g} {unit}"  # no -0.0
-
-
-def enough(usual: float, fastest: float, within_s: float) -> float:
-    """Return the metres or radians from which on a robot counts as moving: the usual ones, or fewer where its full
-    speed (m/s or rad/s) hardly covers these in the time (s)."""
-    return min(usual, SOME * fastest * within_s)

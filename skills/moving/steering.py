@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from dimos_streams.messages.nav_msgs import Odometry
 from dimos_streams.messages.scan import free_distance, hits, why_blind
 from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.streams import In
@@ -33,34 +32,6 @@ def surroundings_of(scan: In[LaserScan], half_width: float) -> Surroundings:
     if message is None or age is None or age > SCAN_AGE_S or why_blind(message):
         return Surroundings((), half_width)
     return Surroundings(hits(message, within=NEAR), half_width)
-
-
-def want_of_scan(scan: In[LaserScan]) -> str:
-    """Return why the velocity gate only lets the robot turn, as far as the scan tells; empty if the scan is usable,
-    or none is wired."""
-    message, age = scan.latest, scan.age()
-    if not scan.wired:
-        return ""
-    if (age is None or age > SCAN_AGE_S) and (fault := scan.skipped(SCAN_AGE_S)):
-        why = f"scans come, but {fault}"
-    elif message is None or age is None:
-        why = f"no scan has ever come on {scan.channel}"
-    elif age > SCAN_AGE_S:
-        why = f"no scan for {age:.1f} s"
-    elif blind := why_blind(message):
-        why = f"the scan {blind}"
-    else:
-        return ""
-    return f"{why}: the gate only lets the robot turn"
-
-
-def want_of_odometry(odom: In[Odometry], timeout_s: float) -> str:
-    """Return why no odometry has come for ``timeout_s``."""
-    if fault := odom.skipped(timeout_s):
-        return f"odometry comes, but {fault}"
-    if odom.latest is None:
-        return f"no odometry has ever come on {odom.channel}"
-    return f"odometry has been silent for {timeout_s:g} s"
 
 
 class Detour:

@@ -115,7 +115,7 @@ def test_why_a_decision_was_refused_is_understood(script_modules: ScriptModules)
     with ThreadPoolExecutor(1) as beside:  # the browser's loop runs in this thread
         written = beside.submit(lambda: asyncio.run(refusals())).result()
     outcome = "(store, text) => store.outcome({ type: 'error', text })"
-    said = [script_modules("store.js", outcome, each) for each in written]
+    said = [script_modules("event_texts.js", outcome, each) for each in written]
     assert said[0] == "An operator has changed it meanwhile: look at it again, then decide."
     assert said[1:] == ["It was rejected already, by cli: too far (for now)."] * 2
 
@@ -188,8 +188,8 @@ def test_what_became_of_an_order_is_said_with_what_is_missing(script_modules: Sc
     gone = Undone(call_id="5f2e", skill="move", arguments={}, how="undone", text="back")
     undo = UndoReport(asked=3, found=1, undone=(gone,), unkept="the disk is full").model_dump(mode="json")
     outcome = "(store, answer) => store.outcome({ type: 'reply', ...answer })"
-    said = script_modules("store.js", outcome, {"command": "undo", "text": "", "result": undo})
+    said = script_modules("event_texts.js", outcome, {"command": "undo", "text": "", "result": undo})
     assert said == "move: undone, back; 1 of 3 undone; there is nothing else; NOT KEPT: the disk is full"
     paused = PauseReport(changed=True, held=("gate",), unkept="the disk is full")
     answer = {"command": "pause", "text": str(paused), "result": paused.model_dump(mode="json")}
-    assert script_modules("store.js", outcome, answer).endswith("NOT KEPT: the disk is full")
+    assert script_modules("event_texts.js", outcome, answer).endswith("NOT KEPT: the disk is full")

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.cli.bridge_client.connection import BridgeAddress
+from dimos_streams.cli.bridge_client.connection import BridgeAddress, discovery
 from dimos_streams.cli.bridge_client.machine_parts import ask_part
 from dimos_streams.cli.commands.of_runs import logs, stop
 from dimos_streams.cli.commands.of_runs.skills import skills
@@ -70,7 +70,7 @@ def test_where_the_bridge_is_on_a_machine_that_is_not_there_it_is_said_which(mon
     monkeypatch.setattr("dimos_streams.runtime.registry.runs", lambda: [part])
     with socket.socket() as taken:  # nobody listens there
         taken.bind(("127.0.0.1", 0))
-        monkeypatch.setattr("dimos_streams.cli.bridge_client.connection.finding.BRIDGE_PORT", taken.getsockname()[1])
+        monkeypatch.setattr(discovery, "BRIDGE_PORT", taken.getsockname()[1])
         with pytest.raises(
             DimosStreamsError, match="is on machine 'brain-side'; start its part there, or give --url"
         ):

@@ -23,7 +23,7 @@ def test_a_defect_in_its_works_is_logged_and_ends_none_of_them(
 
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])
-    monkeypatch.setattr("dimos_streams.hub.streams._KEEP_S", 0.05)
+    monkeypatch.setattr("dimos_streams.hub.command_streams._KEEP_S", 0.05)
     for table, method in ((HubStorage, "trim"), (RobotTable, "keep"), (CommandTable, "due")):
         monkeypatch.setattr(table, method, fail)
     lines = ("the hub's database can't be looked after", "which robots are connected can't", "commands can't be read")

@@ -78,7 +78,7 @@ def test_a_reader_that_is_ahead_has_its_hub_read_on_at_once(
     async def read() -> None:
         async with behind(storage) as feed:
             woken = asyncio.Event()
-            monkeypatch.setattr(feed._woken, "wake", woken.set)
+            monkeypatch.setattr(feed._wakeup, "wake", woken.set)
             assert await feed.broadcast.may_have(6)
             assert woken.is_set()
 

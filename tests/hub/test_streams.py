@@ -11,7 +11,7 @@ import pytest
 import requests
 
 from dimos_streams import clock
-from dimos_streams.hub import streams
+from dimos_streams.hub import command_streams
 from tests.helpers import until, wait_for
 from tests.hub.serving import Robot, added, opened_storage, served_hub
 from tests.hub.test_shipping import problem
@@ -53,7 +53,7 @@ def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     added(database, "r1")
 
-    async def leave(known: streams.CommandStreams, pool: ThreadPoolExecutor) -> None:
+    async def leave(known: command_streams.CommandStreams, pool: ThreadPoolExecutor) -> None:
         stream = await known.open("r1", "a-random-stream-id", "a-random-process-id")
         busy = threading.Event()
         pool.submit(busy.wait)  # all threads are, so that the note waits for one
@@ -67,7 +67,7 @@ def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_
             await asyncio.wait(known._ending)
 
     with opened_storage(database) as storage, ThreadPoolExecutor(1) as pool:
-        asyncio.run(leave(streams.CommandStreams(storage, pool, "hub"), pool))
+        asyncio.run(leave(command_streams.CommandStreams(storage, pool, "hub"), pool))
         assert [row.connected for row in storage.robots.all()] == [False]
 
 
@@ -75,10 +75,10 @@ def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_
 def test_robots_that_are_known_are_heard_where_there_is_room_for_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "_MAX_CLOCKS", 1)
+    monkeypatch.setattr(command_streams, "_MAX_CLOCKS", 1)
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     with opened_storage(database) as storage, ThreadPoolExecutor(1) as pool:
-        known = streams.CommandStreams(storage, pool, "hub")
+        known = command_streams.CommandStreams(storage, pool, "hub")
         now = clock.utime()
         known.hear("r1", now)
         known.hear("r2", now)
@@ -89,10 +89,10 @@ def test_robots_that_are_known_are_heard_where_there_is_room_for_no_other(
 
 @pytest.mark.feature("H2")
 def test_a_robot_that_says_nothing_more_is_heard_of_no_more(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams, "_KEEP_S", 0.001)
+    monkeypatch.setattr(command_streams, "_KEEP_S", 0.001)
     heard: list[list[str]] = []
 
-    async def keep(known: streams.CommandStreams) -> None:
+    async def keep(known: command_streams.CommandStreams) -> None:
         known.hear("r1", clock.utime())
         keeping = asyncio.create_task(known.keep())
         await until(lambda: len(heard) >= 3)
@@ -101,7 +101,7 @@ def test_a_robot_that_says_nothing_more_is_heard_of_no_more(tmp_path: Path, monk
 
     with opened_storage(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as pool:
         monkeypatch.setattr(storage.robots, "hear", lambda clocks: heard.append(list(clocks)))
-        asyncio.run(keep(streams.CommandStreams(storage, pool, "hub")))
+        asyncio.run(keep(command_streams.CommandStreams(storage, pool, "hub")))
     assert heard[:3] == [["r1"], [], []]
 
 
@@ -109,12 +109,12 @@ def test_a_robot_that_says_nothing_more_is_heard_of_no_more(tmp_path: Path, monk
 def test_a_stream_that_a_robot_has_just_begun_anew_is_not_ended_in_the_place_of_the_one_before(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(streams, "_KEEP_S", 0.001)
+    monkeypatch.setattr(command_streams, "_KEEP_S", 0.001)
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     added(database, "r1")
-    begun: list[streams.CommandStream] = []
+    begun: list[command_streams.CommandStream] = []
 
-    async def keep(known: streams.CommandStreams) -> None:
+    async def keep(known: command_streams.CommandStreams) -> None:
         loop = asyncio.get_running_loop()
 
         def followed(names: dict[str, str], valid_s: float) -> list[str]:
@@ -137,7 +137,7 @@ def test_a_stream_that_a_robot_has_just_begun_anew_is_not_ended_in_the_place_of_
         await asyncio.wait([keeping])
 
     with opened_storage(database) as storage, ThreadPoolExecutor(2) as pool:
-        asyncio.run(keep(streams.CommandStreams(storage, pool, "hub")))
+        asyncio.run(keep(command_streams.CommandStreams(storage, pool, "hub")))
 
 
 @pytest.mark.feature("H2")

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.common.json.writing import json_text
-from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME, ToolEvent
+from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME, SERVED_FIELDS, ToolEvent
 from dimos_streams.tool_stream.opening import opening_of
 
 _FIELDS: dict[str, Any] = {
@@ -20,6 +20,10 @@ def test_an_event_is_read_from_what_is_served_of_it() -> None:
     event = ToolEvent(**_FIELDS)
     assert ToolEvent.from_dict(event.to_dict()) == event
     assert ToolEvent.from_dict(_FIELDS) == event, "what is left out has its default"
+
+
+def test_the_fields_that_are_served_are_those_that_are_read() -> None:
+    assert list(ToolEvent(**_FIELDS, robot="r").to_dict()) == list(SERVED_FIELDS)
 
 
 @pytest.mark.parametrize(

@@ -16,8 +16,8 @@ from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.summary import first_metadata
 from dimos_streams.recording.tape import Tape
 from dimos_streams.viewer.index import Index
+from dimos_streams.viewer.playback import Playback
 from dimos_streams.viewer.recording import EVERYTHING, viewed
-from dimos_streams.viewer.stage import Stage
 
 
 @contextmanager
@@ -33,10 +33,10 @@ def indexed(*paths: Path) -> Iterator[Index]:
         yield index
 
 
-def state_at(stage: Stage, utime: int) -> MonitorSnapshot:
+def state_at(playback: Playback, utime: int) -> MonitorSnapshot:
     """What is shown at a moment."""
-    stage.show(utime)
-    return Collector(stage.world).snapshot(0)
+    playback.show(utime)
+    return Collector(playback.world).snapshot(0)
 
 
 @contextmanager

@@ -20,11 +20,11 @@ from dimos_streams.tool_stream.event import EventType, ToolEvent
 from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.viewer import index as index_module
-from dimos_streams.viewer import stage as stage_module
+from dimos_streams.viewer import playback as playback_module
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.marks import MAX_SHOWN, Marks
+from dimos_streams.viewer.playback import Playback
 from dimos_streams.viewer.socket import transport_of
-from dimos_streams.viewer.stage import Stage
 from dimos_streams.viewer.transport_commands import Play, Seek, Speed, StepPlayback
 from tests.bridge import parts
 from tests.helpers import until
@@ -60,9 +60,9 @@ def test_the_marks_of_a_long_recording_are_of_all_of_it() -> None:
 @pytest.mark.virtual_time
 async def test_what_is_shown_is_what_the_bridge_knew(mission: Mission) -> None:
     with indexed(mission.log) as index:
-        stage = Stage(index, await _bus())
+        playback = Playback(index, await _bus())
         for known in mission.known:
-            shown = state_at(stage, known.utime)
+            shown = state_at(playback, known.utime)
             for field in type(shown).model_fields.keys() - NOT_TOLD:
                 assert getattr(shown, field) == getattr(known.state, field), (field, known.utime - index.begin)
     assert any(known.state.stopped.stops for known in mission.known)
@@ -81,9 +81,9 @@ def _shown_of(agent: AgentSnapshot) -> object:
 @pytest.mark.virtual_time
 async def test_agents_are_told_by_their_calls(mission: Mission) -> None:
     with indexed(mission.log) as index:
-        stage = Stage(index, await _bus())
+        playback = Playback(index, await _bus())
         for known in mission.known:
-            shown = state_at(stage, known.utime).agents["agent"]
+            shown = state_at(playback, known.utime).agents["agent"]
             assert _shown_of(shown) == _shown_of(known.agent)
     assert any(known.agent.mode == "paused" for known in mission.known)
 
@@ -95,7 +95,7 @@ async def test_any_way_to_a_moment_shows_the_same(mission: Mission, monkeypatch:
     rng = random.Random(5)
     with indexed(mission.log) as index:
         moments = sorted(rng.randint(index.begin, index.end) for _ in range(30))
-        playing, jumping = Stage(index, await _bus()), Stage(index, await _bus())
+        playing, jumping = Playback(index, await _bus()), Playback(index, await _bus())
         played = {utime: state_at(playing, utime) for utime in moments}
         rng.shuffle(moments)
         for utime in moments:
@@ -109,9 +109,9 @@ async def test_any_way_to_a_moment_shows_the_same(mission: Mission, monkeypatch:
 @pytest.mark.parametrize(("stalls_s", "shown_after_s"), [(0.0, 0.1), (2.0, 4.0)], ids=["at once", "to a slow page"])
 async def test_what_is_shown_last_is_the_end(mission: Mission, stalls_s: float, shown_after_s: float) -> None:
     with indexed(mission.log) as index:
-        stage = Stage(index, await _bus())
-        running = asyncio.create_task(stage.run())
-        with stage.watch() as watcher:
+        playback = Playback(index, await _bus())
+        running = asyncio.create_task(playback.run())
+        with playback.watch() as watcher:
 
             async def read() -> None:
                 await watcher.next()
@@ -120,13 +120,13 @@ async def test_what_is_shown_last_is_the_end(mission: Mission, stalls_s: float, 
                     await watcher.next()
 
             reading = asyncio.create_task(read())
-            stage.carry_out(Speed(command="speed", speed=16.0))
-            stage.carry_out(Play(command="play"))
-            await until(lambda: stage.utime() == index.end)
+            playback.carry_out(Speed(command="speed", speed=16.0))
+            playback.carry_out(Play(command="play"))
+            await until(lambda: playback.utime() == index.end)
             await asyncio.sleep(shown_after_s)
             last = watcher._shown
             assert last is not None
-            assert last.snapshot == Collector(stage.world).snapshot(1)
+            assert last.snapshot == Collector(playback.world).snapshot(1)
             running.cancel()
             reading.cancel()
             await asyncio.wait([running, reading])
@@ -135,15 +135,15 @@ async def test_what_is_shown_last_is_the_end(mission: Mission, stalls_s: float, 
 @pytest.mark.virtual_time
 async def test_the_end_is_told_to_all_though_one_asks_at_that_very_moment(mission: Mission) -> None:
     with indexed(mission.log) as index:
-        stage = Stage(index, await _bus())
-        running = asyncio.create_task(stage.run())
-        stage.carry_out(Seek(command="seek", utime=index.end - 500_000))
-        stage.carry_out(Play(command="play"))
-        told = stage.changed
-        await until(lambda: not transport_of(stage)["playing"])  # as a page asks that is opened then
+        playback = Playback(index, await _bus())
+        running = asyncio.create_task(playback.run())
+        playback.carry_out(Seek(command="seek", utime=index.end - 500_000))
+        playback.carry_out(Play(command="play"))
+        told = playback.changed
+        await until(lambda: not transport_of(playback)["playing"])  # as a page asks that is opened then
         assert not told.is_set()
         await asyncio.wait_for(told.wait(), 1)
-        assert stage.utime() == index.end
+        assert playback.utime() == index.end
         running.cancel()
         await asyncio.wait([running])
 
@@ -151,15 +151,15 @@ async def test_the_end_is_told_to_all_though_one_asks_at_that_very_moment(missio
 @pytest.mark.virtual_time
 async def test_steps_go_from_event_to_event_and_back(mission: Mission) -> None:
     with indexed(mission.log) as index:
-        stage = Stage(index, await _bus())
+        playback = Playback(index, await _bus())
         forwards = []
-        while stage.utime() < index.end:
-            stage.carry_out(StepPlayback(command="step"))
-            forwards.append(stage.utime())
+        while playback.utime() < index.end:
+            playback.carry_out(StepPlayback(command="step"))
+            forwards.append(playback.utime())
         backwards = []
-        while stage.utime() > index.begin:
-            stage.carry_out(StepPlayback(command="step", back=True))
-            backwards.append(stage.utime())
+        while playback.utime() > index.begin:
+            playback.carry_out(StepPlayback(command="step", back=True))
+            backwards.append(playback.utime())
     assert forwards == sorted(set(forwards))
     assert len(forwards) >= 9
     assert backwards[::-1][1:] == forwards[:-1]
@@ -193,13 +193,13 @@ async def test_however_much_was_recorded_at_one_instant_little_of_it_is_read_aga
 
     events = Tape.events
     monkeypatch.setattr(index_module, "KEY_BYTES", 500_000)
-    monkeypatch.setattr(stage_module, "KEY_BYTES", 500_000)
+    monkeypatch.setattr(playback_module, "KEY_BYTES", 500_000)
     with indexed(log) as index:
         monkeypatch.setattr(Tape, "events", counted)
-        stage = Stage(index, await _bus())
+        playback = Playback(index, await _bus())
         for utime in (START, START - 1, START + 1, START):
-            stage.show(utime)
-            assert (stage.world.offset == 4000) == (utime >= START)
+            playback.show(utime)
+            assert (playback.world.offset == 4000) == (utime >= START)
         assert 0 < read < 1000
 
 
@@ -238,12 +238,12 @@ async def test_what_agents_reported_to_consoles_is_shown_where_the_log_has_it(
     ]
     log = write_log(tmp_path / "a.lcmlog", sorted([*raw(read_log(mission.log)), *reports], key=lambda each: each[0]))
     with indexed(log) as index:
-        stage = Stage(index, await _bus())
-        models = [state_at(stage, START + at_us).agents["agent"].model for at_us in (650_000, 750_000, 950_000)]
+        playback = Playback(index, await _bus())
+        models = [state_at(playback, START + at_us).agents["agent"].model for at_us in (650_000, 750_000, 950_000)]
         assert models == ["not recorded", "reported", "not recorded"]
-        assert [call.skill for call in state_at(stage, START + 750_000).calls] == ["say", "follow_person"]
-        with stage.watch() as watcher:
-            stage._look()
+        assert [call.skill for call in state_at(playback, START + 750_000).calls] == ["say", "follow_person"]
+        with playback.watch() as watcher:
+            playback._look()
             assert await watcher.next()
-            stage.show(START + 850_000)
+            playback.show(START + 850_000)
             assert b'"type":"event"' in (await watcher.next() or b"")

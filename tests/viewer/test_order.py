@@ -16,7 +16,7 @@ from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.index import Index
-from dimos_streams.viewer.stage import Stage
+from dimos_streams.viewer.playback import Playback
 from dimos_streams.viewer.state.world import MAX_CHANNELS, MAX_OPEN, RecordedWorld
 from tests.recording.logs import START, write_log
 from tests.viewer.parts import indexed
@@ -108,11 +108,11 @@ def test_what_is_read_again_is_not_counted_again(tmp_path: Path) -> None:
     async def scenario(index: Index) -> None:
         bus = ReplayBus()
         await bus.open()
-        stage = Stage(index, bus)
+        playback = Playback(index, bus)
         for moment in (end, START, end):
-            stage.show(moment)
+            playback.show(moment)
         assert index.unreadable == dict.fromkeys(channels, 3)
-        assert [call.call_id for call in stage.world.open_calls()] == ["call0"]
+        assert [call.call_id for call in playback.world.open_calls()] == ["call0"]
         await bus.close()
 
     channels = ("/module_status#dimos_streams.ModuleStatus", EVENTS)

@@ -21,8 +21,8 @@ from dimos_streams.cli.entry import run_command
 from dimos_streams.dashboard.serving import PATHS
 from dimos_streams.recording.metadata import CHANNEL, Metadata, describe
 from dimos_streams.recording.reader import LogReader
+from dimos_streams.viewer.playback import Playback
 from dimos_streams.viewer.recording import viewed
-from dimos_streams.viewer.stage import Stage
 from tests.recording.logs import START, write_log
 from tests.viewer.mission import Mission
 from tests.viewer.parts import indexed
@@ -31,11 +31,11 @@ WITHIN_S = 20.0
 
 
 @asynccontextmanager
-async def served(*paths: Path) -> AsyncIterator[tuple[Stage, str]]:
+async def served(*paths: Path) -> AsyncIterator[tuple[Playback, str]]:
     with ExitStack() as stack:
         logs = [stack.enter_context(LogReader(path)) for path in paths]
         async with viewed(logs) as shown:
-            yield shown.stage, shown.url
+            yield shown.playback, shown.url
 
 
 @asynccontextmanager
@@ -73,8 +73,8 @@ async def got(url: str) -> Any:
 @pytest.mark.feature("I3")
 def test_a_page_sees_a_recording_as_it_would_see_a_run(mission: Mission) -> None:
     async def scenario() -> None:
-        async with served(mission.log) as (stage, url):
-            begin = stage.index.begin
+        async with served(mission.log) as (playback, url):
+            begin = playback.index.begin
             async with socket(url, "/transport") as transport, socket(url, "/monitor") as monitor:
                 about = await heard(transport, "recording")
                 assert about["blueprint"] == "follow-person"
@@ -94,7 +94,7 @@ def test_a_page_sees_a_recording_as_it_would_see_a_run(mission: Mission) -> None
                 assert max(entry["event"]["utime"] for entry in events) <= moment
                 assert [call["skill"] for call in await got(f"{url}/calls")] == ["say", "follow_person"]
                 await _sees_the_camera(url, transport, begin)
-                await _plays(transport, monitor, stage)
+                await _plays(transport, monitor, playback)
                 await _refuses(url, monitor)
 
     asyncio.run(scenario())
@@ -117,8 +117,8 @@ async def _sees_the_camera(url: str, transport: ClientConnection, begin: int) ->
             assert 0 <= moment - header["stamp"] <= 200_000
 
 
-async def _plays(transport: ClientConnection, monitor: ClientConnection, stage: Stage) -> None:
-    await transport.send(json.dumps({"command": "seek", "utime": stage.index.begin}))
+async def _plays(transport: ClientConnection, monitor: ClientConnection, playback: Playback) -> None:
+    await transport.send(json.dumps({"command": "seek", "utime": playback.index.begin}))
     await transport.send(json.dumps({"command": "speed", "speed": 16}))
     await transport.send(json.dumps({"command": "play"}))
     seen: list[str] = []
@@ -126,9 +126,9 @@ async def _plays(transport: ClientConnection, monitor: ClientConnection, stage: 
         seen.append((await heard(monitor, "call"))["event"]["skill"])
     assert seen.index("follow_person") < seen.index("pause") < seen.index("resume")
     state = {"playing": True, "utime": 0}
-    while state["playing"] or state["utime"] < stage.index.end:
+    while state["playing"] or state["utime"] < playback.index.end:
         state = await heard(transport, "transport")
-    assert stage.utime() == stage.index.end
+    assert playback.utime() == playback.index.end
 
 
 async def _refuses(url: str, monitor: ClientConnection) -> None:
@@ -164,18 +164,18 @@ def test_what_fails_is_told_and_ends_nothing(
         raise OSError("the disk is gone")
 
     async def scenario() -> None:
-        async with served(mission.log) as (stage, url), socket(url, "/transport") as transport:
-            seek = json.dumps({"command": "seek", "utime": stage.index.begin + 1_000_000})
+        async with served(mission.log) as (playback, url), socket(url, "/transport") as transport:
+            seek = json.dumps({"command": "seek", "utime": playback.index.begin + 1_000_000})
             with monkeypatch.context() as broken:
-                broken.setattr(stage, "show", failing)
+                broken.setattr(playback, "show", failing)
                 await transport.send(seek)
                 assert "seek failed" in (await heard(transport, "error"))["text"]
-                stage.transport.play(clock.monotonic())
-                stage.watch().close()  # which has it look
+                playback.transport.play(clock.monotonic())
+                playback.watch().close()  # which has it look
                 assert not (await heard(transport, "transport"))["playing"]
                 assert "nothing is played" in caplog.text
             await transport.send(seek)
-            while (await heard(transport, "transport"))["utime"] != stage.index.begin + 1_000_000:
+            while (await heard(transport, "transport"))["utime"] != playback.index.begin + 1_000_000:
                 pass
 
     asyncio.run(scenario())

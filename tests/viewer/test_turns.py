@@ -11,7 +11,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from dimos_streams.viewer.app import MAX_WATCHERS
-from dimos_streams.viewer.stage import Stage
+from dimos_streams.viewer.playback import Playback
 from dimos_streams.viewer.transport_commands import PausePlayback, TransportCommand
 from tests.helpers import until
 from tests.viewer.mission import Mission
@@ -28,14 +28,14 @@ def test_others_have_turns_between_the_commands_of_one_client(
     carried_out: list[str] = []
     busy_s = 0.0
 
-    def slowly(stage: Stage, command: TransportCommand) -> None:
+    def slowly(playback: Playback, command: TransportCommand) -> None:
         nonlocal busy_s
         began = time.monotonic()
         time.sleep(_SLOW_S)  # as long as it takes to go far
         carried_out.append(command.command)
         busy_s += time.monotonic() - began
 
-    monkeypatch.setattr(Stage, "carry_out", slowly)
+    monkeypatch.setattr(Playback, "carry_out", slowly)
 
     async def scenario() -> None:
         async with (

@@ -1,4 +1,4 @@
-"""The check of what the functions that make blueprints are given: authors are told what it is, and what is valid."""
+"""The check of arguments of the functions that make blueprints. Its errors tell authors what is valid."""
 
 from __future__ import annotations
 

@@ -66,30 +66,29 @@ class Broker:
         self._name = name
         self._random = random
         self.bus = bus
-        self.ledger = Ledger(broadcast)
+        self.ledger = ledger = Ledger(broadcast)
         self.receiver = ToolStreamReceiver(
             bus,
-            self.ledger.enter,
-            resume=self.ledger.resume,
+            ledger.enter,
+            resume=ledger.resume,
             name=name,
             may_open=self._may_open,
             instances=directory.instances,
         )
         self.directory = directory
         self._end_listening: Callable[[], None] = lambda: None
-        self._sender = CallSender(bus, self.ledger)
-        self._watchdog = Watchdog(bus, self.ledger, directory, self.receiver, self._sender)
-        self._authority = Authority(directory, self.ledger.calls, agents, mcp_approval)
-        stops, rollbacks = (beside and beside.with_suffix(suffix) for suffix in (STOPS, ROLLBACKS))
-        self.stops = RobotStops(bus, self.ledger, directory, self._sender, stops)
-        shared = self.ledger, self._sender, self._authority
-        checker = CallChecker(directory, self._authority, self.stops, self.ledger.calls)
-        contention = Contention(*shared, checker)
-        self._reviews = CallReviews(name, *shared, contention, self._new_id)
-        self._admission = CallAdmission(self.ledger, self._authority, checker, contention, self._reviews)
-        self._requests = SkillRequests(bus, *shared, self._admission, self.receiver, directory)
-        self.settings = LiveSettings(directory, self._authority, self._sender, self._new_id, rollbacks)
-        self._keys = IdempotencyKeys(self.ledger.find)
+        self._sender = sender = CallSender(bus, ledger)
+        self._watchdog = Watchdog(bus, ledger, directory, self.receiver, sender)
+        self._authority = authority = Authority(directory, ledger.calls, agents, mcp_approval)
+        self.stops = RobotStops(bus, ledger, directory, sender, beside and beside.with_suffix(STOPS))
+        checker = CallChecker(directory, authority, self.stops, ledger.calls)
+        contention = Contention(ledger, sender, authority, checker)
+        self._reviews = CallReviews(name, ledger, sender, authority, contention, self._new_id)
+        self._admission = CallAdmission(ledger, authority, checker, contention, self._reviews)
+        self._requests = SkillRequests(bus, ledger, sender, authority, self._admission, self.receiver, directory)
+        rollbacks = beside and beside.with_suffix(ROLLBACKS)
+        self.settings = LiveSettings(directory, authority, sender, self._new_id, rollbacks)
+        self._keys = IdempotencyKeys(ledger.find)
 
     @property
     def is_deaf(self) -> bool:

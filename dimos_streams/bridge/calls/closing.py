@@ -1,8 +1,9 @@
-"""Events that the bridge writes in a module's stead: ends of calls that their modules can't write, or not again.
+"""Events that the bridge writes in a module's stead: the closes of calls whose modules are gone, or have forgotten
+them.
 
-Each is in the name of the instance that runs the call. If there was none, or if whoever asks again may not know that
-instance any more, it is in the name of the instance whose skill asks for the call: only those who read that one's
-events know it.
+Each names the instance of a module that writes it, because receivers believe no other. That is the instance that runs
+the call. A call that none runs is closed in the name of the instance whose skill asked for it, which its receivers
+believe, too. So is a call whose close is repeated, since receivers may have forgotten the instance that ran it.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from dimos_streams import clock
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bus import Bus
@@ -57,15 +57,5 @@ def _of_who_asks(ledger: Ledger, call: CallState) -> str:
 
 
 def _event(ledger: Ledger, call: CallState, seq: int, type: EventType, text: str, data: dict[str, Any]) -> ToolEvent:
-    return ToolEvent(
-        utime=clock.utime(),
-        call_id=call.call_id,
-        seq=seq,
-        type=type,
-        module=call.module,
-        skill=call.skill,
-        caller=call.caller,
-        text=redacted(text),
-        data=redacted_data(data),
-        instance=call.instance or _of_who_asks(ledger, call),
-    )
+    event = call.event(seq, type, redacted(text), redacted_data(data))
+    return event if event.instance else replace(event, instance=_of_who_asks(ledger, call))

@@ -46,7 +46,8 @@ class Contention:
             duplicates = [other for other in self._ledger.calls.open if _are_duplicates(info, other, call)]
             policy = call.on_duplicate or info.on_duplicate
             if duplicates and policy != "allow":
-                await self._replace(duplicates, call, policy, protected=info.protected)
+                self._check_replaceable(duplicates, call, policy, protected=info.protected)
+                await self._replace(duplicates, call)
                 continue
             conflicts = self._ledger.leases.conflicts(call.call_id, call.resources)
             if not conflicts:
@@ -62,9 +63,10 @@ class Contention:
         if STOP in info.tags:
             overrule_what_waits(self._ledger, call)
 
-    async def _replace(
+    def _check_replaceable(
         self, duplicates: list[CallState], call: CallState, policy: OnDuplicate, *, protected: bool
     ) -> None:
+        """Raise ``CallRejectedError`` unless a call is to take the place of its duplicates, and may."""
         irreplaceable = next((other for other in duplicates if not self._authority.may_replace(call, other)), None)
         duplicate = irreplaceable or duplicates[0]
         running = f"{call.skill!r} runs already as call {duplicate.call_id!r} of {duplicate.caller!r}"
@@ -82,6 +84,9 @@ class Contention:
             raise CallRejectedError(text, holder=duplicate.call_id)
         if irreplaceable:
             raise CallRejectedError(f"{running}{ENDS_ITS_OWN}", holder=duplicate.call_id)
+
+    async def _replace(self, duplicates: list[CallState], call: CallState) -> None:
+        """End the duplicates of a call. Raises ``CallRejectedError`` if one goes on."""
         deadline = clock.monotonic() + _REPLACE_S
         for old in duplicates:
             self._sender.order_end(old, f"replaced by another call of {call.skill!r}")

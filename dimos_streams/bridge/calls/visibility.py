@@ -1,5 +1,5 @@
-"""Decides which calls may be known to models that are no agents of the run, MCP clients and those of a fleet hub, and
-which they may stop."""
+"""Decides which calls models outside of the run may know of, and which they may stop. These are MCP clients, here and
+at a fleet hub."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from dimos_streams.tool_stream.gateway import CallFacts
 
 
 def shown_to_models(broker: Broker) -> Callable[[CallFacts], bool]:
-    """A function that returns whether these models may know of a call: of each that they could have begun, and of
-    their own while its skill is gone."""
+    """Return a function that says whether these models may know of a call. They may if they could have begun it; if
+    its skill is gone, only if they have begun it."""
     audiences = {called.info.name: called.info.audience for called in broker.directory.called()}
 
     def is_shown(call: CallFacts) -> bool:
@@ -23,8 +23,8 @@ def shown_to_models(broker: Broker) -> Callable[[CallFacts], bool]:
 
 
 def may_move(broker: Broker) -> Callable[[CallFacts], bool]:
-    """A function that returns whether a call may move a robot, for all that is known, so that anybody may stop it:
-    also one of which models may not know, as that of an undo. One whose skill is gone may, if a model began it."""
+    """Return a function that says whether a call may move a robot, so that anybody may stop it, even a call of which
+    models may not know, such as an undo. A call whose skill is gone counts if a model began it."""
     skills = {called.info.name: called.info for called in broker.directory.called()}
 
     def may_move_robot(call: CallFacts) -> bool:
@@ -35,7 +35,7 @@ def may_move(broker: Broker) -> Callable[[CallFacts], bool]:
 
 
 def stoppable_by_models(broker: Broker) -> Callable[[CallFacts], bool]:
-    """A function that returns whether these models may stop a call: one that they may know of, or that may move a
+    """Return a function that says whether these models may stop a call: they may know of it, or it may move a
     robot."""
     is_shown, moves = shown_to_models(broker), may_move(broker)
     return lambda call: is_shown(call) or moves(call)

@@ -157,17 +157,25 @@ class Watchdog:
             self._ledger.leases.grant(call.call_id, call.resources)
 
     def _why_lost(self, call: CallState, now: float) -> str:
+        """Return why a call has to be given up as lost; empty if it goes on."""
         if call.state == REQUESTED:
-            since = max(call.since, self._listening_since)
-            begin_s = self._extended(_BEGIN_S, since)
-            if now - since <= begin_s:
-                return ""
-            return f"module {call.module!r} did not begin the call within {begin_s:g} s{self._why_silent(call)}"
+            return self._why_not_begun(call, now)
         if now < self._listening_since + ALIVE_S:
             return ""
         if call.on_loss != "continue" and self._directory.departed(call.module, call.instance):
             why = process_ended(how) if (how := self._how_ended(call)) else "gone: its links have ended"
             return f"module {call.module!r} is {why}"
+        return self._why_unheard(call, now)
+
+    def _why_not_begun(self, call: CallState, now: float) -> str:
+        since = max(call.since, self._listening_since)
+        begin_s = self._extended(_BEGIN_S, since)
+        if now - since <= begin_s:
+            return ""
+        return f"module {call.module!r} did not begin the call within {begin_s:g} s{self._why_silent(call)}"
+
+    def _why_unheard(self, call: CallState, now: float) -> str:
+        """Return why a call that runs is lost by the silence of its module; empty if it is not."""
         # Whatever others say in its module's name, a call is lost only by the silence of the instance that runs it.
         heard = max(self._listening_since, call.listed, self._receiver.heard_at(call.call_id))
         silent = now - heard

@@ -1,4 +1,4 @@
-"""Reading the events of calls, by cursor: the same question has the same answer, whoever asks, and however often."""
+"""Pages of the events of calls, from a cursor on. Nothing is remembered of readers, so a page can be read again."""
 
 from __future__ import annotations
 

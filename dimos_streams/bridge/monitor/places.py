@@ -9,9 +9,9 @@ from collections.abc import AsyncIterator
 
 
 class FairPlaces:
-    """A number of places. One that gets free goes to whoever of those who wait holds the fewest, or else has waited
-    longest: however many commands others have, each of them puts off a client's only one by one of theirs at most.
-    Use from the loop only."""
+    """A fair semaphore. A place that gets free goes to the waiting client that holds the fewest, and among equals to
+    the one that has waited longest. So each other client delays a client's only command by one of its own at most,
+    however many it has. Use from the loop only."""
 
     def __init__(self, places: int) -> None:
         self._free = places

@@ -1,4 +1,4 @@
-"""The modules that are agents, as they declare it: a skill of another may be called as an agent's are, ``say``."""
+"""The modules that declare themselves agents. The names of skills don't tell: any module may have a skill ``say``."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ if TYPE_CHECKING:
 
 
 class Declarations:
-    """The declarations of modules at a bridge. It is asked only where the name of a skill may be an agent's, once for
-    each module."""
+    """The answers of a bridge to the question which of its modules are agents. It is asked once for each module, and
+    only if a skill of that module is named as an agent's are."""
 
     def __init__(self, gateway: SkillGateway) -> None:
         self._gateway = gateway
         self._agents: dict[tuple[str, str], bool] = {}
-        """Whether it is an agent, by robot and module."""
+        """True for each module that is an agent, by robot and module."""
 
     async def marked(self, event: ToolEvent) -> ToolEvent:
-        """Return an event as all that reads it takes it: as that of an agent or not."""
+        """Return an event, marked as no agent's if its module is none."""
         return event if await self._fits(event) else replace(event, of_agent=False)
 
     async def is_talk(self, view: CallView) -> bool:
@@ -32,13 +32,12 @@ class Declarations:
         return is_conversation(view) and await self._fits(view)
 
     async def without_looks(self, views: Iterable[CallView]) -> list[CallView]:
-        """Return the calls but those by which programs look at agents, which are nobody's calls to who reads of a
-        run."""
+        """Return the calls without those by which programs only look at agents: people are not shown these."""
         return [view for view in views if not (is_look(view) and await self._fits(view))]
 
     async def _fits(self, named: ToolEvent | CallView) -> bool:
-        """Return whether what an event or a call is named as is what it is. Of a module that nobody offers any more
-        only the name is known."""
+        """Return whether an event or call that is named as an agent's is one. For a module that the bridge does not
+        offer any more only the name counts."""
         if not is_named_as_agents(named):
             return True
         whose = (named.robot or "", named.module)

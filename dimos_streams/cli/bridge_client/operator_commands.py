@@ -116,8 +116,8 @@ async def pending(gateway: CommandGateway, agent: str = "", reference: str = "")
 
 
 async def _of_each(gateway: CommandGateway, agents: Sequence[str], id: str = "") -> dict[str, list[ApprovalView]]:
-    """Return the approvals of agents. One that does not say them, whatever its robot answers, keeps nobody from
-    deciding on those of the others. Raises ``SkillError`` if none says them.
+    """Return the approvals of agents, without those of agents that give no answer. Raises ``SkillError`` if none
+    answers.
 
     Each robot's first agent is asked before any second one: requests wait for threads, and a robot that names many
     agents, none of which answers, is not to take the others' time.

@@ -76,55 +76,59 @@ class _Judgement:
 
     def __init__(self, need: Need, listener: Listener) -> None:
         self._need, self._listener = need, listener
-        self._there = listener.of_topic(need.topic)
+        self._heard_by_type = listener.of_topic(need.topic)
 
     def row(self) -> Row | None:
         """Return the row of the topic, or None if the topic has nothing to do with the run."""
         need = self._need
         wired = [use for use in need.uses if use.connected or use.required]
         if not wired:
-            return self._unused() if self._of(need.types) else None
-        if not self._there:
-            return self._nothing(wired)
-        deaf = [use for use in wired if not self._of(use.taken)]
+            return self._row_of_unwired() if self._heard_of(need.types) else None
+        if not self._heard_by_type:
+            return self._row_of_silent(wired)
+        deaf = [use for use in wired if not self._heard_of(use.taken)]
         if deaf:
-            text = other_type(need.topic, self._there, deaf[0].port.name, deaf[0].taken.values())
+            text = other_type(need.topic, self._heard_by_type, deaf[0].port.name, deaf[0].taken.values())
             return Row(need=need, state=State.OTHER_TYPE, problems=(_problem(text, deaf),))
-        return self._something(wired)
+        return self._row_of_heard(wired)
 
-    def _of(self, types: Iterable[str]) -> HeardChannel | None:
+    def _heard_of(self, types: Iterable[str]) -> HeardChannel | None:
         """Return what came of one of the types, or None."""
-        return next((self._there[name] for name in types if name in self._there), None)
+        return next((self._heard_by_type[name] for name in types if name in self._heard_by_type), None)
 
-    def _unused(self) -> Row:
-        channel = f"{self._need.topic}#{next(name for name in self._need.types if name in self._there)}"
+    def _row_of_unwired(self) -> Row:
+        """Return the row of a topic that is there but not connected to the inputs that could take it."""
+        channel = f"{self._need.topic}#{next(name for name in self._need.types if name in self._heard_by_type)}"
         users = _names(self._need.uses)
         text = f"{self._need.topic} is there, but {users} would not hear it: add '{channel}' to external"
         problem = Problem(text, severity="warning")
-        return Row(need=self._need, state=State.NOT_WIRED, heard=self._of(self._need.types), problems=(problem,))
+        return Row(
+            need=self._need, state=State.NOT_WIRED, heard=self._heard_of(self._need.types), problems=(problem,)
+        )
 
-    def _nothing(self, wired: Sequence[Use]) -> Row:
+    def _row_of_silent(self, wired: Sequence[Use]) -> Row:
         """Return the row of a topic on which nothing came."""
         need = self._need
         if need.senders and not self._listener.alive:
             return Row(need=need, state=State.NOT_RUNNING)
         if need.senders and self._listener.alive.isdisjoint(need.senders):
             text = f"{need.topic} is missing: {', '.join(need.senders)} is not running"
-            return self._without(text, wired)
+            return self._row_of_missing(text, wired)
         awaited = [use for use in wired if use.longest_gap_s is not None or (use.required and not need.senders)]
         if awaited:
-            return self._without(self._missing(awaited), awaited)
+            return self._row_of_missing(self._missing_text(awaited), awaited)
         required = [use for use in wired if use.required]
         text = f"nothing came on {need.topic}, which {_names(required)} needs: that may be as it should"
         problems = (Problem(text, severity="warning"),) if required else ()
         return Row(need=need, state=State.SILENT if need.senders else State.ABSENT, problems=problems)
 
-    def _without(self, text: str, uses: Sequence[Use]) -> Row:
+    def _row_of_missing(self, text: str, uses: Sequence[Use]) -> Row:
+        """Return the row of a topic on which something should have come."""
         problem = _problem(text, uses)
         state = State.MISSING if problem.severity == "error" else State.ABSENT
         return Row(need=self._need, state=state, problems=(problem,))
 
-    def _missing(self, awaited: Sequence[Use]) -> str:
+    def _missing_text(self, awaited: Sequence[Use]) -> str:
         need = self._need
         types = " or ".join(need.types)
         text = f"{need.topic} is missing: {_names(awaited)} would take {types}"
@@ -134,34 +138,18 @@ class _Judgement:
             return f"{text}; {_listed(same)} has that type: remap {awaited[0].port.name} to it"
         return text + suggest(need.topic, {topic for topic, _ in split})
 
-    def _something(self, wired: Sequence[Use]) -> Row:
+    def _row_of_heard(self, wired: Sequence[Use]) -> Row:
+        """Return the row of a topic on which messages came that its inputs take."""
         need = self._need
-        heard = self._of(wired[0].taken)
+        heard = self._heard_of(wired[0].taken)
         assert heard is not None
-
-        def useless(state: State, *texts: str) -> Row:
+        unusable = _why_unusable(need.topic, heard)
+        if unusable is not None:
+            state, texts = unusable
             return Row(need=need, state=state, heard=heard, problems=tuple(_problem(text, wired) for text in texts))
-
-        if not heard.readable:
-            return useless(State.UNREADABLE, f"{need.topic} can't be read: {heard.unreadable}")
-        part = heard.skipped / (heard.readable + heard.skipped)
-        unread = f"{need.topic}: {part:.0%} of its messages can't be read: {heard.unreadable}"
-        if part >= _MANY:
-            return useless(State.UNREADABLE, unread)
-        faults = [*heard.faults]
-        if heard.detections and not heard.labelled:
-            faults.append("its detections have no labels (`results` is empty), and no description fits them")
-        if faults:
-            return useless(State.UNREADABLE, *(f"{need.topic}: {fault}" for fault in faults))
-        if heard.blind:
-            text = f"{need.topic} {heard.blind}: it counts as no scan, and the velocity gate only lets the robot turn"
-            return useless(State.NO_RAYS, text)
-        if len(heard.stamps) == 1 and heard.readable >= _STILL and len(heard.delays) == heard.readable:
-            text = f"{need.topic} repeats one stamp, as a frozen sensor does: skills take that for nothing new"
-            return useless(State.FROZEN, text)
         late, pauses = self._slow(wired, heard)
         doubts = [Problem(f"{need.topic}: {doubt}", severity="warning") for doubt in heard.doubts]
-        rare = [Problem(unread, severity="warning")] if heard.skipped else []
+        rare = [Problem(_unread_text(need.topic, heard), severity="warning")] if heard.skipped else []
         state = State.TOO_SLOW if late else State.DOUBTFUL if doubts else State.OK
         return Row(need=need, state=state, heard=heard, problems=(*late, *pauses, *doubts, *rare))
 
@@ -185,6 +173,34 @@ class _Judgement:
         if silent_s > max(gap, 3 * mean_s):
             return f"fell silent {silent_s:.1f} s ago"
         return f"is too slow, a message every {mean_s:.2f} s" if mean_s > gap else ""
+
+
+def _why_unusable(topic: str, heard: HeardChannel) -> tuple[State, list[str]] | None:
+    """Return the state of a topic whose messages no input can use, and the reasons; None if they can be used."""
+    if not heard.readable:
+        return State.UNREADABLE, [f"{topic} can't be read: {heard.unreadable}"]
+    if _unread_part(heard) >= _MANY:
+        return State.UNREADABLE, [_unread_text(topic, heard)]
+    faults = [*heard.faults]
+    if heard.detections and not heard.labelled:
+        faults.append("its detections have no labels (`results` is empty), and no description fits them")
+    if faults:
+        return State.UNREADABLE, [f"{topic}: {fault}" for fault in faults]
+    if heard.blind:
+        text = f"{topic} {heard.blind}: it counts as no scan, and the velocity gate only lets the robot turn"
+        return State.NO_RAYS, [text]
+    if len(heard.stamps) == 1 and heard.readable >= _STILL and len(heard.delays) == heard.readable:
+        text = f"{topic} repeats one stamp, as a frozen sensor does: skills take that for nothing new"
+        return State.FROZEN, [text]
+    return None
+
+
+def _unread_part(heard: HeardChannel) -> float:
+    return heard.skipped / (heard.readable + heard.skipped)
+
+
+def _unread_text(topic: str, heard: HeardChannel) -> str:
+    return f"{topic}: {_unread_part(heard):.0%} of its messages can't be read: {heard.unreadable}"
 
 
 def clock_problems(rows: Iterable[Row]) -> Iterator[Problem]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Collection
-from contextlib import asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -102,6 +102,11 @@ async def recording_losses(bridge: BridgeAddress, recorders: Collection[str]) ->
             modules = await bridge.get("/modules", MODULES)
             return [f"recording: {each.health}" for each in modules if each.name in recorders and each.health != "ok"]
     return []
+
+
+def local_link(gateway: SkillGateway | None, bus: Bus, show: Show) -> AbstractAsyncContextManager[RunLink]:
+    """Return a link to a run in this process, through its bridge if it has one."""
+    return bus_link(bus, show) if gateway is None else gateway_link(gateway, show)
 
 
 @asynccontextmanager

@@ -22,14 +22,7 @@ from dimos_streams.cli.running.foxglove_plan import foxglove_lines
 from dimos_streams.cli.running.other_parts import OtherParts
 from dimos_streams.cli.running.restartable import restartable
 from dimos_streams.cli.running.run_entry import RunEntry
-from dimos_streams.cli.running.run_link import (
-    RunLink,
-    bus_link,
-    gateway_link,
-    http_link,
-    own_bus_link,
-    recording_losses,
-)
+from dimos_streams.cli.running.run_link import RunLink, http_link, local_link, own_bus_link, recording_losses
 from dimos_streams.cli.running.run_plan import RunPlan
 from dimos_streams.cli.running.runner import create_runner
 from dimos_streams.cli.running.stall import StallWatch
@@ -203,18 +196,13 @@ class _Session:
             self._entry.others = OtherParts(host, self._plan.wait_s)
             yield self._entry.others
 
-    @asynccontextmanager
-    async def _link(self) -> AsyncIterator[RunLink]:
-        runner = self._runner
-        if isinstance(runner, InProcessRun):
-            gateway = runner.gateway
-            link = gateway_link(gateway, self._show) if gateway is not None else bus_link(runner.bus, self._show)
-        elif self._plan.bridge is not None:
-            link = http_link(self._options.bridge_url, self._options.token, self._show)
-        else:
-            link = own_bus_link(self._options.bus_url, self._show)
-        async with link as opened:
-            yield opened
+    def _link(self) -> AbstractAsyncContextManager[RunLink]:
+        """Return the link to the run, which has started."""
+        if isinstance(self._runner, InProcessRun):
+            return local_link(self._runner.gateway, self._runner.bus, self._show)
+        if self._plan.bridge is not None:
+            return http_link(self._options.bridge_url, self._options.token, self._show)
+        return own_bus_link(self._options.bus_url, self._show)
 
     def _changeable(self) -> AbstractAsyncContextManager[None]:
         """Let modules be restarted while the run goes on."""

@@ -1,4 +1,4 @@
-"""Errors of somebody's own code that are told in one line: where that code raised them, and how they came about."""
+"""Errors in somebody's own code, which are reported in one line: the place in that code, or on demand a traceback."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from dimos_streams.common.printable import printable_lines
 DEBUG = "DIMOS_STREAMS_DEBUG"
 """The environment variable that asks for the tracebacks of errors that are told in one line."""
 _OF_OTHERS = ("<", f"{Path(__file__).parents[2]}{os.sep}", *map(sysconfig.get_path, ("stdlib", "purelib", "platlib")))
-"""Beginnings of the paths of code that mistakes of own code pass through: of Python, this package and others."""
+"""Beginnings of the paths of code that is nobody's own: that of Python, of this package and of installed ones."""
 
 
 def raised_at(error: BaseException) -> str:

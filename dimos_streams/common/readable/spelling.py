@@ -1,5 +1,5 @@
-"""The test of whether a name is another one, misspelt. Unlike a suggestion, this is for names that nothing else is
-wrong with."""
+"""The test of whether a valid name is probably a misspelling of another one. For names that don't exist there is
+``errors.suggest``."""
 
 from __future__ import annotations
 

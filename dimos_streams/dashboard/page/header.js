@@ -7,7 +7,7 @@ import { Icon } from "./icons.js";
 import { ErrorBoundary } from "./error_boundary.js";
 import { Stopped } from "./run/stopped.js";
 import { Unwell } from "./run/unwell.js";
-import { robotsOf } from "./store.js";
+import { robotsOf } from "./snapshot.js";
 import { switchTheme, theme } from "./theme.js";
 import { TransportBar } from "./transport/transport.js";
 

@@ -3,7 +3,7 @@
 import { isMission, missionTitle } from "./calls/families.js";
 import { namespaceOf, skillTitle, titled } from "./format.js";
 import { withoutGates } from "./held.js";
-import { outcome } from "./store.js";
+import { outcome } from "./event_texts.js";
 
 export class Orders {
   #monitor;

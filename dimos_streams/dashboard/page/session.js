@@ -5,7 +5,8 @@ import { counted, namespaceOf } from "./format.js";
 import { Live } from "./link/live.js";
 import { Monitor } from "./link/monitor.js";
 import { Orders } from "./orders.js";
-import { agentsOf, Run } from "./store.js";
+import { agentsOf } from "./snapshot.js";
+import { Run } from "./store.js";
 import { clipped } from "./texts.js";
 import { Transport } from "./transport/link.js";
 

@@ -1,8 +1,9 @@
 /** The store of what the run reports; it keeps the newest, up to bounds. */
 
-import { listed, namespaceOf } from "./format.js";
-import { withoutGates } from "./held.js";
-import { causeText, reasonText } from "./reasons.js";
+import { namespaceOf } from "./format.js";
+import { rendered } from "./event_texts.js";
+import { reasonText } from "./reasons.js";
+import { agentsOf, robotsOf } from "./snapshot.js";
 import { clipped } from "./texts.js";
 import { isLook, keyOf } from "./calls/families.js";
 import { endedAs } from "./calls/outcomes.js";
@@ -224,43 +225,4 @@ function continued(before, newest) {
   });
   const whole = [...older, ...kept].slice(-MAX_TALK);
   return whole.length === before.length && whole.every((entry, place) => entry === before[place]) ? before : whole;
-}
-
-/** Return the result of a command in words. */
-export function outcome(answer) {
-  const { command, result, text, errors } = answer;
-  if (answer.type === "error") {
-    const fields = Object.entries(errors ?? {}).map(([field, problem]) => `${field}: ${problem}`).join("; ");
-    return text.includes(fields) ? reasonText(text) : `${text}; ${fields}`;
-  }
-  const kept = result?.unkept ? `; NOT KEPT: ${result.unkept}` : "";
-  if (command === "decide" || command === "amend") return rendered({ approval: result }) + kept;
-  if (command !== "undo") return withoutGates(text);
-  const lines = result.undone.map((undone) => `${undone.skill}: ${undone.how}, ${undone.text}`);
-  const count = result.undone.filter((undone) => undone.how === "undone").length;
-  if (result.asked > 1) lines.push(`${count} of ${result.asked} undone`);
-  if (result.found < result.asked) lines.push(result.found ? "there is nothing else" : "there is nothing");
-  return lines.join("; ") + kept;
-}
-
-/** Return an event's data as a line of text. @param {string} space the agent's */
-function rendered(data, space = "") {
-  if (data.approval) return `${data.approval.skill}(${listed(data.approval.arguments)}): ${data.approval.state}`;
-  if (data.plan) return `${data.plan.goal}: ${data.plan.state}`;
-  if (data.reason === "call_failed") return causeText(data.reason, data.text, space);
-  return [data.phase, data.reason, data.text && reasonText(data.text, space)].filter(Boolean).join(": ") || listed(Object.fromEntries(Object.entries(data).filter(([name, value]) => name !== "was" && value !== "")));
-}
-
-/** Return the agents by name, with null for one that offers its skills but has not reported (yet). */
-export function agentsOf(state) {
-  const offering = state.skills.filter((skill) => skill.agent);
-  const names = new Set([...Object.keys(state.agents), ...offering.map((skill) => skill.module)]);
-  return [...names].sort().map((name) => ({ name, agent: state.agents[name] ?? null }));
-}
-
-/** Return the namespaces of the robots that there are to choose from: none unless there are several. */
-export function robotsOf(state) {
-  const spaces = new Set([...agentsOf(state).map(({ name }) => namespaceOf(name)), ...Object.keys(state.robots)]);
-  spaces.delete("");
-  return spaces.size > 1 ? [...spaces].sort() : [];
 }

@@ -25,12 +25,12 @@ from dimos_streams.fleet.protocol import (
 )
 from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.hub.batches import NoEventError, robot_batch
+from dimos_streams.hub.command_streams import CommandStream
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import bounded_read, translate_refusals
 from dimos_streams.hub.http.robot_names import RobotPath
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import Conflicting, NotNext, TakeAnswer
-from dimos_streams.hub.streams import CommandStream
 from dimos_streams.hub.threads import in_thread
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.event_response import EventResponse

@@ -31,13 +31,13 @@ class CommandOfKey(NamedTuple):
     body: str
 
     def frees_key(self, now: int) -> bool:
-        """Return whether nothing was begun, so that the key is anybody's."""
+        """Return whether the command has begun nothing, so that its key may be used for another one."""
         if self.outcome is None:
             return self.sent is None and not self._is_valid(now)
         return began_nothing(self.outcome, self.status)
 
     def holds(self, now: int) -> bool:
-        """Return whether whoever gives the same command again gets this one, and what becomes of it."""
+        """Return whether the same command, given again, is this one, with its answer."""
         if self.outcome is None:
             return self._is_valid(now)
         return is_last_word(self.outcome, self.status, parse_json(self.answer))

@@ -52,6 +52,33 @@ class _Waiting(NamedTuple):
         )
 
 
+class _StateRow(NamedTuple):
+    """The columns of a command that say what became of it. Those of the answer are None before there is one."""
+
+    id: int
+    doubled_until: int | None
+    sent: int | None
+    expires: int
+    outcome: Any
+    status: Any
+    headers: Any
+    answer: Any
+    given: int
+
+    def as_state(self, now: int) -> CommandState:
+        """The state of the command at a time."""
+        return CommandState(
+            id=self.id,
+            sent=self.sent is not None,
+            left_s=(self.expires - now) / _US if self.given <= now else 0.0,
+            outcome=self.outcome,
+            status=self.status or 0,
+            headers=self.headers or "{}",
+            body=self.answer or "null",
+            doubled=(self.doubled_until or 0) > now,
+        )
+
+
 class _Holder(NamedTuple):
     """The holder of a robot's stream of commands, see ``RobotTable.connect``."""
 
@@ -141,14 +168,15 @@ class CommandTable:
             return {}
         marks = ", ".join("?" * len(ids))
         with self._engine.transaction() as db:
-            rows = db.rows(
+            found = db.rows(
                 f"SELECT id, doubled_until, sent, expires, outcome, status, headers, answer, given"
                 f" FROM commands LEFT JOIN robots ON robots.name = commands.robot WHERE id IN ({marks})",
                 *ids,
             )
+            rows = [_StateRow(*row) for row in found]
             now = db.now()
-            _void(db, now, [row[0] for row in rows if row[-1] > now])
-        return {row[0]: _state(now, *row) for row in rows}
+            _void(db, now, [row.id for row in rows if row.given > now])
+        return {row.id: row.as_state(now) for row in rows}
 
     def forget(self, after_s: float) -> None:
         """Forget commands that have been over for ``after_s``."""
@@ -245,27 +273,3 @@ def _why_not(db: Transaction, new: NewCommand, now: int) -> str:
     if sum(lane_of(*each) == lane for each in waiting) >= MOST_AT_ONCE[lane]:
         return f"{MOST_AT_ONCE[lane]} commands ({lane}) for robot {new.robot!r} wait already; try again later"
     return ""
-
-
-def _state(
-    now: int,
-    id: int,
-    doubled_until: int | None,
-    sent: int | None,
-    expires: int,
-    outcome: Any,
-    status: Any,
-    headers: Any,
-    body: Any,
-    given: int,
-) -> CommandState:
-    return CommandState(
-        id=id,
-        sent=sent is not None,
-        left_s=(expires - now) / _US if given <= now else 0.0,
-        outcome=outcome,
-        status=status or 0,
-        headers=headers or "{}",
-        body=body or "null",
-        doubled=(doubled_until or 0) > now,
-    )

@@ -29,9 +29,10 @@ and callers see them."""
 
 
 def check_schema(schema: Mapping[str, Any]) -> None:
-    """Raise ``ValueError`` for a schema that is not one of an object, of which nobody could write or show the
-    arguments, and for one that refers to others or to itself, or becomes too large with all its ``$ref`` put in:
-    checking arguments with it would take as long as its author likes."""
+    """Raise ``ValueError`` for a schema that can't be that of arguments, or that would make checks of them endless.
+
+    The first is one that does not describe an object. The second refers to other schemas or to itself, or becomes too
+    large when each ``$ref`` is replaced by what it refers to."""
     if (kind := schema.get("type", "object")) != "object":
         raise ValueError(f"it describes no object with properties: its type is {kind!r:.50}")
     properties = schema.get("properties", {})

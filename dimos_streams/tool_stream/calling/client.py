@@ -38,10 +38,10 @@ from dimos_streams.tool_stream.sending.call_writer import CallWriter
 _INTRODUCTION_S = 1.0
 _LOOK_S = 0.25
 _SILENT_S = 1.0
-"""The time, in seconds, after which a child of which neither an event nor a heartbeat tells is asked for again."""
+"""The time, in seconds, without an event or a heartbeat about a child after which it is asked for again."""
 _GIVEN_UP_S = 90.0
-"""The time, in seconds, after which nothing is expected any more of a child of which nobody tells anything; a bridge
-that lives has given it up before that."""
+"""The time, in seconds, without a word about a child after which it is given up. A bridge that lives gives it up
+sooner."""
 _CHILD_END_WAIT_S = 1.0
 """Maximum wait, in seconds, for the end of a child."""
 

@@ -1,5 +1,5 @@
-"""The end of moving calls that nobody answers for any more, so that the robot stands still, and a word on every call
-that does not end when it is to.
+"""The end of calls that move the robot and that nobody answers for any more, and warnings about calls that do not
+end.
 
 A call is *disowned* when nobody has acknowledged it for too long, or when the bridge, which could not hear of it for
 a while, has closed it meanwhile. A disowned call is cancelled. If its code does not end then, its stream is closed
@@ -58,7 +58,8 @@ class LossWatch:
         return ", so its velocities are cut off" if self._velocities() else ""
 
     def look(self, calls: Iterable[RunningCall]) -> None:
-        """Disown calls that nobody acknowledges, cut off those of them that do not end, and name all that do not."""
+        """Disown calls that nobody acknowledges, cut off moving calls that do not end, and log all that do not
+        end."""
         now, before = clock.monotonic(), self._looked
         elapsed = min(now - before, _LONGEST_LOOK_S)
         steady = clock.steady()

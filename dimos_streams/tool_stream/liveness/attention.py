@@ -1,5 +1,5 @@
-"""A watch for this process itself being held up: what it has not heard in that time says nothing about others, and
-what it then reads may have been given up."""
+"""The detection of times in which this process itself was held up. Others may have spoken then, so their silence does
+not count; and the requests that it reads afterwards may be outdated."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _BREAK_S = 1.0
 STILL_S = 0.5
 """The time without a look, in seconds, above which this process, or its machine, has stood still."""
 OUTDATED_S = 1.5
-"""The time, in seconds, for which it may stand still and what came meanwhile still counts: nobody gives up so soon
-what was asked for."""
+"""The time, in seconds, for which it may stand still before requests that came meanwhile count as outdated: nobody
+gives up a request sooner."""
 _CATCHES_UP, CATCHES_UP_S = 1 / 4, 0.5
-"""The part of the time for which it stood still in which it has read what came meanwhile, and the maximum, in
+"""The time that it needs to read what came while it stood still, as a part of that time, and the maximum, in
 seconds."""
 
 

@@ -128,17 +128,20 @@ class ToolStreamReceiver:
                     continue  # the next heartbeat names it again
                 call = self._resumed(call_id)
                 self._calls.add(call)
-            if call.instance not in ("", status.instance):
-                continue
-            call.module, call.presumed_instance, call.named_at = status.module, status.instance, clock.monotonic()
-            if call.stage is not CLOSED and call.highest < last_seq <= MAX_SEQ:
-                call.highest = last_seq
-                self._nacks.arm(call)
-            elif call.stage is not CLOSED and call.instance != status.instance and 1 <= last_seq <= call.delivered:
-                # Every event so far came from a proxy or names no instance, so the module's own last event, perhaps
-                # the close, may be missing: ask for it.
-                self._requests.nack(call, last_seq, last_seq)
-            self._acks.soon(call_id, at_once=False)
+            if call.instance in ("", status.instance):
+                self._take_name(call, last_seq, status)
+
+    def _take_name(self, call: ReceivedCall, last_seq: int, status: ModuleStatus) -> None:
+        """Ask for what is missing of a call up to the last event that a heartbeat of its module names."""
+        call.module, call.presumed_instance, call.named_at = status.module, status.instance, clock.monotonic()
+        if call.stage is not CLOSED and call.highest < last_seq <= MAX_SEQ:
+            call.highest = last_seq
+            self._nacks.arm(call)
+        elif call.stage is not CLOSED and call.instance != status.instance and 1 <= last_seq <= call.delivered:
+            # Every event so far came from a proxy or names no instance, so the module's own last event, perhaps
+            # the close, may be missing: ask for it.
+            self._requests.nack(call, last_seq, last_seq)
+        self._acks.soon(call.call_id, at_once=False)
 
     def finish(self, call_id: str) -> int:
         """Take nothing more of a call, because somebody else closes it; return the last seq that was delivered."""

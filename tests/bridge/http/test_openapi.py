@@ -83,6 +83,95 @@ def ask(bridge: Served, method: str, path: str, **kwargs: Any) -> requests.Respo
         return response
 
 
+def _requests(begun: str, session: dict[str, str]) -> list[tuple[str, str, str, dict[str, Any]]]:
+    """Requests that bring about the answers of all routes: each with its method, path, URL and options.
+
+    Args:
+        begun: The id of a call.
+        session: The header that names a session of MCP.
+    """
+    ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
+    large = {"data": b"x" * (MAX_BODY + 1), "headers": JSON}
+    undeclared = {"data": b"{}"}
+    return [
+        *(("GET", path, path, {}) for path in ("/healthz", "/metrics", "/skills", "/modules", "/monitor/schema")),
+        ("GET", "/robots", "/robots", {}),
+        ("GET", "/live", "/live", {}),
+        ("GET", "/calls", "/calls", {}),
+        ("GET", "/calls", "/calls?limit=1&state=closed", {}),
+        ("GET", "/calls", "/calls?before=U", {}),
+        ("GET", "/calls/{call_id}", f"/calls/{begun}", {}),
+        ("GET", "/calls/{call_id}", "/calls/nobody", {}),
+        ("GET", "/tool_streams", "/tool_streams", {}),
+        ("GET", "/tool_streams", "/tool_streams?from=-1", {}),
+        ("GET", "/tool_streams", "/tool_streams?call=..", {}),
+        ("GET", "/tool_streams", "/tool_streams", {"headers": {"Last-Event-ID": "x7"}}),
+        ("GET", "/events", "/events", {}),
+        ("GET", "/events", "/events?limit=2&progress=true", {}),
+        ("GET", "/events", "/events?limit=0", {}),
+        ("GET", "/events", "/events?call=..", {}),
+        ("GET", "/pictures/{name}", "/pictures/one.jpg", {}),
+        ("GET", "/pictures/{name}", "/pictures/two.jpg", {}),
+        ("POST", "/calls", "/calls", {"json": {"skill": "patrol"}}),
+        (
+            "POST",
+            "/calls",
+            "/calls?wait=close",
+            {"json": {"skill": "count", "arguments": {"label": "b", "to": 1}}},
+        ),
+        ("POST", "/calls", "/calls", {"json": {"skill": "nothing"}}),
+        ("POST", "/calls", "/calls", {"json": {"skill": "follow", "agent": "nobody"}}),
+        ("POST", "/calls", "/calls", {"json": {"skill": "follow"}}),
+        ("POST", "/calls", "/calls", {"json": {"skil": "follow"}}),
+        ("POST", "/calls", "/calls", {"json": {"skill": "at_once", "arguments": {"value": 1}}}),
+        ("POST", "/calls", "/calls", {"data": b"{", "headers": JSON}),
+        ("POST", "/calls", "/calls", large),
+        ("POST", "/calls", "/calls", undeclared),
+        ("POST", "/calls/{call_id}/cancel", "/calls/nobody/cancel", {}),
+        ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", {"json": {"why": "x"}}),
+        ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", {"data": b"[", "headers": JSON}),
+        ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", large),
+        ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", undeclared),
+        ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", {}),
+        ("POST", "/mcp", "/mcp", {"json": HELLO}),
+        ("POST", "/mcp", "/mcp", {"json": ping, "headers": session}),
+        ("POST", "/mcp", "/mcp", {"json": {**ping, "method": "dance"}, "headers": session}),
+        ("POST", "/mcp", "/mcp", {"json": ping}),
+        ("POST", "/mcp", "/mcp", {"json": ping, "headers": {"Mcp-Session-Id": "x"}}),
+        ("POST", "/mcp", "/mcp", {"json": {"jsonrpc": "2.0", "method": "x"}, "headers": session}),
+        ("POST", "/mcp", "/mcp", {"data": b"{", "headers": JSON}),
+        ("POST", "/mcp", "/mcp", large),
+        ("POST", "/mcp", "/mcp", undeclared),
+        ("GET", "/mcp", "/mcp", {"headers": session}),
+        ("GET", "/mcp", "/mcp", {"headers": {"Mcp-Session-Id": "x"}}),
+        ("GET", "/mcp", "/mcp", {}),
+        ("GET", "/mcp", "/mcp", {"headers": {**session, "Accept": "application/json"}}),
+        ("DELETE", "/mcp", "/mcp", {"headers": {"Mcp-Session-Id": "x"}}),
+        ("DELETE", "/mcp", "/mcp", {}),
+        ("POST", "/settings", "/settings", {"json": {"assignments": ["worker.pace=2"]}}),
+        ("POST", "/settings", "/settings", {"json": {"assignments": ["worker.pac=2"]}}),
+        ("POST", "/settings", "/settings", {"json": {"assignments": ["worker.pace=1"], "caller": "bridge"}}),
+        ("POST", "/settings", "/settings", {"json": {"assignments": []}}),
+        ("POST", "/settings", "/settings", {"data": b"[", "headers": JSON}),
+        ("POST", "/settings", "/settings", large),
+        ("POST", "/settings", "/settings", undeclared),
+        ("POST", "/robots/stop", "/robots/stop", {}),
+        ("POST", "/robots/release", "/robots/release", {"json": {"seen": []}}),
+        *(
+            ("POST", path, path, body)
+            for path in ("/calls/cancel", "/robots/stop", "/robots/release")
+            for body in (
+                {"json": {"robot": "nobody"}},
+                {"json": {"why": "x"}},
+                {"data": b"[", "headers": JSON},
+                large,
+                undeclared,
+                {},
+            )
+        ),
+    ]
+
+
 @pytest.mark.slow
 @pytest.mark.feature("E9")
 def test_every_declared_answer_is_sent_as_it_is_declared(tmp_path: Path) -> None:
@@ -93,87 +182,7 @@ def test_every_declared_answer_is_sent_as_it_is_declared(tmp_path: Path) -> None
         for _ in range(2):
             bridge.call("count", label="a", to=1)
         session = {"Mcp-Session-Id": bridge.post("/mcp", HELLO).headers["Mcp-Session-Id"]}
-        ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
-        large = {"data": b"x" * (MAX_BODY + 1), "headers": JSON}
-        undeclared = {"data": b"{}"}
-        requested: list[tuple[str, str, str, dict[str, Any]]] = [
-            *(("GET", path, path, {}) for path in ("/healthz", "/metrics", "/skills", "/modules", "/monitor/schema")),
-            ("GET", "/robots", "/robots", {}),
-            ("GET", "/live", "/live", {}),
-            ("GET", "/calls", "/calls", {}),
-            ("GET", "/calls", "/calls?limit=1&state=closed", {}),
-            ("GET", "/calls", "/calls?before=U", {}),
-            ("GET", "/calls/{call_id}", f"/calls/{begun}", {}),
-            ("GET", "/calls/{call_id}", "/calls/nobody", {}),
-            ("GET", "/tool_streams", "/tool_streams", {}),
-            ("GET", "/tool_streams", "/tool_streams?from=-1", {}),
-            ("GET", "/tool_streams", "/tool_streams?call=..", {}),
-            ("GET", "/tool_streams", "/tool_streams", {"headers": {"Last-Event-ID": "x7"}}),
-            ("GET", "/events", "/events", {}),
-            ("GET", "/events", "/events?limit=2&progress=true", {}),
-            ("GET", "/events", "/events?limit=0", {}),
-            ("GET", "/events", "/events?call=..", {}),
-            ("GET", "/pictures/{name}", "/pictures/one.jpg", {}),
-            ("GET", "/pictures/{name}", "/pictures/two.jpg", {}),
-            ("POST", "/calls", "/calls", {"json": {"skill": "patrol"}}),
-            (
-                "POST",
-                "/calls",
-                "/calls?wait=close",
-                {"json": {"skill": "count", "arguments": {"label": "b", "to": 1}}},
-            ),
-            ("POST", "/calls", "/calls", {"json": {"skill": "nothing"}}),
-            ("POST", "/calls", "/calls", {"json": {"skill": "follow", "agent": "nobody"}}),
-            ("POST", "/calls", "/calls", {"json": {"skill": "follow"}}),
-            ("POST", "/calls", "/calls", {"json": {"skil": "follow"}}),
-            ("POST", "/calls", "/calls", {"json": {"skill": "at_once", "arguments": {"value": 1}}}),
-            ("POST", "/calls", "/calls", {"data": b"{", "headers": JSON}),
-            ("POST", "/calls", "/calls", large),
-            ("POST", "/calls", "/calls", undeclared),
-            ("POST", "/calls/{call_id}/cancel", "/calls/nobody/cancel", {}),
-            ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", {"json": {"why": "x"}}),
-            ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", {"data": b"[", "headers": JSON}),
-            ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", large),
-            ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", undeclared),
-            ("POST", "/calls/{call_id}/cancel", f"/calls/{begun}/cancel", {}),
-            ("POST", "/mcp", "/mcp", {"json": HELLO}),
-            ("POST", "/mcp", "/mcp", {"json": ping, "headers": session}),
-            ("POST", "/mcp", "/mcp", {"json": {**ping, "method": "dance"}, "headers": session}),
-            ("POST", "/mcp", "/mcp", {"json": ping}),
-            ("POST", "/mcp", "/mcp", {"json": ping, "headers": {"Mcp-Session-Id": "x"}}),
-            ("POST", "/mcp", "/mcp", {"json": {"jsonrpc": "2.0", "method": "x"}, "headers": session}),
-            ("POST", "/mcp", "/mcp", {"data": b"{", "headers": JSON}),
-            ("POST", "/mcp", "/mcp", large),
-            ("POST", "/mcp", "/mcp", undeclared),
-            ("GET", "/mcp", "/mcp", {"headers": session}),
-            ("GET", "/mcp", "/mcp", {"headers": {"Mcp-Session-Id": "x"}}),
-            ("GET", "/mcp", "/mcp", {}),
-            ("GET", "/mcp", "/mcp", {"headers": {**session, "Accept": "application/json"}}),
-            ("DELETE", "/mcp", "/mcp", {"headers": {"Mcp-Session-Id": "x"}}),
-            ("DELETE", "/mcp", "/mcp", {}),
-            ("POST", "/settings", "/settings", {"json": {"assignments": ["worker.pace=2"]}}),
-            ("POST", "/settings", "/settings", {"json": {"assignments": ["worker.pac=2"]}}),
-            ("POST", "/settings", "/settings", {"json": {"assignments": ["worker.pace=1"], "caller": "bridge"}}),
-            ("POST", "/settings", "/settings", {"json": {"assignments": []}}),
-            ("POST", "/settings", "/settings", {"data": b"[", "headers": JSON}),
-            ("POST", "/settings", "/settings", large),
-            ("POST", "/settings", "/settings", undeclared),
-            ("POST", "/robots/stop", "/robots/stop", {}),
-            ("POST", "/robots/release", "/robots/release", {"json": {"seen": []}}),
-            *(
-                ("POST", path, path, body)
-                for path in ("/calls/cancel", "/robots/stop", "/robots/release")
-                for body in (
-                    {"json": {"robot": "nobody"}},
-                    {"json": {"why": "x"}},
-                    {"data": b"[", "headers": JSON},
-                    large,
-                    undeclared,
-                    {},
-                )
-            ),
-        ]
-        for method, path, url, kwargs in requested:
+        for method, path, url, kwargs in _requests(begun, session):
             document.check(path, ask(bridge, method, url, **kwargs))
             if method == "GET":
                 document.check(path, ask(bridge, "HEAD", url, **kwargs))

@@ -1,5 +1,5 @@
-"""Changes of settings that are not yet committed, and the rollback of those of which nobody knows whether they were
-made, once their modules are heard."""
+"""Changes of settings that are not yet committed. If nobody knows whether a module has made one, it is rolled back as
+soon as the module is heard again."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from dimos_streams.common.moment import Moment
 from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.journal.tables import CallRow
 from dimos_streams.skill import OnDuplicate
-from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.event import EventType, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.opening import opening_of
@@ -180,6 +180,21 @@ class CallState(JournalledCall):
         """Make the call again what it was when ``before`` was copied from it."""
         for each in fields(self):
             setattr(self, each.name, getattr(before, each.name))
+
+    def event(self, seq: int, type: EventType, text: str, data: Mapping[str, Any]) -> ToolEvent:
+        """An event of it that happens now and that its module does not write itself."""
+        return ToolEvent(
+            utime=clock.utime(),
+            call_id=self.call_id,
+            seq=seq,
+            type=type,
+            module=self.module,
+            skill=self.skill,
+            caller=self.caller,
+            text=text,
+            data=data,
+            instance=self.instance,
+        )
 
     def row(self) -> CallRow:
         """The call as the journal keeps it."""

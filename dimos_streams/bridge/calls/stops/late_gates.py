@@ -1,4 +1,5 @@
-"""Velocity gates that were down when their robot was released: they hold on, as they have it written down."""
+"""Velocity gates that were down when their robot was released. They keep holds in a file, so they begin by holding
+it."""
 
 from __future__ import annotations
 
@@ -12,10 +13,10 @@ from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 
 class LateGates:
-    """Says which gates are still to be told of a release.
+    """Decides which gates are still to be told of a release.
 
-    Each instance is told once, and none of a gate that has said since the release that it does not hold: what it
-    holds for after that is a stop of another run, which is not undone.
+    Each instance of a gate is told once. A gate that has said since the release that it does not hold is told nothing
+    more: if it holds again later, another run has stopped the robot, and that stop stays.
     """
 
     def __init__(self) -> None:

@@ -1,7 +1,8 @@
-"""Calls that an operator's order has overtaken: what they would still begin is not begun any more.
+"""Calls that were asked for before an operator's order to stop or to end calls, and that it keeps from beginning.
 
-A call may wait for a lease, for the end of another one, or for an approval; a lookout may begin another call long
-after it was asked for. The order that ends a call is just what lets such a one begin, and nobody means it to.
+A call may wait for a lease, for the end of another call, or for an approval, and a lookout may begin another call
+long after it was asked for. An order that ends calls frees what such a call waits for. Without a note it would begin
+then.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Skills that stop others, as their tag says: what waits for what they end does not begin.
+"""Calls of skills with the tag ``stop``, which keep motions from beginning that wait for the calls that they end.
 
-Whoever calls one wants the robot to stand, and nothing says whether the end of a call was meant to let another begin.
+Whoever calls such a skill wants the robot to stand still. If it ends a call for whose lease another motion waits,
+that motion would begin at once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dimos_streams.tool_stream.family import ancestors_of
 
 
 def overrule_what_waits(ledger: Ledger, stop: CallState) -> None:
-    """Have no motion begin that waits for calls of a stop's module, nor one of the module itself."""
+    """Keep all waiting motions from beginning that are of the stop's module, or wait for calls of it."""
     for call in ledger.waiting.values():
         if call is not stop and (call.module == stop.module or stop.module in _waited_for(ledger, call)):
             overrule(call, "motion", "")

@@ -1,6 +1,7 @@
-"""Keeps others from moving a robot beside an operator's undo, for which a paused agent lets go of it.
+"""Keeps others from moving a robot while an agent undoes calls on it.
 
-Velocities say nothing of the call that they come from, so that a velocity gate can't let those of one call pass only.
+A paused agent releases its hold for an undo. Velocities don't name the call that they come from, so a velocity gate
+can't let those of the undo pass alone: other motions have to be kept from beginning.
 """
 
 from __future__ import annotations

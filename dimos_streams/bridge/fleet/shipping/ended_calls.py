@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import sqlite3
 
-from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.journal import tables
 from dimos_streams.journal.entry import EncodedEntry
@@ -22,25 +21,11 @@ def close_open_calls(db: sqlite3.Connection, last: int) -> None:
     for row in tables.call_rows(db, 0):
         if row.closed or row.call_id not in newest or (call := CallState.read(row)) is None:
             continue
-        close = _close_of(call, max(row.last_seq, newest[row.call_id]) + 1)
+        seq = max(row.last_seq, newest[row.call_id]) + 1
+        close = call.event(seq, "close", _WHY, {"outcome": str(Outcome.LOST)})
         call.apply(close)
         calls.append(call)
         closes.append(close)
     if calls:
         entries = [EncodedEntry.of(offset, event) for offset, event in enumerate(closes, start=last + 1)]
         tables.write(db, tables.rows_of(entries, closes), [call.row() for call in calls])
-
-
-def _close_of(call: CallState, seq: int) -> ToolEvent:
-    return ToolEvent(
-        utime=clock.utime(),
-        call_id=call.call_id,
-        seq=seq,
-        type="close",
-        module=call.module,
-        skill=call.skill,
-        caller=call.caller,
-        text=_WHY,
-        data={"outcome": str(Outcome.LOST)},
-        instance=call.instance,
-    )

@@ -159,23 +159,8 @@ class Shipper:
         try:
             position = await self._hub.ship(batch.body)
         except HubRefusalError as error:
-            if error.offset is None:
-                if error.kind in _OF_A_BATCH and self._narrows(batch, error):
-                    return after, 0.0
-                self._most = MAX_ENTRIES
-                self._refused.clear()
-                raise
-            if error.kind == FLEET_POSITION and error.offset != after:
-                self._after = max(error.offset, self._journal.begin - 1)
-                return self._after, 0.0
-            if error.kind == FLEET_CONFLICT:
-                self._rename(error.offset, f"the hub has another event at offset {error.offset}")
-                return None
-            if error.kind == FLEET_ENTRY and error.offset not in self._refused and len(self._refused) < _MAX_REFUSED:
-                self._leave_out(error.offset, error)
-                return after, 0.0
-            self._refused.clear()
-            raise
+            go_on_at = self._after_refusal(batch, after, error)
+            return None if go_on_at is None else (go_on_at, 0.0)
         if position.acknowledged <= after:
             raise HubUnreachableError(
                 f"it acknowledged offset {position.acknowledged} after a batch from {after + 1} on"
@@ -185,6 +170,25 @@ class Shipper:
         self.events += batch.events if position.acknowledged >= batch.upto else 0
         self._attempts.reset()
         return self._heard(position), position.wait_s
+
+    def _after_refusal(self, batch: EncodedBatch, after: int, error: HubRefusalError) -> int | None:
+        """Return the offset behind which to go on after a refusal at once; None if the journal is another one now.
+        Raises ``error`` if it has to be tried again later."""
+        if error.offset is None:
+            if error.kind in _OF_A_BATCH and self._narrows(batch, error):
+                return after
+            self._most = MAX_ENTRIES
+        elif error.kind == FLEET_POSITION and error.offset != after:
+            self._after = max(error.offset, self._journal.begin - 1)
+            return self._after
+        elif error.kind == FLEET_CONFLICT:
+            self._rename(error.offset, f"the hub has another event at offset {error.offset}")
+            return None
+        elif error.kind == FLEET_ENTRY and error.offset not in self._refused and len(self._refused) < _MAX_REFUSED:
+            self._leave_out(error.offset, error)
+            return after
+        self._refused.clear()
+        raise error
 
     def _narrows(self, batch: EncodedBatch, error: HubRefusalError) -> bool:
         """Return whether to go on with half of a batch that was refused as a whole, or with a gap in the place of a

@@ -1,4 +1,4 @@
-"""Calls that begin when it is their turn, and not behind the back of who has left meanwhile."""
+"""Calls that wait for a lease, and do not begin after the command that asked for them has been ended."""
 
 from __future__ import annotations
 

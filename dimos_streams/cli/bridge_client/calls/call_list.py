@@ -1,4 +1,4 @@
-"""Calls as they are listed: which of them, in which order, in which columns; and one among them."""
+"""The list of calls that ``calls`` shows, its order and its columns, and the choice of one call from it."""
 
 from __future__ import annotations
 

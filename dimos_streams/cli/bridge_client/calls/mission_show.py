@@ -1,4 +1,4 @@
-"""The part of a run's events that is shown of one mission, where those of all calls come in."""
+"""The selection of the events that belong to one mission, among those of all calls of a run."""
 
 from __future__ import annotations
 
@@ -24,8 +24,9 @@ class MissionShow:
     """Shows what belongs to one mission: what its agent says of it, the calls that the agent has begun since, with
     those that they lead to, those that the agent names, and the ends of the agent's earlier calls.
 
-    No event of a call says whose mission it belongs to: of missions that one agent has at the same time, each has the
-    calls of all. Where a call of somebody else says something meanwhile, standard error says once how that is seen.
+    Events don't say to which mission a call belongs. So if one agent has several missions at the same time, the calls
+    of all are shown for each. The first time that a call of somebody else says something meanwhile, a line on
+    standard error names the command that shows it.
     """
 
     def __init__(self, show: Show, mission: str, *, bridge: str = "") -> None:

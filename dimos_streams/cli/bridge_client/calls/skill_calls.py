@@ -1,4 +1,4 @@
-"""Calls that are begun over a bridge and followed to where the person wants."""
+"""Calls that a command begins over a bridge, and follows to their answer or their close."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """The other end of a command: a run of this machine, its bus, its bridge."""
 
 from dimos_streams.cli.bridge_client.connection.address import BridgeAddress, BridgeUnreachableError
-from dimos_streams.cli.bridge_client.connection.finding import (
+from dimos_streams.cli.bridge_client.connection.discovery import (
     bridge_of_run,
     find_bridge,
     find_bus_url,

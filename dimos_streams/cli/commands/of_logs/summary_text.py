@@ -13,7 +13,7 @@ from dimos_streams.common.readable.plural import plural
 
 if TYPE_CHECKING:
     from dimos_streams.recording.reader import LogReader
-    from dimos_streams.recording.summary import LogSummary
+    from dimos_streams.recording.summary import ChannelSummary, LogSummary
 
 
 def summary_dict(summary: LogSummary, logs: Sequence[LogReader]) -> dict[str, Any]:
@@ -48,29 +48,41 @@ def write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
     write(f"{' '.join(str(log.path) for log in logs)}: {plural(summary.events, 'event')}, {byte_size(size)}")
     if summary.events:
         write(f"{summary.span_s:.3f} s from {utc_text(summary.first)}")
-    metadata = summary.metadata
-    if metadata is not None:
-        write(metadata.title)
+    _write_metadata(summary)
+    _write_channels(summary)
+    _write_times(summary)
+    note_damage(logs)
+
+
+def _write_metadata(summary: LogSummary) -> None:
+    """Write what the log says of itself."""
+    if summary.metadata is not None:
+        write(summary.metadata.title)
         for title in summary.other_runs:
             write(f"and {title}: a log of several runs, of which `replay --modules` takes the first one's blueprint")
     elif summary.metadata_fault:
         write(f"what the log says of itself can't be read: {summary.metadata_fault}")
-    rows = []
-    for _, channel in sorted(summary.channels.items()):
-        rate = "" if channel.rate_hz is None else f"{channel.rate_hz:.1f} Hz"
-        gap = channel.gap_s
-        after_s = (channel.longest_at - summary.first) / 1e6
-        text = "" if gap is None else f"{gap:.2f} s after {after_s:.1f} s"
-        rows.append(
-            (channel.topic, str(channel.count), rate, byte_size(channel.size), channel.type_name or "?", text)
-        )
-    if rows:
+
+
+def _write_channels(summary: LogSummary) -> None:
+    if rows := [_channel_row(summary, channel) for _, channel in sorted(summary.channels.items())]:
         write_table(("TOPIC", "EVENTS", "RATE", "SIZE", "TYPE", "LONGEST GAP"), rows)
     if beyond := summary.beyond:
         write(
             f"{plural(beyond.count, 'further event')} are of other channels than the first {len(summary.channels)}:"
             f" they are only counted, {byte_size(beyond.size)} in all"
         )
+
+
+def _channel_row(summary: LogSummary, channel: ChannelSummary) -> tuple[str, ...]:
+    rate = "" if channel.rate_hz is None else f"{channel.rate_hz:.1f} Hz"
+    after_s = (channel.longest_at - summary.first) / 1e6
+    gap = "" if channel.gap_s is None else f"{channel.gap_s:.2f} s after {after_s:.1f} s"
+    return channel.topic, str(channel.count), rate, byte_size(channel.size), channel.type_name or "?", gap
+
+
+def _write_times(summary: LogSummary) -> None:
+    """Write where nothing was recorded, and which times of events are not what they seem."""
     for at, length in summary.gaps[:SHOWN]:
         write(f"nothing at all was recorded for {length / 1e6:.1f} s after {(at - summary.first) / 1e6:.1f} s")
     for set_back in summary.set_backs[:SHOWN]:
@@ -80,4 +92,3 @@ def write_summary(summary: LogSummary, logs: Sequence[LogReader]) -> None:
         write(f"{impossible}; it keeps its time")
     if summary.older.count:
         write(f"{summary.older}; these keep their times")
-    note_damage(logs)

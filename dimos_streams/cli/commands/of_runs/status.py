@@ -42,7 +42,6 @@ def status(
     """Show the living runs, or one of them: processes, modules' health, the bridge."""
     from dimos_streams.cli.bridge_client.connection import find_run
     from dimos_streams.cli.bridge_client.ended import last_ended
-    from dimos_streams.cli.bridge_client.run_status.readiness import unready
     from dimos_streams.cli.bridge_client.run_status.state import json_form
     from dimos_streams.cli.bridge_client.run_status.states import states_of
     from dimos_streams.cli.system.async_runner import run_async
@@ -61,14 +60,22 @@ def status(
     ended = ended_runs() if every else []
     if every and as_json:
         write_json({"ended": [_end(run) for run in ended], "living": json_form(states)}, indent=2)
-    elif as_json:
-        if states or not ready:
-            write_json(json_form(states), indent=2)
-    else:
+    elif as_json and (states or not ready):
+        write_json(json_form(states), indent=2)
+    elif not as_json:
         _write_runs(ended, states)
         if not states and not ready and not unreadable:
             note(str(NoRunError(f"no run lives{'' if every else last_ended()}")))
-    if ready and (missing := [*unreadable, *(unready(states) if states or not unreadable else ())]):
+    if ready:
+        _check_ready(states, unreadable)
+
+
+def _check_ready(states: Sequence[RunState], unreadable: Sequence[str]) -> None:
+    """Raise ``DimosStreamsError`` unless there is a run, and all of each run is there and answers."""
+    from dimos_streams.cli.bridge_client.run_status.readiness import unready
+
+    missing = [*unreadable, *(unready(states) if states or not unreadable else ())]
+    if missing:
         raise DimosStreamsError(f"not ready: {'; '.join(missing)}")
 
 

@@ -3,7 +3,7 @@
 import { bareSkill, isIn, namespaceOf, skillTitle } from "../format.js";
 import { crosses, inside, metresText } from "./geometry.js";
 import { sceneOf } from "./scene.js";
-import { agentsOf } from "../store.js";
+import { agentsOf } from "../snapshot.js";
 import { clipped } from "../texts.js";
 
 const SKILL = "go_to";

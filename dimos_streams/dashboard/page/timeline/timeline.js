@@ -6,9 +6,9 @@ import { counted } from "../format.js";
 import { Empty, Panel } from "../parts.js";
 import { useSecond } from "../times.js";
 import { Board } from "./board.js";
+import { TimelineCanvas } from "./canvas.js";
 import { Details, State, Table } from "./details.js";
 import { neighbour } from "./layout.js";
-import { Stage } from "./stage.js";
 import { inWords } from "./words.js";
 
 const OPTIONS_MS = 1000;
@@ -65,17 +65,17 @@ function seen(board) {
 /** The canvas, and over it a list box of the same calls for screen readers. */
 function Bars({ board, session }) {
   const { selected, now } = session;
-  const [stage, canvas, tip, drawer] = [useRef(null), useRef(null), useRef(null), useRef(null)];
+  const [surface, canvas, tip, timeline] = [useRef(null), useRef(null), useRef(null), useRef(null)];
   useLayoutEffect(() => {
-    drawer.current = new Stage(board, session, stage.current, canvas.current, tip.current);
-    return () => drawer.current.stop();
+    timeline.current = new TimelineCanvas(board, session, surface.current, canvas.current, tip.current);
+    return () => timeline.current.stop();
   }, [board, session]);
-  useLayoutEffect(() => drawer.current.changed(), [selected, session.robot, board.cursor]);
+  useLayoutEffect(() => timeline.current.changed(), [selected, session.robot, board.cursor]);
   const options = useOptions(board, now);
   const isEmpty = board.log.calls.size === 0;
   return html`<div class="stage-box">
     <canvas ref=${canvas} role="img" aria-label=${`Timeline, ${counted(options.count, "call")} in view`}></canvas>
-    <div ref=${stage} class="stage" tabindex="0" role=${options.shown.length > 0 ? "listbox" : "group"} aria-label="Calls; arrow keys go through them, Enter shows one"
+    <div ref=${surface} class="stage" tabindex="0" role=${options.shown.length > 0 ? "listbox" : "group"} aria-label="Calls; arrow keys go through them, Enter shows one"
       aria-activedescendant=${options.shown.some(({ id }) => id === board.cursor) ? `call-${board.cursor}` : undefined}
       onKeyDown=${(event) => pressed(event, board, session)}>
       ${options.shown.map(({ id, text }) => html`<div key=${id} id=${`call-${id}`} class="hidden" role="option" aria-selected=${String(id === selected)}>${text}</div>`)}

@@ -3,21 +3,17 @@
 import { drawNext, drawNot, drawSoon } from "../canvas/pace.js";
 import { colour, onTheme } from "../theme.js";
 import { draw } from "./draw.js";
-import { extent, LANE, places, ROW } from "./places.js";
-import { clockText, dateOf } from "../format.js";
-import { lookOf } from "../calls/outcomes.js";
-import { spanOf, timeAt, tookText, xOf } from "./scale.js";
-import { askedFor, plain } from "./words.js";
-import { shown } from "../texts.js";
+import { callAt, scrollableBy } from "./hits.js";
+import { spanOf, timeAt } from "./scale.js";
+import { showTip } from "./tip.js";
 
 const CLICK_PX = 4;
-const NEAR_PX = 5;
 const QUICKEST_MS = 100;
 const SLOWEST_MS = 1000;
 /** Maximum fraction of time for drawing what the user has not asked for. */
 const SHARE = 0.08;
 
-export class Stage {
+export class TimelineCanvas {
   #board;
   #session;
   #canvas;
@@ -46,7 +42,7 @@ export class Stage {
     on(element, "pointermove", (event) => this.#moved(event));
     on(element, "pointerup", (event) => this.#up(event));
     on(element, "pointercancel", () => (this.#drag = null));
-    on(element, "pointerleave", () => this.#point(null));
+    on(element, "pointerleave", () => this.#hover(null));
     on(element, "dblclick", (event) => this.#doubled(event));
     on(element, "wheel", (event) => this.#wheeled(event), { passive: false });
     on(document, "visibilitychange", () => this.changed());
@@ -120,7 +116,7 @@ export class Stage {
     const began = performance.now();
     if (this.#size.width < 1 || this.#size.height < 1) return;
     this.#board.lookBack();
-    this.#board.scroll = Math.min(this.#board.scroll, this.#room());
+    this.#board.scroll = Math.min(this.#board.scroll, scrollableBy(this.#scene()));
     const scene = this.#scene();
     const g = this.#canvas.getContext("2d");
     const scale = window.devicePixelRatio || 1;
@@ -140,39 +136,6 @@ export class Stage {
     this.#timer = setTimeout(() => this.#wentOn(), Math.max(Math.min(SLOWEST_MS, pixel), least));
   }
 
-  /** Return how far the rows in view can be scrolled up, in pixels. */
-  #room() {
-    const scene = this.#scene();
-    const { top, bottom } = places(scene);
-    const rows = this.#shown(scene).reduce((most, { bar }) => Math.max(most, bar.row + 1), 0);
-    return Math.max(0, rows * ROW - (bottom - top));
-  }
-
-  #shown(scene) {
-    return scene.layout.bars
-      .map((bar) => ({ bar, part: extent(scene, bar.call.begin, bar.call.end ?? Infinity) }))
-      .filter(({ part }) => part);
-  }
-
-  /** Return the call at a point, or one within a few pixels of it: some are small. */
-  #callAt({ offsetX: x, offsetY: y }) {
-    const scene = this.#scene();
-    const { top, bottom, lanesTop } = places(scene);
-    if (y >= lanesTop) return this.#holdAt(scene, x, Math.floor((y - lanesTop) / LANE));
-    if (y < top || y > bottom) return null;
-    const row = Math.floor((y - top + scene.scroll) / ROW);
-    const near = this.#shown(scene)
-      .filter(({ bar, part }) => bar.row === row && x >= part.x - NEAR_PX && x <= part.end + NEAR_PX)
-      .map(({ bar, part }) => ({ call: bar.call, apart: Math.max(part.x - x, x - part.end, 0) }));
-    return near.sort((one, other) => one.apart - other.apart)[0]?.call ?? null;
-  }
-
-  #holdAt(scene, x, lane) {
-    const holds = scene.layout.lanes[lane]?.holds ?? [];
-    const at = timeAt(scene.view, scene.width, x);
-    return holds.find(({ from, to }) => from <= at && at <= to)?.call ?? null;
-  }
-
   #down(event) {
     if (event.button !== 0) return;
     event.currentTarget.setPointerCapture(event.pointerId);
@@ -182,13 +145,13 @@ export class Stage {
   #moved(event) {
     const drag = this.#drag;
     if (!drag) {
-      this.#point(event);
+      this.#hover(event);
       return;
     }
     const [dx, dy] = [event.offsetX - drag.x, event.offsetY - drag.y];
     drag.far ||= Math.hypot(dx, dy) > CLICK_PX;
     if (!drag.far) return;
-    this.#point(null);
+    this.#hover(null);
     if (dx) this.#board.pan(-dx / this.#size.width);
     this.#scrollBy(-dy);
     [drag.x, drag.y] = [event.offsetX, event.offsetY];
@@ -224,13 +187,13 @@ export class Stage {
   /** @returns {boolean} whether there was anything to move */
   #scrollBy(pixels) {
     const before = this.#board.scroll;
-    this.#board.scroll = Math.min(Math.max(0, before + pixels), this.#room());
+    this.#board.scroll = Math.min(Math.max(0, before + pixels), scrollableBy(this.#scene()));
     this.changed();
     return this.#board.scroll !== before;
   }
 
-  /** Show a tooltip about the call under the mouse. */
-  #point(event) {
+  /** Mark the call under the mouse, and show a tooltip about it. */
+  #hover(event) {
     const call = event && this.#callAt(event);
     const id = call?.id ?? null;
     if (id !== this.#board.hovered) {
@@ -238,29 +201,10 @@ export class Stage {
       this.changed();
     }
     this.#tip.hidden = !call;
-    if (!call) return;
-    this.#tip.replaceChildren(...this.#said(call, event.offsetX).map(([kind, text]) => {
-      const line = document.createElement("p");
-      line.className = kind;
-      line.textContent = shown(text);
-      return line;
-    }));
-    const { width, height } = this.#size;
-    const box = this.#tip.getBoundingClientRect();
-    this.#tip.style.left = `${Math.max(0, Math.min(event.offsetX + 12, width - box.width))}px`;
-    const below = event.offsetY + 16;
-    this.#tip.style.top = `${Math.max(0, below + box.height > height ? event.offsetY - box.height - 10 : below)}px`;
+    if (call) showTip(this.#tip, this.#scene(), call, event);
   }
 
-  /** Return the lines of the tooltip: a call, its state and its nearest update. */
-  #said(call, x) {
-    const { view, now } = this.#board;
-    const took = call.end === null ? `for ${tookText(now - call.begin)}` : `after ${tookText(call.end - call.begin)}`;
-    const near = call.ticks
-      .map((tick) => ({ tick, apart: Math.abs(xOf(view, this.#size.width, tick.utime) - x) }))
-      .reduce((best, each) => (each.apart <= NEAR_PX * 2 && (!best || each.apart < best.apart) ? each : best), null);
-    const said = near ? `${clockText(dateOf(near.tick.utime))} ${plain(call, near.tick.text)}` : plain(call, call.text);
-    return [["what", askedFor(call)], ["quiet", `${lookOf(call.state).word} ${took} · asked by ${call.caller}`],
-      ...(said ? [["", said]] : [])];
+  #callAt({ offsetX, offsetY }) {
+    return callAt(this.#scene(), offsetX, offsetY);
   }
 }

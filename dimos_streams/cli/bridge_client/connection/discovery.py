@@ -18,11 +18,11 @@ if TYPE_CHECKING:
 
 def find_bridge(choice: BridgeChoice) -> BridgeAddress:
     """Return the bridge of a choice: that of the run, URL or port that it names, else that of the newest living run
-    with one, which is said if there are several; if no run lives, the one at the usual port, which is said, too: it
-    may be anybody's, and a robot moves by it.
+    that has one, else the one at the usual port.
 
-    A living run's token is used if none is given. Raises ``UserError`` for a choice that contradicts itself, and for
-    runs that have no bridge, named or not.
+    A note says which one it is if several runs have one, and if it was found by its port, because that may be
+    somebody else's, and commands may move a robot. A living run's token is used if none is given. Raises
+    ``UserError`` for a choice that contradicts itself, and for runs that have no bridge, named or not.
     """
     choice.check()
     if choice.run is not None:

@@ -19,7 +19,7 @@ from dimos_streams.fleet.protocol import COMMANDS_AGE_S, COMMANDS_PING_S, MAX_EX
 from dimos_streams.hub.storage.rows import DueCommand, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import in_thread
-from dimos_streams.hub.woken import Woken
+from dimos_streams.hub.wakeup import Wakeup
 
 _KEEP_S = 3.0
 _VALID_S = 12.0
@@ -81,14 +81,14 @@ class CommandStreams:
         self._ending = OwnedTasks()
         self._numbers = itertools.count(1)
         self._clocks: dict[str, int] = {}
-        self._woken = Woken()
+        self._wakeup = Wakeup()
 
     def __len__(self) -> int:
         return len(self._streams)
 
     def wake(self) -> None:
         """Note that there may be a command."""
-        self._woken.wake()
+        self._wakeup.wake()
 
     def hear(self, robot: str, sent_utime: int) -> None:
         """Note that a robot has sent something, at a time by its own clock."""
@@ -141,7 +141,7 @@ class CommandStreams:
                 _log.warning("commands can't be read: %s", error)
             except Exception:  # robots wait for the commands that come after it
                 _log.exception("commands can't be read because of a defect")
-            await self._woken.wait()
+            await self._wakeup.wait()
 
     async def keep(self) -> None:
         """Note in the storage who is connected and was heard of, until cancelled."""

@@ -14,7 +14,7 @@ from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.viewer.bus import ReplayBus
-from dimos_streams.viewer.stage import Stage
+from dimos_streams.viewer.playback import Playback
 from dimos_streams.viewer.transport_commands import Play, Seek, StepPlayback
 from tests.bridge.parts import event
 from tests.recording.logs import START, Raw, write_log
@@ -26,7 +26,7 @@ SECOND = 1_000_000
 
 
 @asynccontextmanager
-async def staged(tmp_path: Path) -> AsyncIterator[tuple[Stage, list[float]]]:
+async def playback_of(tmp_path: Path) -> AsyncIterator[tuple[Playback, list[float]]]:
     """A recording of a minute: a velocity each second, an event of a call every ten; and what is shown of it."""
     shown: list[float] = []
     rows: list[Raw] = []
@@ -37,25 +37,25 @@ async def staged(tmp_path: Path) -> AsyncIterator[tuple[Stage, list[float]]]:
     bus = ReplayBus()
     await bus.open()
     with indexed(write_log(tmp_path / "a.lcmlog", rows)) as index:
-        stage = Stage(index, bus)
+        playback = Playback(index, bus)
         bus.subscribe(TWIST, lambda channel, data: shown.append(decode(Twist, data, channel=channel).linear.x))
         await asyncio.sleep(0.01)
-        yield stage, shown
-        stage.close()
+        yield playback, shown
+        playback.close()
 
 
 async def test_whoever_goes_far_sees_at_once_what_was_newest_there(tmp_path: Path) -> None:
-    async with staged(tmp_path) as (stage, shown):
+    async with playback_of(tmp_path) as (playback, shown):
         shown.clear()
         for second in (50, 20):
-            stage.carry_out(Seek(command="seek", utime=START + second * SECOND + 1))
+            playback.carry_out(Seek(command="seek", utime=START + second * SECOND + 1))
             await asyncio.sleep(0.01)
         assert shown == [50.0, 20.0]
 
 
 async def test_whoever_steps_to_an_event_stands_there(tmp_path: Path) -> None:
-    async with staged(tmp_path) as (stage, _):
-        stage.carry_out(Play(command="play"))
+    async with playback_of(tmp_path) as (playback, _):
+        playback.carry_out(Play(command="play"))
         for back, second in ((False, 5), (False, 15), (True, 5)):
-            stage.carry_out(StepPlayback(command="step", back=back))
-            assert (stage.transport.playing, stage.utime() - START) == (False, second * SECOND)
+            playback.carry_out(StepPlayback(command="step", back=back))
+            assert (playback.transport.playing, playback.utime() - START) == (False, second * SECOND)

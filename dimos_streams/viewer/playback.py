@@ -1,4 +1,4 @@
-"""A recording at the moment that is shown: what happens there reaches the page as if it happened now."""
+"""The playback of a recording: what happens at the moment that is shown reaches the page as if it happened now."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ _PAGE_BYTES = 256 * 1024
 _log = LimitedLog(logging.getLogger(__name__))
 
 
-class Stage:
-    """The moment that is shown, and how it changes. Use from one loop only. ``run`` keeps it going; pages call
-    ``carry_out``."""
+class Playback:
+    """The playback of one recording, of which it shows one moment. ``run`` keeps it going, and pages control it
+    with ``carry_out``. Use from one loop only."""
 
     def __init__(self, index: Index, bus: ReplayBus) -> None:
         """``bus`` is open, and gets what is shown."""
