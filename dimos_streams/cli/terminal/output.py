@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -15,6 +14,7 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dimos_streams.cli.system import signals
+from dimos_streams.cli.terminal.wrapping import cells, padded, wrapped
 from dimos_streams.common.printable import printable, printable_lines
 from dimos_streams.common.readable.unseen import written_out
 from dimos_streams.common.secrets import redacted
@@ -146,25 +146,19 @@ def table_lines(rows: Sequence[Sequence[str]], width: int = UNBOUNDED) -> list[s
     """Return rows of cells as aligned lines. A last cell for which lines of that width have no room is wrapped in its
     column, or below its row where that column is too narrow."""
     rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     before = sum(each + 2 for each in widths[:-1])
     lines: list[str] = []
     for row in rows:
-        line = "  ".join(map(str.ljust, row, widths)).rstrip()
-        if len(line) <= width or not row[-1]:
+        head = "".join(f"{padded(cell, each)}  " for cell, each in zip(row[:-1], widths, strict=False))
+        line = (head + row[-1]).rstrip()
+        if cells(line) <= width or not row[-1]:
             lines.append(line)
         elif before + _LEAST_LAST <= width:
-            lines += _wrapped(row[-1], width, line[:before], " " * before)
+            lines += wrapped(row[-1], width, head, " " * before)
         else:
-            lines += [line[:before].rstrip(), *_wrapped(row[-1], width, _INDENT, _INDENT)]
+            lines += [head.rstrip(), *wrapped(row[-1], width, _INDENT, _INDENT)]
     return lines
-
-
-def _wrapped(text: str, width: int, first: str, later: str) -> list[str]:
-    """Return a text in lines of a width, each behind its beginning. Long words such as paths are left whole."""
-    return textwrap.wrap(
-        text, width, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
-    )
 
 
 def hanging_indent(text: str) -> str:
