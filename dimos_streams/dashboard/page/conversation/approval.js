@@ -3,6 +3,7 @@
 import { useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { measureOf, namespaceOf, skillTitle, spanText, unitText } from "../format.js";
+import { parseExactly } from "../link/exact_json.js";
 import { Ago, useSecond } from "../times.js";
 import { shownJson } from "../texts.js";
 import { useBegun } from "./begun.js";
@@ -27,7 +28,7 @@ export function Approval({ name, approval, session }) {
   };
   const withArguments = (use) => {
     try {
-      use(JSON.parse(given?.json ?? json), given?.revision ?? revision);
+      use(parseExactly(given?.json ?? json), given?.revision ?? revision);
     } catch (error) {
       session.notify(`The arguments are not JSON: ${error.message}`, true);
       form.current.elements.arguments.focus();
