@@ -288,6 +288,10 @@ def test_wide_characters_have_no_text_go_on_at_the_left_edge() -> None:
     ]
 
 
+def test_a_tab_in_a_table_is_a_blank() -> None:
+    assert table_lines([("a\tb", "c\td")], 30) == ["a b  c d"]
+
+
 def test_on_a_narrow_terminal_texts_stand_below_their_label() -> None:
     line = ScreenLine(1, "agent", "so far, so good" + " " * 11 + "0.99  you  go on")
     assert "".join(line.parts(30)).splitlines() == [

@@ -136,6 +136,14 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((UNBOUNDED, 0)).columns if sys.stdout.isatty() else UNBOUNDED
 
 
+def notes_width() -> int:
+    """Return the same of what ``note`` shows."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or UNBOUNDED
+    except (OSError, ValueError):  # it is no terminal, or closed
+        return UNBOUNDED
+
+
 def write_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Write columns, aligned to the left, as ``table_lines`` has them for the terminal."""
     for line in table_lines((headers, *rows), terminal_width()):
@@ -145,7 +153,7 @@ def write_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def table_lines(rows: Sequence[Sequence[str]], width: int = UNBOUNDED) -> list[str]:
     """Return rows of cells as aligned lines. A last cell for which lines of that width have no room is wrapped in its
     column, or below its row where that column is too narrow."""
-    rows = [[printable(cell) for cell in row] for row in rows]
+    rows = [[printable(cell).replace("\t", " ") for cell in row] for row in rows]  # a tab has no width of its own
     widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     before = sum(each + 2 for each in widths[:-1])
     lines: list[str] = []
@@ -161,11 +169,14 @@ def table_lines(rows: Sequence[Sequence[str]], width: int = UNBOUNDED) -> list[s
     return lines
 
 
-def hanging_indent(text: str) -> str:
+def hanging_indent(text: str, width: int = UNBOUNDED) -> str:
     """Return text from outside with its further lines below the first, where none passes for one of the command's
-    own."""
+    own. If a width is given, what is wrapped stands further in: it is no step of a plan, and no line of its own."""
     first, *further = text.split("\n")
-    return "\n".join((first, *(line if line.startswith(_INDENT) else _INDENT + line for line in further)))
+    lines = [first, *(line if line.startswith(_INDENT) else _INDENT + line for line in further)]
+    if width < UNBOUNDED:
+        lines = [part for line in lines for part in wrapped(printable(line), width, later=2 * _INDENT) or [""]]
+    return "\n".join(lines)
 
 
 def note(line: str) -> None:
