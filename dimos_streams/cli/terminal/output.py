@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, TextIO
 
 from dimos_streams.cli.system import signals
-from dimos_streams.cli.terminal.wrapping import cells, padded, wrapped
 from dimos_streams.common.printable import printable, printable_lines
 from dimos_streams.common.readable.unseen import written_out
+from dimos_streams.common.readable.wrapping import cells, padded, wrapped
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import DimosStreamsError, cannot_write, is_of_the_disk
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Protocol
 
 from dimos_streams import clock
 from dimos_streams.cli.terminal.output import write_lines
-from dimos_streams.cli.terminal.wrapping import cells, padded, wrapped
 from dimos_streams.common.printable import CONTINUATION, printable
+from dimos_streams.common.readable.wrapping import cells, padded, wrapped
 
 if TYPE_CHECKING:
     from rich.live import Live
