@@ -1,7 +1,7 @@
 /** Pauses by others, which make of the button and the key that pause ones that let an agent go on. */
 
 /** A press so soon after that, in ms, was meant for what was shown before. */
-const UNSEEN_MS = 700;
+export const UNSEEN_MS = 700;
 
 export class Pauses {
   #modes = new Map();

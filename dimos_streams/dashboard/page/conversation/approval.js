@@ -7,18 +7,24 @@ import { parseExactly } from "../link/exact_json.js";
 import { Ago, useSecond } from "../times.js";
 import { shownJson } from "../texts.js";
 import { useBegun } from "./begun.js";
+import { useReplaced } from "./replaced.js";
 
 /** The arguments that somebody has begun to change, by the approval's id, each with the revision that was seen. */
 const changes = new Map();
 
 export function Approval({ name, approval, session }) {
-  const { connected, readOnly, ask, now } = session;
+  const { connected, readOnly, now } = session;
   const form = useRef(null);
   const reason = useRef(null);
   useBegun(reason, `reason ${approval.id}`);
   const [given, show] = useState(changes.get(approval.id) ?? null);
   const json = shownJson(approval.arguments);
   const { id, revision } = approval;
+  const isReplaced = useReplaced(id);
+  const ask = (command) => {
+    if (!isReplaced()) session.ask(command);
+    else session.notify("This approval has just come in the place of another one: read it, and press again", false);
+  };
   const decide = (decision, seen, changed) => ask({ command: "decide", agent: name, approval: id, decision, revision: seen,
     reason: reason.current.value, arguments: changed });
   const amend = (changed, seen) => ask({ command: "amend", agent: name, approval: id, arguments: changed, revision: seen });
