@@ -123,7 +123,7 @@ class AgentLoop:
                     self._wake.clear()
                     await self._wake.wait()
         finally:
-            self._close()
+            self.close()
 
     async def abort(self, reason: str = "", *, rollback: bool = False) -> AbortReport:
         """Call ``begin_abort`` and wait for its end. Raises ``SkillError`` if the loop is closed."""
@@ -269,9 +269,10 @@ class AgentLoop:
         if self.state is LoopState.CLOSED:
             raise SkillError("the agent is stopping")
 
-    def _close(self) -> None:
-        """Close the loop, so that nobody is left waiting."""
-        self.machine.go(LoopState.CLOSED)
+    def close(self) -> None:
+        """Close the loop, whether it has run or not, so that nobody is left waiting. Twice is fine."""
+        if self.state is not LoopState.CLOSED:
+            self.machine.go(LoopState.CLOSED)
         for command in self._commands:
             command.give_up()
         self._commands.clear()
