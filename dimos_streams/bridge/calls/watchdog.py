@@ -78,11 +78,15 @@ class Watchdog:
             if call is None:
                 continue
             call.module = call.module or status.module
-            if call.module != status.module or call.instance not in ("", status.instance):
+            if call.module != status.module:
                 continue
-            if call.state == CLOSED:
-                # It runs on, or again, in a module that had been given up; one that has ended overhears this.
+            owns = call.instance in ("", status.instance)
+            if call.state == CLOSED and (owns or self._directory.is_active(call.module, status.instance)):
+                # It runs on in a module that had been given up, or again in its successor; one that has ended
+                # overhears this.
                 self._sender.losses.report_once(call)
+            elif not owns:
+                continue
             elif call.state == OPEN:
                 call.hear()
                 if call.missing_open and call.skill:

@@ -129,6 +129,8 @@ class ToolStreamReceiver:
                 call = self._resumed(call_id)
                 self._calls.add(call)
             if call.instance not in ("", status.instance):
+                if active and call.stage is CLOSED:
+                    self._requests.ack_rerun(call, status.instance)
                 continue
             call.module, call.presumed_instance, call.named_at = status.module, status.instance, clock.monotonic()
             if call.stage is not CLOSED and call.highest < last_seq <= MAX_SEQ:
