@@ -162,6 +162,9 @@ class Watchdog:
 
     def _why_lost(self, call: CallState, now: float) -> str:
         if call.state == REQUESTED:
+            if self._may_be_done_twice(call):
+                again = f"module {call.module!r} was started again before it had said that it began the call"
+                return f"{again}: nobody knows whether it did"
             since = max(call.since, self._listening_since)
             begin_s = self._extended(_BEGIN_S, since)
             if now - since <= begin_s:
@@ -190,6 +193,14 @@ class Watchdog:
         if module.age_s <= alive_s:
             return f"module {call.module!r} does not know the call any more"
         return ""
+
+    def _may_be_done_twice(self, call: CallState) -> bool:
+        """Return whether a motion was asked of an instance that another one has followed since: the first may have
+        begun it without being heard, and the robot would move once more."""
+        if not self._directory.begun_since(call.module, call.requested_utime, besides=call.asked):
+            return False
+        found = self._directory.known(call.skill)
+        return found is not None and found[1].may_move
 
     def _why_silent(self, call: CallState) -> str:
         """Return why a module has not begun a call, as far as somebody has said it."""

@@ -128,6 +128,26 @@ async def test_a_call_that_a_restarted_module_begins_again_is_ended_there_and_fo
 
 @pytest.mark.virtual_time
 @pytest.mark.feature("F5")
+async def test_a_motion_that_a_dead_instance_may_have_begun_is_not_begun_by_the_next() -> None:
+    async with two_walkers() as (broker, first, second):
+        first.bus.faults = Faults(loss=1.0)  # it hears, and nobody hears it
+        call_id = await broker.call("walk", {"seconds": 0.01}, caller="test")
+        await asyncio.sleep(0.05)
+        first.crash()
+        await second.start()
+        view = await closed(broker, call_id)
+        again = "module 'walker' was started again before it had said that it began the call"
+        assert (view.outcome, view.text) == (Outcome.LOST, f"{again}: nobody knows whether it did")
+        life = second._life
+        assert life is not None
+        await asyncio.sleep(1.0)
+        assert life.host._skills.outcome(call_id) is Outcome.LOST, "it was told, and has not begun"
+        after = await broker.call("walk", {"seconds": 0.01}, caller="test")
+        assert (await closed(broker, after)).outcome is Outcome.COMPLETED
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("F5")
 async def test_a_restart_is_no_second_instance() -> None:
     """Also where a few messages of the dead one are still on their way."""
     async with two_walkers(Faults(delay_s=(0.0, 0.2))) as (broker, first, _):
