@@ -231,5 +231,6 @@ def _aborted(run: Outcome) -> Iterator[str]:
         began = (run.by_call[order.call_id][0].utime - clock.VIRTUAL_EPOCH_US) / 1e6
         for body in run.bodies:
             is_meant = body.skill in MOTIONS and body.began < began and (order.is_stop or body.of_agent)
-            if is_meant and (body.ended is None or body.ended > order.over + 0.02):
+            is_cut_off = run.by_call[body.call_id][-1].outcome is Ending.LOST  # it stops by itself
+            if is_meant and not is_cut_off and (body.ended is None or body.ended > order.over + 0.02):
                 yield f"{body} went on after {order}"
