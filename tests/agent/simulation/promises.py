@@ -163,23 +163,26 @@ def _missions(run: Outcome) -> Iterator[str]:
         mission: event.data["reason"] for event in run.record if event.kind == "done" for mission in event.missions
     }
     heard = _heard(run.record)
-    for call_id, seqs in heard.items():
+    for (call_id, sub), seqs in heard.items():
         if seqs != sorted(set(seqs)):
-            yield f"of call {call_id} the agent heard {seqs}"
+            yield f"of call {call_id} {sub or 'the agent'} heard {seqs}"
     for opened in (event for event in run.record if event.kind == "call_open"):
         events = run.by_call[opened.data["call_id"]]
         due = [event.seq for event in events if event.type in ("update", "close")]
         is_whole = all(event.type != "gap" for event in events)
-        missing = set(due) - set(heard[opened.data["call_id"]])
+        missing = set(due).difference(
+            *(seqs for (call_id, _), seqs in heard.items() if call_id == opened.data["call_id"])
+        )
         if is_whole and missing and all(reasons.get(mission) == "completed" for mission in opened.missions):
             yield f"of call {opened.data['call_id']} the agent did not hear {missing}"
 
 
-def _heard(record: list[AgentEvent]) -> dict[str, list[int]]:
-    found: dict[str, list[int]] = defaultdict(list)
+def _heard(record: list[AgentEvent]) -> dict[tuple[str, str], list[int]]:
+    """Return the events of each call that each loop has heard: the agent's, and those of its sub-missions."""
+    found: dict[tuple[str, str], list[int]] = defaultdict(list)
     for event in record:
         if event.kind in ("update", "result") and (told := event.data.get("event")) and told.get("call_id"):
-            found[told["call_id"]].append(told["seq"])
+            found[told["call_id"], event.data.get("sub", "")].append(told["seq"])
     return found
 
 
