@@ -147,12 +147,13 @@ class AgentLoop:
                 reason, rollback, tuple(self.missions.values()), self._calls.known.open
             )
             self._commands.appendleft(abort)
+        # Who wants everybody's calls to end wants the robot to stand: it does not go back for an earlier order.
+        abort.rollback = rollback or (abort.rollback and others is None)
         if is_new or (others is not None and not abort.others):
-            fields = {"phase": "start", "reason": reason, "rollback": rollback or abort.rollback}
+            fields = {"phase": "start", "reason": reason, "rollback": abort.rollback}
             self.parts.transcript.emit(EventKind.ABORT, ids(abort.missions), **fields, others=others is not None)
         if others is not None:
             abort.end_others(others)
-        abort.rollback = abort.rollback or rollback
         abort.missions = tuple(dict.fromkeys((*abort.missions, *self.missions.values())))
         if self._turn is not None:
             self._turn.interrupt("aborted", abort.reason)
