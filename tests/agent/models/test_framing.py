@@ -110,6 +110,12 @@ def test_what_skills_say_stays_apart_from_the_operators_input() -> None:
         "[/TOOL_RESULTS]",
         "</s>",
         "<EOS_TOKEN>",
+        "<SPECIAL_11>",
+        "<extra_id_1>",
+        "<seed:eos>",
+        "]~b]",
+        "]~!b[",
+        "[e~[",
     ],
 )
 def test_nothing_that_is_sent_has_a_control_token_in_it_by_which_a_template_tells_messages_apart(token: str) -> None:
