@@ -9,7 +9,7 @@ import logging
 from dimos_streams import __version__, clock
 from dimos_streams.bridge.fleet.answers import AnswerBox
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
-from dimos_streams.bridge.fleet.command_notes import CommandNotes
+from dimos_streams.bridge.fleet.command_notes import CommandNote, CommandNotes
 from dimos_streams.bridge.fleet.door import Door, DoorReply, begins_call, refusal, too_large
 from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.link_context import LinkContext
@@ -36,6 +36,10 @@ _INTERRUPTED = "the bridge ended while it carried this out: whether it did is no
 _PERHAPS = (
     "the bridge ended while it carried this out: whether the call began is not known; the same request with the same"
     " idempotency key asks again"
+)
+_OTHER_RUN = (
+    "another run of this robot took this before: whether the call began then is not known, and it is not begun again;"
+    " what is still wanted is to be asked for with another idempotency key"
 )
 
 _logger = logging.getLogger(__name__)
@@ -130,6 +134,8 @@ class CommandDesk:
         noted = self._notes.get(command.key)
         if (before := self._notes.answer_to(command.key, command.id)) is not None:
             self._note(command, before)
+        elif begins_call(command) and (earlier := self._notes.of_earlier_run(command.key)) is not None:
+            self._answers.put(_answer_after(earlier, command))
         elif noted is not None and noted.answer is None and (is_late or not begins_call(command)):
             why = _PERHAPS if begins_call(command) else _INTERRUPTED
             self._note(command, _answer(command, refusal(problem_kinds.CALL_REJECTED, why, refused=False)))
@@ -196,6 +202,14 @@ def _answer(command: Command, reply: DoorReply, outcome: Outcome | None = None) 
     )
     size = len(answer.model_dump_json().encode())
     return answer if size <= MAX_ANSWER_BYTES - _LONGER_ID else _answer(command, too_large(size))
+
+
+def _answer_after(earlier: CommandNote, command: Command) -> Answer:
+    """The answer to a command to begin a call that another run of the robot has taken. This run's bridge does not
+    know the call by its key."""
+    if earlier.answer is not None and earlier.settled:
+        return earlier.answer.model_copy(update={"id": command.id})
+    return _answer(command, refusal(problem_kinds.CALL_REJECTED, _OTHER_RUN, refused=False))
 
 
 def _call_key(key: str) -> str:
