@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -37,6 +37,8 @@ class CommandNote(BaseModel):
 
     utime: int
     """Time at which it was taken, µs since the Unix epoch."""
+    call: str = ""
+    """The name of the call that it is to begin, see ``call_of``; empty if it begins none."""
     answer: Answer | None = None
     """Its answer; None while it is carried out, and for ever if the bridge has ended meanwhile."""
     settled: bool = True
@@ -55,6 +57,7 @@ class CommandNotes:
         """Times at which they were taken or restored, on ``clock.steady``: a robot's wall clock may be set."""
         self._sizes: dict[str, int] = {}
         self._earlier: Mapping[str, CommandNote] = {}
+        self._earlier_calls: Set[str] = frozenset()
         self._earlier_until = 0.0
         self.last_order = LastOrder(lambda note: journal.note(LAST_ORDER, note.model_dump_json()))
         """The last order that older calls do not survive."""
@@ -81,12 +84,18 @@ class CommandNotes:
         """Go on with what other runs of this robot have noted: the commands of which a call may have begun, for
         ``KEEP_S`` from now on, and their last orders."""
         self._earlier, self._earlier_until = calls, clock.steady() + KEEP_S
+        self._earlier_calls = {note.call for note in calls.values()}
         for order in orders:
             self.last_order.restore(order)
 
-    def of_earlier_run(self, key: str) -> CommandNote | None:
-        """The note of another run of this robot of a command that may have begun a call, None if there is none."""
-        return self._earlier.get(key) if clock.steady() <= self._earlier_until else None
+    def is_of_earlier_run(self, call: str) -> bool:
+        """Return whether another run of this robot may have begun a call."""
+        return call in self._earlier_calls and clock.steady() <= self._earlier_until
+
+    def earlier_answer(self, key: str) -> Answer | None:
+        """The answer of another run of this robot that holds for whoever asks by the key of its command again."""
+        note = self._earlier.get(key)
+        return note.answer if note is not None and note.settled else None
 
     def get(self, key: str) -> CommandNote | None:
         """The note of a command, None if there is none."""
@@ -101,14 +110,15 @@ class CommandNotes:
         was_answered = command_id == note.answer.id or command_id in note.owed
         return note.answer if note.settled or was_answered else None
 
-    def begin(self, key: str) -> bool:
-        """Note that a command is about to be carried out; return False if there are too many to remember one more."""
+    def begin(self, key: str, call: str = "") -> bool:
+        """Note that a command is about to be carried out, which is to begin ``call``; return False if there are
+        too many to remember one more."""
         self._forget_old()
         if key not in self._notes and len(self._notes) >= MAX_NOTES:
             return False
         self._taken_at[key] = clock.steady()
         self._notes.pop(key, None)  # so that the oldest stay first
-        self._set(key, CommandNote(utime=clock.utime()))
+        self._set(key, CommandNote(utime=clock.utime(), call=call))
         return True
 
     def note_answer(self, key: str, answer: Answer, *, settled: bool) -> Answer:

@@ -29,8 +29,7 @@ class EarlierCommands:
     """What other runs of a robot have noted of a hub's commands."""
 
     calls: Mapping[str, CommandNote]
-    """The newest commands of which a call may have begun, by their keys. Notes do not say what a command was, so
-    there may be others among them."""
+    """The newest commands of which a call may have begun, by their keys."""
     orders: tuple[OrderNote, ...]
     """The last order to stop of each run."""
 
@@ -47,7 +46,7 @@ def earlier_commands(current: Path, robot: str) -> EarlierCommands:
                 orders += [order for order in _read(OrderNote, text) if order.utime > oldest]
             elif name.startswith(PREFIX):
                 calls |= {name.removeprefix(PREFIX): note for note in _read(CommandNote, text) if note.utime > oldest}
-    begun = {key: note for key, note in calls.items() if note.answer is None or not _began_nothing(note)}
+    begun = {key: note for key, note in calls.items() if note.call and not _began_nothing(note)}
     return EarlierCommands(begun, tuple(orders))
 
 

@@ -9,15 +9,18 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.command_notes import KEEP_S, CommandNotes
+from dimos_streams.bridge.fleet.commands import call_of
 from dimos_streams.bridge.fleet.earlier_commands import EarlierCommands, earlier_commands
 from dimos_streams.bridge.fleet.run_journals import ROBOT_NOTE
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner
-from dimos_streams.fleet.commands import Answer
+from dimos_streams.fleet.commands import Answer, Command
 from dimos_streams.fleet.last_order import OrderNote
 from tests.bridge.fleet.fake_hub import FakeHub
 from tests.bridge.fleet.test_commands import answer_to, call, desk
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import scene
+
+BODY = call("at_once", value=3)
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("H2")]
 
@@ -28,32 +31,34 @@ async def test_a_call_that_an_earlier_run_may_have_begun_is_not_begun_again(
     earlier = _after_killed_run(tmp_path, opened)
     hub = FakeHub()
     async with scene() as made, desk(made, hub, earlier):
-        for id, key in enumerate(("killed", "waits", "killed"), start=1):
-            hub.command(id, "/calls", key=key, body=call("at_once", value=3))
+        for id, key in enumerate(("killed", "waits", "killed", "waits otherwise"), start=1):
+            hub.command(id, "/calls", key=key, body=BODY | {"idempotency_key": key.split()[0]})
             answer = await answer_to(hub, id)
             assert (answer.outcome, answer.status) == ("answered", 409)
             assert "not begun again" in answer.body["detail"]
-        hub.command(4, "/calls", key="done", body=call("at_once", value=3))
-        assert (await answer_to(hub, 4)).body == {"call_id": "c1", "waited": "close"}
+        hub.command(5, "/calls", key="done", body=BODY | {"idempotency_key": "done"})
+        assert (await answer_to(hub, 5)).body == {"call_id": "c1", "waited": "close"}
         assert not await made.broker.calls()
-        hub.command(5, "/calls", key="refused", body=call("at_once", value=3))
-        assert (await answer_to(hub, 5)).status == 201, "nothing had begun"
+        hub.command(6, "/calls", key="refused", body=BODY | {"idempotency_key": "refused"})
+        assert (await answer_to(hub, 6)).status == 201, "nothing had begun"
+        hub.command(7, "/calls", key="somebody else's", body=BODY | {"caller": "you", "idempotency_key": "killed"})
+        assert (await answer_to(hub, 7)).status == 201
 
 
 async def test_the_keys_of_an_earlier_run_are_kept_for_an_hour(tmp_path: Path, opened: OpenJournal) -> None:
     notes, earlier = CommandNotes(opened()), _after_killed_run(tmp_path, opened)
     notes.take_over(earlier.calls, earlier.orders)
     await asyncio.sleep(KEEP_S - 1.0)
-    assert notes.of_earlier_run("killed") is not None
+    assert notes.is_of_earlier_run(_named("killed"))
     await asyncio.sleep(2.0)
-    assert notes.of_earlier_run("killed") is None
+    assert not notes.is_of_earlier_run(_named("killed"))
 
 
 async def test_a_stop_that_an_earlier_run_has_taken_stops_the_next_one(tmp_path: Path, opened: OpenJournal) -> None:
     earlier = _after_killed_run(tmp_path, opened)
     hub = FakeHub()
     async with scene() as made, desk(made, hub, earlier):
-        hub.command(1, "/robots/stop", key="killed")
+        hub.command(1, "/robots/stop", key="stop")
         assert (await answer_to(hub, 1)).status == 200
         assert made.broker.stops.stopped().stops
 
@@ -98,7 +103,8 @@ def _after_killed_run(runs: Path, opened: OpenJournal, stopped: int = 0) -> Earl
     journal.note(ROBOT_NOTE, "r1")
     notes = CommandNotes(journal)
     for key in ("killed", "waits", "done", "refused"):
-        assert notes.begin(key)
+        assert notes.begin(key, _named(key))
+    assert notes.begin("stop")
     waits, done = {"call_id": "c2", "waited": "timed_out"}, {"call_id": "c1", "waited": "close"}
     notes.note_answer("waits", Answer(id=2, outcome="answered", status=201, body=waits), settled=False)
     notes.note_answer("done", Answer(id=3, outcome="answered", status=201, body=done), settled=True)
@@ -108,6 +114,20 @@ def _after_killed_run(runs: Path, opened: OpenJournal, stopped: int = 0) -> Earl
         journal.note("last order of a hub", order.model_dump_json())
     journal.close()
     return earlier_commands(runs / "2-now" / "journal.sqlite", "r1")
+
+
+def _named(key: str) -> str:
+    """The name of the call with an idempotency key."""
+    fields = {
+        "id": 1,
+        "key": key,
+        "stream": "the-one-there-is",
+        "expires_at_s": 1.0,
+        "asked_by": "me",
+        "path": "/calls",
+    }
+    body = BODY | {"idempotency_key": key}
+    return call_of(Command.model_validate({**fields, "role": "operator", "method": "POST", "body": body}))
 
 
 def _run_dir(path: Path) -> None:
