@@ -26,7 +26,7 @@ _logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class EarlierCommands:
-    """What other runs of a robot have noted of a hub's commands."""
+    """The notes of other runs of a robot about a hub's commands."""
 
     calls: Mapping[str, CommandNote]
     """The newest commands of which a call may have begun, by their keys."""
