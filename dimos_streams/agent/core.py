@@ -101,7 +101,9 @@ class AgentCore:
         )
         parts = self._loop_parts(tools, ResultPipeline(results, config.results, Pictures(run_dir)))
         self.loop = loop = AgentLoop(parts, self.memory.undo_log, machine, missions, name=name)
-        self.missions = OpenMissions(loop, self.delegation, self.model, emit)
+        self.missions = OpenMissions(
+            loop, self.delegation, self.model, emit, before=resumption.begun if resumption else ()
+        )
         self.model_switch = ModelSwitch(self.models, self.model, loop, emit)
         self.skill_watch = SkillWatch(config, name, self.model, parts.toolbox, emit, on_change=on_warnings)
         self.reviews = Reviews(self.calls, self._parts_for, self.gate_state.approvals.call_begun)
@@ -202,6 +204,7 @@ class AgentCore:
         """Let go of everything. Twice is fine."""
         self.pause_what_may_move()
         self.gate_state.approvals.close()
+        self.loop.close()
         try:
             await self.calls.stop()
             self.missions.close()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 
 from dimos_streams import clock
 from dimos_streams.agent.loop.loop import AgentLoop
@@ -17,13 +17,21 @@ from dimos_streams.agent.subagents.delegation import Delegation
 class OpenMissions:
     """Opens missions and sees them to their end."""
 
-    def __init__(self, loop: AgentLoop, delegation: Delegation, model: ModelInUse, emit: Emit) -> None:
-        """``model`` is the loop's; its limits bound how long a mission may last."""
+    def __init__(
+        self, loop: AgentLoop, delegation: Delegation, model: ModelInUse, emit: Emit, *, before: Collection[str] = ()
+    ) -> None:
+        """``model`` is the loop's; its limits bound how long a mission may last. ``before`` are the ids of the
+        missions that a process before this one has begun."""
         self._loop = loop
         self._delegation = delegation
         self._model = model
         self._emit = emit
+        self._before = before
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
+
+    def was_begun_before(self, id: str) -> bool:
+        """Return whether a process before this one has begun a mission: its input is not to be heard once more."""
+        return id in self._before
 
     def begin(
         self, id: str, input: str, *, on_over: Callable[[], None] = lambda: None, is_done: bool = False

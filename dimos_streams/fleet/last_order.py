@@ -38,11 +38,12 @@ class LastOrder:
         self._noted: OrderNote | None = None
 
     def restore(self, note: OrderNote) -> None:
-        """Go on with an order that was noted before a restart. Its age is the smaller of those by two clocks: the
-        steady one begins anew with the machine, and the wall clock may have been set."""
+        """Go on with an order that was noted before a restart, unless a later one is known. Its age is the smaller of
+        those by two clocks: the steady one begins anew with the machine, and the wall clock may have been set."""
         ages = (clock.steady() - note.at, (clock.utime() - note.utime) / 1e6)
         age = min((age for age in ages if age >= 0), default=0.0)
-        self._noted = note.model_copy(update={"at": clock.steady() - age})
+        if self._noted is None or note.id > self._noted.id:
+            self._noted = note.model_copy(update={"at": clock.steady() - age})
 
     def note(self, command: Command) -> None:
         """Note a command that is about to be carried out, if it is such an order; one that comes late, after a newer

@@ -22,11 +22,11 @@ from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.query import QueryBack
 from dimos_streams.operator.messages.commands import id_of
 from dimos_streams.operator.schema import schema
-from dimos_streams.serving import problems
+from dimos_streams.serving import problem_kinds, problems
 from dimos_streams.serving.events import pages
 from dimos_streams.serving.events.parameters import OfCall, OfCaller
 from dimos_streams.serving.only_socket import mount_only_socket
-from dimos_streams.serving.openapi import describe
+from dimos_streams.serving.openapi import describe, refusals
 from dimos_streams.serving.query_names import check_query
 from dimos_streams.serving.route import StrictRoute, answer_head
 from dimos_streams.serving.server.request_guard import Guard
@@ -83,18 +83,18 @@ def guarded(app: ASGIApp, host: str) -> ASGIApp:
 
 
 def _mount_views(app: FastAPI, playback: Playback) -> None:
-    @app.get("/healthz")
+    @app.get("/healthz", responses=refusals())
     async def healthz() -> dict[str, Any]:
         return {"status": "ok", "recording": True, "utime": playback.utime(), "offset": playback.world.offset}
 
-    @app.get("/skills")
+    @app.get("/skills", responses=refusals())
     async def skills() -> list[dict[str, Any]]:
         return [
             {**called.info.model_dump(mode="json"), "module": called.module.name, "available": called.module.alive}
             for called in called_skills(playback.world.modules())
         ]
 
-    @app.get("/monitor/schema")
+    @app.get("/monitor/schema", responses=refusals())
     async def monitor_schema() -> dict[str, Any]:
         return schema()
 
@@ -108,7 +108,12 @@ def _mount_calls(app: FastAPI, playback: Playback, broadcast: JournalBroadcast) 
 
     mount_call_views(app, lambda: playback.world.calls(), view)
 
-    @app.get("/events", response_class=Response, response_model=None)
+    @app.get(
+        "/events",
+        response_class=Response,
+        response_model=None,
+        responses=pages.ANSWER | refusals(problem_kinds.BAD_REQUEST),
+    )
     async def events(
         call: OfCall = None,
         caller: OfCaller = None,

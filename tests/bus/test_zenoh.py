@@ -18,6 +18,7 @@ import pytest
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.bus.packet_filter import open_fds
 from dimos_streams.bus.sizes import MAX_MESSAGE
+from dimos_streams.bus.zenoh import session
 from dimos_streams.bus.zenoh.bus import ZenohBus
 from dimos_streams.bus.zenoh.config import session_config
 from dimos_streams.bus.zenoh.keys import KeySpace
@@ -71,6 +72,32 @@ def test_a_file_that_is_none_is_named(zenoh_url: str, tmp_path: Path, options: s
 
 
 @pytest.mark.feature("G1")
+class PanicException(BaseException):
+    """As that of Zenoh's library, which can't be imported."""
+
+
+def test_without_threads_for_zenoh_no_bus_is_opened(zenoh_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    import zenoh
+
+    def refused(*_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    def panic(*_: object) -> None:
+        raise PanicException("OS can't spawn worker thread")
+
+    async def opened() -> None:
+        monkeypatch.setattr(zenoh, "open", panic)
+        with pytest.raises(BusError, match=r"Zenoh can't open bus .*: OS can't spawn worker thread"):
+            await create_bus(zenoh_url).open()
+        bus = create_bus(zenoh_url)
+        monkeypatch.setattr(threading.Thread, "start", refused)
+        with pytest.raises(BusError, match=r"Zenoh needs threads: .*`ulimit -u`"):
+            await bus.open()
+
+    asyncio.run(opened())
+    assert all(thread.ident for thread in session._threads), "the end of the process waits for each"
+
+
 def test_peers_of_a_domain_find_each_other_and_no_others(zenoh_url: str) -> None:
     async def scenario(one: Bus, other: Bus, stranger: Bus) -> None:
         got: list[tuple[str, bytes]] = []

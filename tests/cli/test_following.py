@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from typing import cast
 
 import pytest
@@ -12,7 +13,7 @@ from dimos_streams import clock
 from dimos_streams.cli.bridge_client.calls.beginning import begin_in_turn
 from dimos_streams.cli.bridge_client.calls.skill_calls import CallOptions, follow_call
 from dimos_streams.client.http_gateway import Begun, HttpGateway
-from dimos_streams.errors import CallRejectedError
+from dimos_streams.errors import CallRejectedError, SkillError
 from dimos_streams.tool_stream.event import EventType, Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry
 from tests.helpers import until
@@ -64,6 +65,19 @@ async def test_what_is_left_of_a_closed_call_is_shown(capsys: pytest.CaptureFixt
             "Driving",
             "failed: the wheel is off",
         ]
+
+
+async def test_a_call_that_goes_on_is_named_as_one_word_to_the_shell(monkeypatch: pytest.MonkeyPatch) -> None:
+    forged = "c1; $(touch x)"
+
+    async def goes_on(journal: Journal, **which: bool) -> list[CallView]:
+        (view,) = await whole(journal)
+        return [view.model_copy(update={"call_id": forged, "state": "open", "outcome": None})]
+
+    whole = Journal.calls
+    monkeypatch.setattr(Journal, "calls", goes_on)
+    with pytest.raises(SkillError, match=r"after 1 s call .* goes on: `dimos-streams cancel 'c1; \$\(touch x\)'`"):
+        await follow_call(cast("HttpGateway", Journal()), forged, replace(OPTIONS, timeout_s=1.0))
 
 
 async def test_what_a_bridge_remembers_stands_for_a_close_that_is_gone(capsys: pytest.CaptureFixture[str]) -> None:

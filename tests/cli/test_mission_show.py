@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from dimos_streams.cli.bridge_client.calls.mission_show import MissionShow
+from dimos_streams.cli.bridge_client.calls.showing import mission_left
+from dimos_streams.cli.terminal.approval_text import details
 from dimos_streams.cli.terminal.refusals import ways_on
 from dimos_streams.errors import CallRejectedError, KeyUsedError
+from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.tool_stream.event import ToolEvent
 
 
@@ -85,3 +88,10 @@ def test_an_id_that_somebody_has_forged_is_one_word_to_the_shell_of_who_copies_t
     assert f"`dimos-streams follow '{forged}'`" in ways_on(
         KeyUsedError("no", call_id=forged, skill="turn", state="open")
     )
+    assert f"`dimos-streams missions '{forged}'`" in mission_left(
+        event(forged, "close", "say", "cli", outcome="lost")
+    )
+    view = ApprovalView(
+        id=forged, agent="agent", skill="turn", module="drive", arguments={}, created_utime=1, hidden_characters=7
+    )
+    assert details(view) == [f"7 characters not shown: dimos-streams approvals '{forged}'"]

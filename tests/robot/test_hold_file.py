@@ -231,5 +231,20 @@ def test_what_was_written_before_a_write_that_failed_is_written_again(
     assert file.trouble == ""
 
 
+@pytest.mark.virtual_time
+async def test_for_want_of_a_thread_a_gate_holds_all_the_same_and_writes_it_later(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def refused(*_: object) -> None:
+        raise OSError(11, "no more threads")
+
+    hold, file = Hold(source="agent", hold=True, valid_s=15.0), HoldFile(tmp_path, GATE)
+    monkeypatch.setattr("dimos_streams.robot.velocity_gate.module.in_own_thread", refused)
+    file.begin()
+    await VelocityGate(name=GATE)._save(file, [hold])
+    assert "no more threads" in file.trouble
+    assert file.is_due([hold], clock.monotonic() + 3600.0)
+
+
 def _full(path: Path, text: str) -> None:
     raise OSError(28, "No space left on device")

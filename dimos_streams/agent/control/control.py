@@ -8,7 +8,6 @@ import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
-from dimos_streams import clock
 from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.policies.gates.base import CallRequest
 from dimos_streams.agent.record.agent_events import Emit, EventKind
@@ -43,7 +42,8 @@ class Control:
         self._waiting: dict[asyncio.Future[None], CallPermit] = {}
         """The permits that are waited for, oldest first, by futures that are set when the call may go."""
         self._resumed: list[asyncio.Future[None]] = []
-        self._typing_until = 0.0
+        self._typing: asyncio.TimerHandle | None = None
+        """The end of the time in which an operator is in the middle of a sentence; None if none is."""
 
     @property
     def mode(self) -> Mode:
@@ -167,17 +167,20 @@ class Control:
     def typing(self, for_s: float) -> None:
         """Note that the operator is in the middle of a sentence: no turn begins for ``for_s`` seconds, or until it
         was said."""
-        self._typing_until = clock.monotonic() + for_s
-        asyncio.get_running_loop().call_later(for_s, self.changed.notify)
+        if self._typing is not None:
+            self._typing.cancel()
+        self._typing = asyncio.get_running_loop().call_later(for_s, self.typed)
 
     def typed(self) -> None:
-        """Note that the sentence was said."""
-        self._typing_until = 0.0
+        """Note that the sentence was said, or took too long."""
+        if self._typing is not None:
+            self._typing.cancel()
+            self._typing = None
         self.changed.notify()
 
     def may_begin_turn(self) -> bool:
         """Return whether the loop, if it is idle, may take what waits."""
-        return self._mode is not Mode.PAUSED and clock.monotonic() >= self._typing_until
+        return self._mode is not Mode.PAUSED and self._typing is None
 
     def _enter(self, mode: Mode, log: Callable[[str], object]) -> bool:
         """Change the mode; ``log`` logs that, with the one before. Return False if nothing has changed."""

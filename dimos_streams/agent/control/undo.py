@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.agent.control.undo_log import UNKNOWN, UndoEntry
+from dimos_streams.agent.control.undo_log import UNKNOWN, UndoEntry, may_have_run
 from dimos_streams.agent.control.undo_pause import UndoPause
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.record.event_data.calls import UndoEnd, UndoStart
@@ -100,6 +100,8 @@ class Undoing:
         self._running: frozenset[str] = frozenset()
         self._cut_off: frozenset[str] = frozenset()
         """The calls that were ended in order to be taken back."""
+        self._not_run: frozenset[str] = frozenset()
+        """Those of them that were ended before anything of them ran."""
         self._call: OpenCall | None = None
         """The one that takes back the present entry."""
         self.done: list[Undone] = []
@@ -112,6 +114,8 @@ class Undoing:
         left = await self._calls.endings.end(ending, "it is undone", bound_s=self._settle_s)
         self._running = frozenset(call.call_id for call in left)
         self._cut_off = frozenset(call.call_id for call in ending) - self._running
+        closes = [call.close for call in ending if call.close is not None]
+        self._not_run = frozenset(close.call_id for close in closes if not may_have_run(close))
 
     async def undo(self, entries: Iterable[UndoEntry], skills: Mapping[str, OfferedSkill]) -> None:
         """Take calls back in the order given, after ``end``; if one is stopped, the others are left. ``skills`` are
@@ -169,6 +173,8 @@ class Undoing:
         self._call = None
         if entry.call_id in self._running:
             return _End("failed", "it still runs", left=True)
+        if entry.call_id in self._not_run:
+            return _End("undone", "it was ended before anything of it ran")
         if not entry.reversible:
             return _End("impossible", "what it did can't be taken back")
         if not entry.undo:

@@ -10,7 +10,8 @@ from typing import Any
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.agent.record.event_data.calls import CallOpenData
 from dimos_streams.operator.messages.agent import AgentEvent
-from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.protocol.close_data import NOT_RUN
 
 UNKNOWN = "it is not known how far that came"
 _CAPACITY = 200
@@ -94,6 +95,9 @@ class UndoLog:
     def _note_result(self, event: ToolEvent) -> None:
         if event.type != "close":
             return
+        if not may_have_run(event):
+            self._remove(event.call_id)
+            return
         for entry in reversed(self._entries):
             if entry.call_id == event.call_id:
                 entry.result = event.data.get("result")
@@ -104,3 +108,9 @@ class UndoLog:
             if entry.call_id == call_id:
                 self._entries.remove(entry)
                 return
+
+
+def may_have_run(close: ToolEvent) -> bool:
+    """Return whether anything of a call's skill may have run, as its close says: otherwise there is nothing to take
+    back."""
+    return close.outcome is not Outcome.REJECTED and not close.data.get(NOT_RUN)

@@ -124,7 +124,7 @@ class AgentLoop:
                     self._wake.clear()
                     await self._wake.wait()
         finally:
-            self._close()
+            self.close()
 
     async def abort(self, reason: str = "", *, rollback: bool = False) -> AbortReport:
         """Call ``begin_abort`` and wait for its end. Raises ``SkillError`` if the loop is closed."""
@@ -148,14 +148,13 @@ class AgentLoop:
                 reason, rollback, tuple(self.missions.values()), self._calls.known.open
             )
             self._commands.appendleft(abort)
+        # Who wants everybody's calls to end wants the robot to stand: it does not go back for an earlier order.
+        abort.rollback = rollback or (abort.rollback and others is None)
         if is_new or (others is not None and not abort.others):
-            start = AbortStart(
-                phase="start", reason=reason, rollback=rollback or abort.rollback, others=others is not None
-            )
+            start = AbortStart(phase="start", reason=reason, rollback=abort.rollback, others=others is not None)
             self.parts.transcript.emit(EventKind.ABORT, ids(abort.missions), start)
         if others is not None:
             abort.end_others(others)
-        abort.rollback = abort.rollback or rollback
         abort.missions = tuple(dict.fromkeys((*abort.missions, *self.missions.values())))
         if self._turn is not None:
             self._turn.interrupt("aborted", abort.reason)
@@ -272,9 +271,10 @@ class AgentLoop:
         if self.state is LoopState.CLOSED:
             raise SkillError("the agent is stopping")
 
-    def _close(self) -> None:
-        """Close the loop, so that nobody is left waiting."""
-        self.machine.go(LoopState.CLOSED)
+    def close(self) -> None:
+        """Close the loop, whether it has run or not, so that nobody is left waiting. Twice is fine."""
+        if self.state is not LoopState.CLOSED:
+            self.machine.go(LoopState.CLOSED)
         for command in self._commands:
             command.give_up()
         self._commands.clear()

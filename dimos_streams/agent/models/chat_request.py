@@ -30,6 +30,7 @@ from dimos_streams.agent.models.protocol import (
     UserMessage,
 )
 from dimos_streams.common.json.reading import parse_command
+from dimos_streams.common.json.writing import json_text
 
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
@@ -175,12 +176,11 @@ class _Built:
         """A call of the past, repaired: servers refuse a whole conversation for one name or arguments that are
         damaged."""
         name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "unknown"
-        arguments = without_control_tokens(call.arguments) if _is_object(call.arguments) else "{}"
         return {
             **((call.extra or {}) if self._style.signatures else {}),
             "id": self._ids.new(call.id),
             "type": "function",
-            "function": {"name": name, "arguments": arguments},
+            "function": {"name": name, "arguments": _sent_arguments(call.arguments)},
         }
 
 
@@ -238,8 +238,15 @@ def _noting_images(text: str, given: Sequence[ImagePart]) -> str:
     return f"{text}\n(Images that you can't see: {len(given)}.)" if given else text
 
 
-def _is_object(text: str) -> bool:
+def _sent_arguments(text: str) -> str:
+    """The arguments of a call, if they are an object. Servers put what they have read of them into a template, so a
+    control token may not stand behind an escape of JSON either."""
     try:
-        return isinstance(parse_command(text), dict)
+        values = parse_command(text)
     except ValueError:
-        return False
+        return "{}"
+    if not isinstance(values, dict):
+        return "{}"
+    read = json_text(values)
+    sent = without_control_tokens(read)
+    return text if sent == read else sent

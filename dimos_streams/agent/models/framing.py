@@ -31,7 +31,10 @@ _BREAK = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _FOREIGN = re.compile(r"[^\w.:/@+-]")
 _NAME = 80
 _CONTROL = re.compile(
-    r"[<\[](?=[|\uff5c]|/?s>|(?:bos|eos|pad|unk|mask|sop|eop|start_of_turn|end_of_turn|[A-Z]+_TOKEN)>|/?[A-Z_]{3,}\])"
+    r"""[<\[](?=[|\uff5c]|/?s>|/?[A-Z_]{3,}\]|e~\[
+    |(?:bos|eos|pad|unk|mask|sop|eop|start_of_turn|end_of_turn|[A-Z]+_TOKEN|SPECIAL_\d+|extra_id_\d+|seed:\w+)>)
+    |\](?=~!?b[\[\]])""",
+    re.VERBOSE,
 )
 """The first sign of a control token, as the templates of known families of models have them: ``<|im_start|>``,
 ``<start_of_turn>``, ``[INST]``, ``</s>``."""

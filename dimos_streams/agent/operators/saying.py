@@ -31,6 +31,10 @@ _LINE = 2000
 _SAID_BYTES = 30_000
 """Maximum size of a mission's last text in bytes of JSON: its result, with an error's text, has to fit into one
 event."""
+_HEARD_BEFORE = (
+    "the agent was started again after it had heard this, and does not do it twice: `dimos-streams missions {id}`"
+    " shows what becomes of it"
+)
 _logger = logging.getLogger(__name__)
 
 
@@ -77,6 +81,8 @@ class InputHandler:
         """See ``Agent.say``."""
         if self.stop.is_said_by(text):
             return await self._stop_all(call, text)
+        if self.missions.was_begun_before(call.id):
+            raise SkillError(_HEARD_BEFORE.format(id=call.id))
         waits = waits_behind(self.loop, self.queue, self.oversight, self.approvals, now=now)
         mission = self.missions.begin(call.id, text, on_over=self.conversation.notify)
         seen = self.conversation.last_number

@@ -66,6 +66,8 @@ class StopOrder:
 
     def _record(self, id: str, input: str, text: str) -> None:
         """Record the stop as a mission that is over, so that no successor takes it up again."""
+        if self.missions.was_begun_before(id):
+            return
         mission = self.missions.begin(id, input, is_done=True)
         mission.retain()
         self.emit(EventKind.INPUT, (id,), text=input)

@@ -13,13 +13,14 @@ from pydantic import Field, TypeAdapter
 from typing_extensions import TypedDict, get_type_hints
 
 from dimos_streams.agent.record.agent_events import KINDS
-from dimos_streams.agent.record.event_data.base import LENIENT, EntryData
+from dimos_streams.agent.record.event_data.base import LENIENT, EntryData, EventData
 from dimos_streams.operator.messages.agent import AgentEvent
 
 
 def check_data(event: AgentEvent) -> None:
     """Raise pydantic's ``ValidationError`` for an event without the data that its kind must have."""
-    recorded((EntryData,)).validate_python(event.data, strict=True)
+    for of_any_kind in (EventData, EntryData):
+        recorded((of_any_kind,)).validate_python(event.data, strict=True)
     if (kind := KINDS.get(event.kind)) is not None:
         recorded(kind.types).validate_python(event.data, strict=True)
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.missions.end_state import EndState
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
 
 
@@ -102,6 +103,12 @@ class Resumption:
     """The lessons learnt from each model's server."""
     abort: UnfinishedAbort | None
     """The abort that was under way, or None if there was none."""
+
+    @property
+    def begun(self) -> frozenset[str]:
+        """The ids of the missions whose beginning is among the events."""
+        starts = map(EventKind.MISSION_START.data_of, self.events)
+        return frozenset(start["id"] for start in starts if start is not None)
 
     @property
     def last_number(self) -> int:

@@ -114,11 +114,20 @@ class SubMission:
         self.queue.put_nowait(replace(input, missions=(*input.missions, self.mission)))
 
     def take_over(self, calls: Iterable[OpenCall]) -> None:
-        """Take over calls with the task: they keep the sub-mission going, in place of its parent's missions."""
+        """Take over calls with the task: they keep the sub-mission going, in place of its parent's missions. What
+        waits of them comes along, so that each call is heard in order."""
         for call in calls:
             self.handed[call.call_id] = call.missions
             others = tuple(mission for mission in call.missions if mission not in self.parent_missions)
             call.hand_over((*others, self.mission), self.deliver)
+            self._take_waiting(call)
+
+    def _take_waiting(self, call: OpenCall) -> None:
+        for item in self.parent.queue.take_where(
+            lambda item: isinstance(item, CallUpdate) and item.event.call_id == call.call_id
+        ):
+            self.queue.put_nowait(replace(item, missions=call.missions))
+            release_all(item.missions)
 
     def give_back(self, *, all: bool) -> None:
         """Give open calls back to the parent: those that came with the task, or ``all``."""

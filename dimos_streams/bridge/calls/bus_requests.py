@@ -141,11 +141,13 @@ class SkillRequests:
         return sum(unknown) < _MAX_FROM_NOWHERE
 
     def _answer_again(self, call: CallState) -> None:
-        """Repeat the answer to a request: whoever asks a second time has not heard the first answer."""
-        if call.state != CLOSED:
-            self._sender.request(call)
-        else:
+        """Repeat the answer to a request: whoever asks a second time has not heard the first answer. Its module says
+        its newest event again, unless it was started since: then it would begin the call, which is lost soon."""
+        began, runs_it = call.requested_utime, call.instance or call.asked
+        if call.state == CLOSED:
             close_again(self._bus, self._ledger, call)
+        elif not self._directory.begun_since(call.module, began, besides=runs_it):
+            self._sender.request(call)
 
     async def _begin(self, pending: _Pending) -> None:
         call = pending.call

@@ -47,5 +47,6 @@ class CallChecker:
                 f"skill {call.skill!r} would be done by each instance of its module {module.name!r}, and may move two"
                 f" robots: {module.health}; end all but one"
             )
-        call.module, call.resources, call.on_loss = module.name, info.resources, call.asked_on_loss or info.on_loss
+        call.module, call.asked = module.name, module.instance
+        call.resources, call.on_loss = info.resources, call.asked_on_loss or info.on_loss
         return info

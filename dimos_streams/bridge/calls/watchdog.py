@@ -78,11 +78,15 @@ class Watchdog:
             if call is None:
                 continue
             call.module = call.module or status.module
-            if call.module != status.module or call.instance not in ("", status.instance):
+            if call.module != status.module:
                 continue
-            if call.state == CLOSED:
-                # It runs on, or again, in a module that had been given up; one that has ended overhears this.
+            owns = call.instance in ("", status.instance)
+            if call.state == CLOSED and (owns or self._directory.is_active(call.module, status.instance)):
+                # It runs on in a module that had been given up, or again in its successor; one that has ended
+                # overhears this.
                 self._sender.losses.report_once(call)
+            elif not owns:
+                continue
             elif call.state == OPEN:
                 call.hear()
                 if call.missing_open and call.skill:
@@ -124,7 +128,7 @@ class Watchdog:
         else:
             self._end_with_parent(call, now)
             self._settle_leases(call)
-            self._sender.repeat(call, now)
+            self._sender.repeat(call, now, may_ask=bool(call.asked) or self._is_introduced(call.module))
 
     def _end_with_parent(self, call: CallState, now: float) -> None:
         """End a child whose parent has ended, or has been asked to and does not end its children itself."""
@@ -168,6 +172,9 @@ class Watchdog:
         return self._why_unheard(call, now)
 
     def _why_not_begun(self, call: CallState, now: float) -> str:
+        if self._may_be_done_twice(call):
+            again = f"module {call.module!r} was started again before it had said that it began the call"
+            return f"{again}: nobody knows whether it did"
         since = max(call.since, self._listening_since)
         begin_s = self._extended(_BEGIN_S, since)
         if now - since <= begin_s:
@@ -194,6 +201,20 @@ class Watchdog:
         if module.age_s <= alive_s:
             return f"module {call.module!r} does not know the call any more"
         return ""
+
+    def _is_introduced(self, name: str) -> bool:
+        """Return whether a module's skills are known. Not before does a bridge that has come back know whether a call
+        that it has taken over is a motion that a dead instance may have begun."""
+        module = self._directory.module(name)
+        return module is not None and module.introduced
+
+    def _may_be_done_twice(self, call: CallState) -> bool:
+        """Return whether a motion was asked of an instance that another one has followed since: the first may have
+        begun it without being heard, and the robot would move once more."""
+        if not self._directory.begun_since(call.module, call.requested_utime, besides=call.asked):
+            return False
+        found = self._directory.known(call.skill)
+        return found is not None and found[1].may_move
 
     def _why_silent(self, call: CallState) -> str:
         """Return why a module has not begun a call, as far as somebody has said it."""

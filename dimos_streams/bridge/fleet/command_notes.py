@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import logging
 from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Set
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 
@@ -14,8 +15,10 @@ from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.last_order import LastOrder, OrderNote
 from dimos_streams.journal.journal import Journal
 
-_PREFIX = "command/"
-_LAST_ORDER = "last order of a hub"
+PREFIX = "command/"
+"""The beginning of the names of the notes of commands; their keys follow."""
+LAST_ORDER = "last order of a hub"
+"""The name of the note of the last order."""
 KEEP_S = 3600.0
 """Minimum time, in seconds, for which keys are remembered, many times as long as a command is valid."""
 MAX_NOTES = 5000
@@ -34,6 +37,8 @@ class CommandNote(BaseModel):
 
     utime: int
     """Time at which it was taken, µs since the Unix epoch."""
+    call: str = ""
+    """The name of the call that it is to begin, see ``call_of``; empty if it begins none."""
     answer: Answer | None = None
     """Its answer; None while it is carried out, and for ever if the bridge has ended meanwhile."""
     settled: bool = True
@@ -51,26 +56,46 @@ class CommandNotes:
         self._taken_at: dict[str, float] = {}
         """Times at which they were taken or restored, on ``clock.steady``: a robot's wall clock may be set."""
         self._sizes: dict[str, int] = {}
-        self.last_order = LastOrder(lambda note: journal.note(_LAST_ORDER, note.model_dump_json()))
+        self._earlier: Mapping[str, CommandNote] = {}
+        self._earlier_calls: Set[str] = frozenset()
+        self._earlier_until = 0.0
+        self.last_order = LastOrder(lambda note: journal.note(LAST_ORDER, note.model_dump_json()))
         """The last order that older calls do not survive."""
 
     def restore(self) -> None:
         """Restore what was noted before a restart."""
-        if (order := self._journal.notes(_LAST_ORDER).get(_LAST_ORDER)) is not None:
+        if (order := self._journal.notes(LAST_ORDER).get(LAST_ORDER)) is not None:
             try:
                 self.last_order.restore(OrderNote.model_validate_json(order))
             except ValidationError as error:
                 _logger.warning("the note of a hub's last order can't be read: %s", first_problem(error, "it"))
         found: list[tuple[str, CommandNote]] = []
-        for name, value in self._journal.notes(_PREFIX).items():
+        for name, value in self._journal.notes(PREFIX).items():
             try:
-                found.append((name.removeprefix(_PREFIX), CommandNote.model_validate_json(value)))
+                found.append((name.removeprefix(PREFIX), CommandNote.model_validate_json(value)))
             except ValidationError as error:
                 _logger.warning("the note of a hub's command can't be read: %s", first_problem(error, "it"))
         for key, note in sorted(found, key=lambda each: each[1].utime):
             self._notes[key] = note
             self._sizes[key] = 0 if note.answer is None else len(note.model_dump_json())
             self._taken_at[key] = clock.steady()
+
+    def take_over(self, calls: Mapping[str, CommandNote], orders: Iterable[OrderNote]) -> None:
+        """Go on with what other runs of this robot have noted: the commands of which a call may have begun, for
+        ``KEEP_S`` from now on, and their last orders."""
+        self._earlier, self._earlier_until = calls, clock.steady() + KEEP_S
+        self._earlier_calls = {note.call for note in calls.values()}
+        for order in orders:
+            self.last_order.restore(order)
+
+    def is_of_earlier_run(self, call: str) -> bool:
+        """Return whether another run of this robot may have begun a call."""
+        return call in self._earlier_calls and clock.steady() <= self._earlier_until
+
+    def earlier_answer(self, key: str) -> Answer | None:
+        """The answer of another run of this robot that holds for whoever asks by the key of its command again."""
+        note = self._earlier.get(key)
+        return note.answer if note is not None and note.settled else None
 
     def get(self, key: str) -> CommandNote | None:
         """The note of a command, None if there is none."""
@@ -85,14 +110,15 @@ class CommandNotes:
         was_answered = command_id == note.answer.id or command_id in note.owed
         return note.answer if note.settled or was_answered else None
 
-    def begin(self, key: str) -> bool:
-        """Note that a command is about to be carried out; return False if there are too many to remember one more."""
+    def begin(self, key: str, call: str = "") -> bool:
+        """Note that a command is about to be carried out, which is to begin ``call``; return False if there are
+        too many to remember one more."""
         self._forget_old()
         if key not in self._notes and len(self._notes) >= MAX_NOTES:
             return False
         self._taken_at[key] = clock.steady()
         self._notes.pop(key, None)  # so that the oldest stay first
-        self._set(key, CommandNote(utime=clock.utime()))
+        self._set(key, CommandNote(utime=clock.utime(), call=call))
         return True
 
     def note_answer(self, key: str, answer: Answer, *, settled: bool) -> Answer:
@@ -123,7 +149,7 @@ class CommandNotes:
     def _set(self, key: str, note: CommandNote) -> None:
         text = note.model_dump_json()
         self._notes[key], self._sizes[key] = note, len(text)
-        self._journal.note(_PREFIX + key, text)
+        self._journal.note(PREFIX + key, text)
 
     def _forget_old(self) -> None:
         """Forget what is old by both clocks, and owed to nobody."""
@@ -136,4 +162,4 @@ class CommandNotes:
         ]
         for key in old:
             del self._notes[key], self._taken_at[key], self._sizes[key]
-            self._journal.note(_PREFIX + key, None)
+            self._journal.note(PREFIX + key, None)

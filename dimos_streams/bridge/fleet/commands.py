@@ -14,6 +14,7 @@ from dimos_streams.bridge.fleet.door import Door, DoorReply, begins_call, refusa
 from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.client.iterators import closing
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.names import MAX_NAME
 from dimos_streams.common.tasks import end_tasks_silently, report_defect
 from dimos_streams.fleet.commands import Answer, Command, Hello, Outcome, is_last_word, two_robots
@@ -36,6 +37,10 @@ _INTERRUPTED = "the bridge ended while it carried this out: whether it did is no
 _PERHAPS = (
     "the bridge ended while it carried this out: whether the call began is not known; the same request with the same"
     " idempotency key asks again"
+)
+_OTHER_RUN = (
+    "another run of this robot took this before: whether the call began then is not known, and it is not begun again;"
+    " what is still wanted is to be asked for with another idempotency key"
 )
 
 _logger = logging.getLogger(__name__)
@@ -130,13 +135,18 @@ class CommandDesk:
         noted = self._notes.get(command.key)
         if (before := self._notes.answer_to(command.key, command.id)) is not None:
             self._note(command, before)
+        elif self._notes.is_of_earlier_run(call_of(command)):
+            # This run's bridge does not know the call by its key.
+            refused = _answer(command, refusal(problem_kinds.CALL_REJECTED, _OTHER_RUN, refused=False))
+            answer = self._notes.earlier_answer(command.key) or refused
+            self._answers.put(answer.model_copy(update={"id": command.id}))
         elif noted is not None and noted.answer is None and (is_late or not begins_call(command)):
             why = _PERHAPS if begins_call(command) else _INTERRUPTED
             self._note(command, _answer(command, refusal(problem_kinds.CALL_REJECTED, why, refused=False)))
         elif is_late:
             self._answers.put(_answer(command, refusal(problem_kinds.TOO_SLOW, _LATE), "expired"))
             return False
-        elif not self._has_room(command) or (changes(command) and not self._notes.begin(command.key)):
+        elif not self._has_room(command) or not self._is_noted(command):
             self._answers.put(_answer(command, refusal(problem_kinds.TOO_MANY_BODIES, _TOO_MANY)))
         else:
             self._waiting[command.key] = {command.id}
@@ -147,6 +157,10 @@ class CommandDesk:
             task.add_done_callback(self._tasks.pop)
             task.add_done_callback(report_defect)
         return True
+
+    def _is_noted(self, command: Command) -> bool:
+        """Note a command that must not be carried out twice; return False if there are too many for that."""
+        return not changes(command) or self._notes.begin(command.key, call_of(command))
 
     def _has_room(self, command: Command) -> bool:
         lane = _lane(command)
@@ -196,6 +210,16 @@ def _answer(command: Command, reply: DoorReply, outcome: Outcome | None = None) 
     )
     size = len(answer.model_dump_json().encode())
     return answer if size <= MAX_ANSWER_BYTES - _LONGER_ID else _answer(command, too_large(size))
+
+
+def call_of(command: Command) -> str:
+    """Return what names the call that a command begins: a hash of its caller and its idempotency key; empty if it
+    begins none. Commands that wait otherwise for one call have keys of their own."""
+    if not begins_call(command):
+        return ""
+    body = command.body or {}
+    named = [body.get("caller"), body.get("idempotency_key") or _call_key(command.key)]
+    return hashlib.sha256(json_text(named).encode()).hexdigest()
 
 
 def _call_key(key: str) -> str:

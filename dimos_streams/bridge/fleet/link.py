@@ -17,10 +17,11 @@ from dimos_streams.bridge.fleet.command_notes import CommandNotes
 from dimos_streams.bridge.fleet.commands import CommandDesk
 from dimos_streams.bridge.fleet.connection import HubConnection
 from dimos_streams.bridge.fleet.door import Door
+from dimos_streams.bridge.fleet.earlier_commands import earlier_commands
 from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.bridge.fleet.reporter import HubReporter
+from dimos_streams.bridge.fleet.run_journals import ROBOT_NOTE
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
-from dimos_streams.bridge.fleet.shipping.older_journal import ROBOT_NOTE
 from dimos_streams.bridge.fleet.shipping.older_journal_shipper import OlderJournalShipper
 from dimos_streams.bridge.fleet.shipping.outflow import CurrentJournal
 from dimos_streams.bridge.fleet.shipping.shipper import Shipper
@@ -73,8 +74,19 @@ class HubLink:
         self._tasks.spawn(self._older.run(), name="hub older journals")
         self._tasks.spawn(self._reporter.run(), name="hub reports")
         self._tasks.spawn(self._answers.run(), name="hub answers")
-        self._tasks.spawn(self._desk.run(), name="hub commands")
+        self._tasks.spawn(self._take_commands(), name="hub commands")
         _logger.info("ships to the hub %s as %s", self._settings.url, self._settings.robot)
+
+    async def _take_commands(self) -> None:
+        """Take commands until cancelled, with what other runs of the robot have taken before."""
+        if (path := self._journal.path) is not None:
+            loop, robot = asyncio.get_running_loop(), self._settings.robot
+            try:
+                earlier = await loop.run_in_executor(None, earlier_commands, path, robot)
+                self._command_notes.take_over(earlier.calls, earlier.orders)
+            except OSError as error:
+                _logger.warning("the commands of earlier runs can't be read: %s", error)
+        await self._desk.run()
 
     async def stop(self) -> None:
         """Take no commands any more, and ship nothing for now. Twice is fine."""

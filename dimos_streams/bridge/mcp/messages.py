@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
+from pydantic.json_schema import SkipJsonSchema
 
 from dimos_streams.common.secrets import redacted
 
@@ -27,7 +28,7 @@ class Incoming(BaseModel):
     model_config = ConfigDict(extra="ignore", frozen=True, strict=True)
 
     jsonrpc: Literal["2.0"]
-    id: Id | None = None
+    id: Id | SkipJsonSchema[None] = None
     method: Annotated[str, Field(max_length=200)] | None = None
     params: dict[str, Any] = Field(default_factory=dict)
 

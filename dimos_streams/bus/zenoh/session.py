@@ -31,6 +31,9 @@ _END_BOUND_S = 2.0
 _SOURCE = re.compile(r" at \S+\.rs:\d+\.?")
 """The place in Zenoh's sources that an error message names."""
 
+_PANIC = "PanicException"
+"""The class of what Zenoh raises for want of threads or memory, which is no ``Exception`` and can't be imported."""
+
 WHO_LETS_NOBODY_IN = "it has no such user, password or TLS, or a certificate is not in force by its clock"
 """The reasons for which one that can be reached takes no link; Zenoh itself only says that time has run out."""
 
@@ -45,8 +48,8 @@ def start_thread(run: Callable[[], None], name: str) -> threading.Thread:
     """Start a thread that ends with its session: one in Zenoh's code at the end of the process would abort it."""
     _threads[:] = [thread for thread in _threads if thread.is_alive()]
     thread = threading.Thread(target=run, name=name, daemon=True)
-    _threads.append(thread)
     thread.start()
+    _threads.append(thread)
     return thread
 
 
@@ -73,7 +76,10 @@ async def open_session(url: ZenohUrl) -> zenoh.Session:
             " survive that; start it anew"
         )
     _opened_in = os.getpid()
-    opening = in_thread(lambda: _opened(url), "zenoh-open")
+    try:
+        opening = in_thread(lambda: _opened(url), "zenoh-open")
+    except RuntimeError as error:
+        raise BusError(f"Zenoh needs threads: {error} (`ulimit -u`, limits of a container)") from error
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
@@ -101,7 +107,9 @@ def _opened(url: ZenohUrl) -> zenoh.Session:
         before = open_fds()
         try:
             session = zenoh.open(config)
-        except zenoh.ZError as error:
+        except BaseException as error:
+            if not isinstance(error, zenoh.ZError) and type(error).__name__ != _PANIC:
+                raise
             raise BusError(_explained(url, str(error))) from error
     _open.append(session)
     if url.scouting is not None and url.interface == "lo":

@@ -49,7 +49,7 @@ def check_thread(own: int, what: str, instead: str) -> None:
 
 async def in_own_thread(function: Callable[..., T], *args: Any) -> T:
     """Run a function in a thread of its own, inline in virtual time, and return what it returns; raises what it
-    raises, as ``outcome_of`` does.
+    raises, as ``outcome_of`` does, and ``OSError`` if there is no thread for it.
 
     For what must not wait until others give up a thread, such as the request that stops a robot. Callers bound how
     many run at once. Whoever is cancelled meanwhile waits no longer; the thread ends in its own time, and the process
@@ -69,20 +69,25 @@ async def in_own_thread(function: Callable[..., T], *args: Any) -> T:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(lambda: None if future.done() else settle(outcome))
 
-    threading.Thread(target=run, name="own thread", daemon=True).start()
+    _start(threading.Thread(target=run, name="own thread", daemon=True))
     return await future
 
 
 def check_free_thread() -> None:
     """Raise ``OSError`` unless this process can have another thread now, for libraries that do worse without one. To
     the system's limits a process that is forked is a thread, too."""
+    thread = threading.Thread(target=int)
+    _start(thread)
+    thread.join()
+
+
+def _start(thread: threading.Thread) -> None:
+    """Raises ``OSError`` if there may be no further thread."""
     try:
-        thread = threading.Thread(target=int)
         thread.start()
     except RuntimeError as error:
         why = "no more threads and processes are allowed (`ulimit -u`, limits of a container)"
         raise OSError(errno.EAGAIN, why) from error
-    thread.join()
 
 
 def one_thread_for_matrices() -> None:

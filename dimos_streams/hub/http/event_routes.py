@@ -26,7 +26,8 @@ _OWN_KINDS = (
 _STREAM = answers(
     200,
     "Server-sent events of type `tool_stream` for as long as the client reads: `id` is the number in the"
-    " hub's sequence, `data` a JSON object with the event's fields and the robot's name.",
+    " hub's sequence, `data` a JSON object with the event's fields and the robot's name,"
+    " `#/components/schemas/ToolStreamEvent`.",
     {"type": "string"},
     media_type="text/event-stream",
 )

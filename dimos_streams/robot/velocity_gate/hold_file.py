@@ -86,10 +86,14 @@ class HoldFile:
             save_state(self.path, _HoldRecord(holds=tuple(held)).model_dump_json())
             self._written, self.trouble = _asked(holds), ""
         except OSError as error:
-            self._written, self._next_at = None, now + _AGAIN_S
-            self._fail(f"who holds can't be written to {self.path}: {error.strerror or error}")
+            self.not_saved(error, now)
         finally:
             self._busy = False
+
+    def not_saved(self, error: OSError, now: float) -> None:
+        """Note that the file was not written, and is to be soon."""
+        self._written, self._next_at, self._busy = None, now + _AGAIN_S, False
+        self._fail(f"who holds can't be written to {self.path}: {error.strerror or error}")
 
     def _doubt(self, why: str, now: float) -> None:
         self.complete, self._written, self._next_at = False, None, now + MAX_VALID_S

@@ -128,7 +128,11 @@ class VelocityGate(Module):
             self.spawn(self._save(self._file, holds), name="hold file")
 
     async def _save(self, file: HoldFile, holds: Sequence[Hold]) -> None:
-        await in_own_thread(file.save, holds, clock.monotonic())
+        now = clock.monotonic()
+        try:
+            await in_own_thread(file.save, holds, now)
+        except OSError as error:  # there is no thread: `save` itself raises none
+            file.not_saved(error, now)
 
     def _take(self, source: Source, twist: Twist) -> None:
         self.logic.command(source, velocity_of(twist), clock.monotonic())

@@ -24,7 +24,7 @@ from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting.failures import ExitedError, logged_bug, skill_errors
 from dimos_streams.tool_stream.hosting.unawaited import Unawaited, note_unawaited
 from dimos_streams.tool_stream.protocol.bounds import MAX_DATA_DEPTH, MAX_PAYLOAD
-from dimos_streams.tool_stream.protocol.close_data import MISFIT, STOPPED, UNAWAITED
+from dimos_streams.tool_stream.protocol.close_data import MISFIT, NOT_RUN, STOPPED, UNAWAITED
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 
 _logger = logging.getLogger(__name__)
@@ -76,6 +76,8 @@ class RunningCall(Call):
         """The time, in seconds, for which its host has heard no acknowledgement of it."""
         self.work: asyncio.Future[Any] | None = None
         """The work that runs in a thread for it, which goes on when the call is cancelled; None if there is none."""
+        self.may_have_run = False
+        """True once its skill was called, or waits for a thread."""
         self.unawaited: Unawaited | None = None
         """The awaitables that its skill did not await; None before that begins."""
         self._begun_at = clock.monotonic()
@@ -134,6 +136,8 @@ class RunningCall(Call):
             (outcome, text), data = self._final, {}
         elif outcome in (Outcome.CANCELLED, Outcome.TIMED_OUT):
             text += self.overdue
+        if not self.may_have_run:
+            data = {**data, NOT_RUN: True}
         if self.unawaited is not None and (texts := self.unawaited.texts):
             more = {UNAWAITED: "; ".join(texts)}
             data = {**data, **more} if _size(text, {**data, **more}) <= MAX_PAYLOAD else data
@@ -193,6 +197,7 @@ async def _invoke(module: Module, spec: SkillSpec, call: RunningCall, arguments:
     given = dict(arguments)
     if spec.call_parameter is not None:
         given[spec.call_parameter] = call
+    call.may_have_run = True
     try:
         if spec.is_async:
             result = await _awaited(spec.function(module, **given))

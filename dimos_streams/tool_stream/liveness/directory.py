@@ -162,6 +162,11 @@ class ModuleDirectory:
         entry = self._entries.get(name)
         return entry is not None and entry.instances.superseded(instance, self._attention.now())
 
+    def begun_since(self, name: str, utime: int, *, besides: str) -> bool:
+        """Return whether another instance of a module than ``besides`` was heard that was started after a time."""
+        entry = self._entries.get(name)
+        return entry is not None and entry.instances.begun_since(utime, besides=besides)
+
     def skills(self) -> list[tuple[ModuleView, SkillInfo]]:
         """Return all skills with their modules, in the order of modules' names, then of definition: of one name all
         that offer it."""

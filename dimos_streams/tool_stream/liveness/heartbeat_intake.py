@@ -99,13 +99,15 @@ class HeartbeatIntake:
             self.start()
             self.ask_for_skills()
 
-    def ask_for_skills(self) -> None:
-        """Ask all modules to describe themselves, unless that was asked just now."""
+    def ask_for_skills(self) -> bool:
+        """Ask all modules to describe themselves, unless that was asked just now. Return whether they were asked."""
         now = clock.monotonic()
-        if now - self._described >= _ASK_AGAIN_S and self._may_ask.take():
-            self._described = now
-            request = ToolStreamRequest(utime=clock.utime(), kind=DESCRIBE)
-            self._bus.publish(REQUESTS, encode(request))
+        if now - self._described < _ASK_AGAIN_S or not self._may_ask.take():
+            return False
+        self._described = now
+        request = ToolStreamRequest(utime=clock.utime(), kind=DESCRIBE)
+        self._bus.publish(REQUESTS, encode(request))
+        return True
 
     @property
     def malformed(self) -> int:
@@ -200,15 +202,16 @@ class HeartbeatIntake:
             self._table.take_fragment(report, status, part)
         elif skills is not None:
             self._table.take_skills(report, status, skills)
-        elif self._lacks_skills(report, status, is_new=known is None):
-            self.ask_for_skills()
+        elif self._lacks_skills(report, status):
+            report.asked = self.ask_for_skills() or report.asked
         self._table.take_state(report, status)
 
-    def _lacks_skills(self, report: InstanceReport, status: ModuleStatus, *, is_new: bool) -> bool:
+    def _lacks_skills(self, report: InstanceReport, status: ModuleStatus) -> bool:
         """Return whether an instance is to be asked for its skills. One that names no version may have some, or may
-        never answer: it is asked when it is new."""
-        other = report.skills_version != status.skills_version
-        return is_new or other or self._table.has_room_again(status.module, report)
+        never answer: it is asked once."""
+        if report.skills_version != status.skills_version and (status.skills_version or not report.asked):
+            return True
+        return self._table.has_room_again(status.module, report)
 
     def _skills_in(self, status: ModuleStatus, known: InstanceReport | None) -> tuple[SkillInfo, ...] | None:
         """Return the skills that a heartbeat describes, or None if it describes none. Raises ``ValueError``."""

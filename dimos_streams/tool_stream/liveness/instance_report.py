@@ -16,7 +16,10 @@ class InstanceReport:
     """The skills, the state and the health of one instance, as of its last heartbeat that was believed."""
 
     health: str = ""
-    skills_version: str = ""
+    skills_version: str | None = None
+    """The version of the skills that it has described; None if it has described none."""
+    asked: bool = False
+    """True if it was asked for skills whose version it does not name."""
     skills_text: int = 0
     """The hash of the skills' JSON."""
     skills_bytes: int = 0
@@ -54,7 +57,8 @@ class InstanceReport:
 
     def forget_skills(self) -> None:
         """Forget what it offers, so that it is asked."""
-        self.skills_version, self.skills_text, self.skills_bytes, self.skills = "", 0, 0, ()
+        self.skills_version, self.skills_text, self.skills_bytes, self.skills = None, 0, 0, ()
+        self.asked = False
 
     @property
     def bytes(self) -> int:

@@ -130,6 +130,12 @@ class Instances:
         of_it = [each for each in self._all() if each.instance.pid == pid]
         return max(of_it, key=lambda each: each.last).instance if of_it else None
 
+    def begun_since(self, utime: int, *, besides: str) -> bool:
+        """Return whether another instance than ``besides`` was heard that was started after a time."""
+        return any(
+            each.instance.started_utime > utime and each.instance.id != besides[:_MAX_NAME] for each in self._all()
+        )
+
     def is_active(self, id: str) -> bool:
         """Return whether an instance is the one that speaks for the module."""
         return self._active is not None and self._active.instance.id == id[:_MAX_NAME]

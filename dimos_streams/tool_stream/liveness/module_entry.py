@@ -115,7 +115,7 @@ class ModuleEntry:
             current.state(),
             host=active.host,
             started_utime=active.started_utime,
-            introduced=bool(current.skills_version),
+            introduced=current.skills_version is not None,
             rivals=rivals,
             departed=self.departed(now),
             since=self.since,

@@ -13,3 +13,6 @@ OF_AUTHORS = (MISFIT, UNAWAITED)
 
 BAD_ARGUMENTS = "arguments"
 """The ``error`` in the data of a close that rejects a call whose arguments its module does not take."""
+
+NOT_RUN = "not_run"
+"""The key in a close of a call that was ended before anything of its skill ran: it has left nothing to take back."""

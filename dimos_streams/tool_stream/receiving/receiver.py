@@ -130,6 +130,8 @@ class ToolStreamReceiver:
                 self._calls.add(call)
             if call.instance in ("", status.instance):
                 self._take_name(call, last_seq, status)
+            elif active and call.stage is CLOSED:
+                self._requests.ack_rerun(call, status.instance)
 
     def _take_name(self, call: ReceivedCall, last_seq: int, status: ModuleStatus) -> None:
         """Ask for what is missing of a call up to the last event that a heartbeat of its module names."""

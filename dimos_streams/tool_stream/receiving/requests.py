@@ -42,7 +42,13 @@ class Requests:
             return
         call.acked = call.delivered
         # A closed call wants nothing more, whatever its publisher still holds or sends.
-        self._send(ACK, call, 1, _EVERYTHING if call.stage is CLOSED else call.delivered)
+        self._send(ACK, self._signature(call), call, 1, _EVERYTHING if call.stage is CLOSED else call.delivered)
+
+    def ack_rerun(self, call: ReceivedCall, instance: str) -> None:
+        """Acknowledge to another instance than the one that ran a closed call all that it holds of it: it has begun
+        the call once more, because its request came again."""
+        if not call.unsolicited or self._unsolicited_acks.take():
+            self._send(ACK, signed(self._name, instance), call, 1, _EVERYTHING)
 
     def nack(self, call: ReceivedCall, from_seq: int, to_seq: int) -> bool:
         """Ask for missing events, unless there were too many such requests; return whether it was done."""
@@ -51,17 +57,17 @@ class Requests:
         if not self._allowed.take():
             return False
         self.nacks += 1
-        self._send(NACK, call, from_seq, to_seq)
+        self._send(NACK, self._signature(call), call, from_seq, to_seq)
         return True
 
     def is_answered(self, answer: ToolStreamRequest, call: ReceivedCall) -> bool:
         """Return whether an answer is to a request that was made from here to the instance that runs the call."""
         return answer.receiver == self._signature(call)
 
-    def _send(self, kind: str, call: ReceivedCall, from_seq: int, to_seq: int) -> None:
+    def _send(self, kind: str, receiver: str, call: ReceivedCall, from_seq: int, to_seq: int) -> None:
         request = ToolStreamRequest(
             utime=clock.utime(),
-            receiver=self._signature(call),
+            receiver=receiver,
             kind=kind,
             call_id=call.call_id,
             from_seq=from_seq,

@@ -26,6 +26,7 @@ from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
+from dimos_streams.tool_stream.protocol.close_data import NOT_RUN
 
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
 
@@ -128,7 +129,7 @@ class FakeBridge:
             self._close(call, Outcome(unrun), "the module hangs")
             return call.id
         call.task = asyncio.get_running_loop().create_task(self._run(call))
-        call.task.add_done_callback(lambda task: self._close(call, Outcome.CANCELLED, call.reason))
+        call.task.add_done_callback(lambda task: self._close(call, Outcome.CANCELLED, call.reason, not_run=True))
         return call.id
 
     async def _run(self, call: FakeCall) -> None:
@@ -141,11 +142,13 @@ class FakeBridge:
             outcome, text = Outcome.FAILED, str(error)
         self._close(call, outcome, text, result)
 
-    def _close(self, call: FakeCall, outcome: Outcome, text: str, result: object = None) -> None:
-        """Once; also for a task that was cancelled before its first step."""
+    def _close(
+        self, call: FakeCall, outcome: Outcome, text: str, result: object = None, *, not_run: bool = False
+    ) -> None:
+        """Once; also for a task that was cancelled before its first step, of which nothing has run."""
         if call.outcome is None:
             call.outcome, call.ended_at = outcome, clock.monotonic()
-            call.send("close", text, outcome=outcome.value, result=result)
+            call.send("close", text, outcome=outcome.value, result=result, **({NOT_RUN: True} if not_run else {}))
 
     async def cancel(self, call_id: str, reason: str) -> None:
         call = self.calls_[call_id]

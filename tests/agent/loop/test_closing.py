@@ -22,11 +22,23 @@ from dimos_streams.agent.models.protocol import (
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.record.read_record import read_lines, read_missions
 from dimos_streams.agent.resumption.reader import read_resumption
+from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, says
 from tests.agent.loop.skills import LineWorld
 
 ORDER = "drive forward 3 metres"
+
+
+@pytest.mark.virtual_time
+async def test_an_agent_that_ends_before_its_loop_has_begun_leaves_nobody_waiting() -> None:
+    """As one does that has found no bridge yet."""
+    rig = LineWorld().rig()
+    aborting = asyncio.ensure_future(rig.core.loop.abort())
+    await asyncio.sleep(0)
+    await rig.core.close()
+    with pytest.raises(SkillError, match="the agent is stopping"):
+        await aborting
 
 
 def is_closed(request: ModelRequest) -> bool:

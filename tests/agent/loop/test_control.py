@@ -44,6 +44,19 @@ async def test_ten_calls_that_wait_all_go_on() -> None:
         assert not rig.core.holding
 
 
+@pytest.mark.virtual_time
+async def test_a_sentence_that_takes_too_long_holds_nothing_up_whatever_fractions_its_time_has() -> None:
+    async with LineWorld().rig() as rig:
+        control, over = rig.core.control, asyncio.Event()
+        control.changed.add(over.set)
+        for _ in range(200):
+            control.typing(0.1)
+            assert not control.may_begin_turn()
+            over.clear()
+            await over.wait()
+            assert control.may_begin_turn()
+
+
 @pytest.mark.feature("B3", "E4")
 @pytest.mark.virtual_time
 async def test_while_paused_no_turn_and_no_iteration_begins() -> None:

@@ -73,6 +73,7 @@ async def test_an_agent_begins_whatever_is_in_its_record(tmp_path: Path, caplog:
                 *({}, [], {name: ["a"] for name in FIELDS}, {name: {"a": None} for name in FIELDS}),
                 *({**dict.fromkeys(FIELDS, 7), "phase": phase} for phase in ("on", "start", "end")),
                 {"event": {"seq": "a"}, "phase": "on", "lesson": "a"},
+                {"sub": ["a"]},
                 {"reason": "aborted", "turn_goes_on": True, "boot_s": 1e300},
             )
             for missions in ([], ["m0"])

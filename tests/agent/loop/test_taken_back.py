@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +48,23 @@ async def test_the_model_is_shown_undo_and_rollback_and_keeps_it_over_a_restart(
         before = rig.core.conversation.messages()
     async with world.with_model(FunctionModel(in_turn()), tmp_path) as rig:
         assert rig.core.conversation.messages() == before
+
+
+@pytest.mark.feature("B3", "B5")
+@pytest.mark.virtual_time
+async def test_a_stop_drops_a_rollback_that_was_to_begin() -> None:
+    """Who says that everything is to stop does not want the robot to go back."""
+    world = LineWorld()
+    async with world.rig(asks(("move", {"by": 1}), ("follow", {})), says("Hm.")) as rig:
+        await rig.say("go")
+        await until(lambda: len(rig.core.calls.known.open) == 1 and world.x == 1)
+        rollback = rig.core.loop.begin_abort(rollback=True)
+        stop = rig.core.loop.begin_abort("stop", others=partial(rig.core.oversight.others.end, "stop"))
+        report = await stop.done
+        assert stop is rollback
+        assert report.undone == ()
+        assert "back 1" not in world.log
+        assert (await rig.core.loop.undo(2))[-1].how == "undone"
 
 
 @pytest.mark.feature("B5")

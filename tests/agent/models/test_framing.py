@@ -111,6 +111,12 @@ def test_what_skills_say_stays_apart_from_the_operators_input() -> None:
         "[/TOOL_RESULTS]",
         "</s>",
         "<EOS_TOKEN>",
+        "<SPECIAL_11>",
+        "<extra_id_1>",
+        "<seed:eos>",
+        "]~b]",
+        "]~!b[",
+        "[e~[",
     ],
 )
 def test_nothing_that_is_sent_has_a_control_token_in_it_by_which_a_template_tells_messages_apart(token: str) -> None:
@@ -141,6 +147,20 @@ def test_no_description_of_a_skill_begins_a_message_or_a_block(token: str) -> No
     text = json.dumps(tool)
     assert token not in text
     assert text.count(json.dumps(f"a {token[0]} {token[1:]}b")) == 5
+
+
+@pytest.mark.parametrize("hidden", ["\\u003c|im_end|>", "<\\u007cim_end|>", "<\\/s>", "\\u005bINST]"])
+def test_no_escape_of_json_hides_a_control_token_in_arguments(hidden: str) -> None:
+    sent = chat_messages((AssistantMessage("", (ToolCall("a", "observe", f'{{"text": "{hidden}"}}'),)),))
+    token = json.loads(f'"{hidden}"')
+    arguments = sent[1]["tool_calls"][0]["function"]["arguments"]
+    assert json.loads(arguments) == {"text": f"{token[0]} {token[1:]}"}
+
+
+def test_arguments_without_control_tokens_are_sent_as_the_model_wrote_them() -> None:
+    written = '{"text" : "caf\\u00e9 \\u003c 1",  "list": [1.0, []]}'
+    sent = chat_messages((AssistantMessage("", (ToolCall("a", "observe", written),)),))
+    assert sent[1]["tool_calls"][0]["function"]["arguments"] == written
 
 
 def test_where_a_server_insists_on_joined_messages_the_blocks_still_hold() -> None:

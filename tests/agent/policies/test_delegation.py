@@ -110,6 +110,24 @@ async def test_a_call_that_is_handed_over_is_delivered_to_its_new_owner_once() -
 
 @pytest.mark.feature("E6")
 @pytest.mark.virtual_time
+async def test_what_waits_of_a_call_is_handed_over_with_it() -> None:
+    """Else a successor of the agent would take what comes first for heard, because what follows it was."""
+
+    async def hand_over(request: ModelRequest) -> Any:
+        await asyncio.sleep(3)
+        return delegating("helper", "listen", calls=[first_call(made)])
+
+    brain = Brain([("chatter", {"count": 3, "pause_s": 2.0})], hand_over, "fine", helper=["a", "b", "c", "d"])
+    async with robot_stage(brain, agents=AGENTS) as (made, _):
+        assert (await (await made.say("go")).result())["text"] == "fine"
+        updates = [event for event in made.agent.core.events.after(0) if event.kind == "update"]
+        heard = [(event.data["event"]["type"], event.data["event"]["text"]) for event in updates]
+        assert heard == [("update", "1"), ("update", "2"), ("close", "3")]
+        assert all(event.data.get("sub") for event in updates)
+
+
+@pytest.mark.feature("E6")
+@pytest.mark.virtual_time
 async def test_a_call_that_is_handed_back_unread_is_delivered_to_the_first_owner() -> None:
     def hand_over(request: ModelRequest) -> Any:
         return delegating("helper", "wait for Ann", calls=[first_call(made)])

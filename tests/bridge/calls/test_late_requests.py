@@ -50,6 +50,23 @@ async def test_a_call_that_was_given_up_does_not_begin_when_its_module_goes_on(
         assert (await closed(world.broker, wanted)).result == 7
 
 
+async def test_a_call_that_runs_is_not_begun_by_its_modules_successor_when_it_is_asked_for_again() -> None:
+    """As a skill asks that has not heard that its child has begun."""
+    async with scene() as world:
+        parent = await world.broker.call("follow", {"description": "ann"}, caller="you")
+        child = SkillCall(call_id=f"{parent}~1", skill="search", parent=parent, arguments_json="{}")
+        world.inner.publish(CALLS, encode(child))
+        await until(
+            lambda: ("search", "open") in {(call.skill, call.state) for call in world.broker.ledger.calls.open}
+        )
+        world.processes[-1].bus.partitioned = True
+        successor = await world.add(Worker(name="worker"))
+        await asyncio.sleep(0.1)
+        world.inner.publish(CALLS, encode(child))
+        assert (await closed(world.broker, child.call_id)).outcome == "lost"
+        assert not successor.host._skills.publisher.knows(child.call_id)
+
+
 async def test_a_call_that_is_wanted_still_begins_a_moment_later(monkeypatch: pytest.MonkeyPatch) -> None:
     async with scene() as world:
         stand_still(monkeypatch, 2.0)

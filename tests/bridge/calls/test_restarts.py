@@ -336,6 +336,26 @@ async def test_a_call_that_its_module_had_not_heard_of_begins_when_the_bridge_is
 
 
 @pytest.mark.virtual_time
+async def test_a_motion_that_a_dead_module_may_have_begun_does_not_begin_when_the_bridge_is_back(
+    tmp_path: Path,
+) -> None:
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        call_id = await world.broker.call("at_once", {"value": 7}, caller="agent")
+        await world.kill_bridge()
+        world.processes[1].bus.partitioned = True
+        successor = await world.add(Worker(name="worker"))
+        successor.bus.faults = Faults(loss=1.0)  # it hears the bridge before that hears of it
+        await asyncio.sleep(0.1)
+        await world.start_bridge()
+        await asyncio.sleep(0.3)
+        successor.bus.faults = Faults()
+        view = await closed(world.broker, call_id)
+        assert (view.outcome, view.text.partition(": ")[2]) == (Outcome.LOST, "nobody knows whether it did")
+        await asyncio.sleep(1.0)
+        assert successor.host._skills.outcome(call_id) is Outcome.LOST, "it was told, and has not begun"
+
+
+@pytest.mark.virtual_time
 async def test_a_call_that_ended_while_the_bridge_was_away_ends_when_it_is_back(tmp_path: Path) -> None:
     async with scene(journal=tmp_path / "journal.sqlite") as world:
         ended = await world.broker.call("follow", {"description": "ann", "steps": 5}, caller="agent")

@@ -114,6 +114,31 @@ def test_an_order_that_comes_while_another_is_written_is_written_behind_it(
     assert stop_state.load(path) == newest
 
 
+def test_for_want_of_a_thread_an_order_is_written_later_and_the_log_says_so_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    order, start, refused = StopState().stop(FIRST), threading.Thread.start, 0
+
+    def refuse_twice(thread: threading.Thread) -> None:
+        nonlocal refused
+        refused += 1
+        if refused < 3:
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    async def main() -> None:
+        file = StopFile(tmp_path / "journal.stops.json")
+        assert "no more threads" in await file.keep(order, 5.0)
+        await until(lambda: file.lost() == [])
+        assert file.load() == order
+        await file.close()
+
+    monkeypatch.setattr("dimos_streams.bridge.calls.stops.stop_file._AGAIN_S", 0.0)
+    monkeypatch.setattr(threading.Thread, "start", refuse_twice)
+    asyncio.run(main())
+    assert caplog.text.count("which robots are stopped is not kept") == 1
+
+
 def test_health_says_that_an_order_is_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with served(journal=tmp_path / "journal.db") as bridge:
         with monkeypatch.context() as disk:

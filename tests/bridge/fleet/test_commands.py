@@ -18,6 +18,7 @@ from dimos_streams.bridge.fleet.answers import AnswerBox
 from dimos_streams.bridge.fleet.command_notes import KEEP_S, CommandNote, CommandNotes
 from dimos_streams.bridge.fleet.commands import CommandDesk
 from dimos_streams.bridge.fleet.door import Door
+from dimos_streams.bridge.fleet.earlier_commands import EarlierCommands
 from dimos_streams.bridge.fleet.hub_requests import HubUnreachableError
 from dimos_streams.bridge.fleet.link_context import LinkContext
 from dimos_streams.bridge.fleet.troubles import Troubles
@@ -35,8 +36,8 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("H2")]
 
 
 @contextlib.asynccontextmanager
-async def desk(made: Scene, hub: FakeHub) -> AsyncIterator[CommandDesk]:
-    """A desk for the commands of a hub to a bridge."""
+async def desk(made: Scene, hub: FakeHub, earlier: EarlierCommands | None = None) -> AsyncIterator[CommandDesk]:
+    """A desk for the commands of a hub to a bridge, after what other runs of the robot have taken."""
     bridge = made.bridge
     troubles, notes = Troubles(logging.getLogger("hub"), "http://hub"), CommandNotes(bridge.journal)
     link = LinkContext(hub, troubles, random.Random(1))
@@ -44,6 +45,8 @@ async def desk(made: Scene, hub: FakeHub) -> AsyncIterator[CommandDesk]:
     door = Door(create_app(bridge.broker, bridge.broadcast), bridge.broker, notes.last_order)
     made_desk = CommandDesk(link, door, notes, answers)
     notes.restore()
+    if earlier is not None:
+        notes.take_over(earlier.calls, earlier.orders)
     answers.restore()
     tasks = [asyncio.get_running_loop().create_task(work) for work in (made_desk.run(), answers.run())]
     try:

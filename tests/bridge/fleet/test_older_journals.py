@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.fleet.run_journals import ROBOT_NOTE
 from dimos_streams.bridge.fleet.shipping import older_journal_shipper
-from dimos_streams.bridge.fleet.shipping.older_journal import ROBOT_NOTE, OlderJournal
+from dimos_streams.bridge.fleet.shipping.older_journal import OlderJournal
 from dimos_streams.bridge.fleet.shipping.older_journal_shipper import OlderJournalShipper
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, own
 from dimos_streams.journal.query import Query

@@ -16,6 +16,7 @@ import requests
 from dimos_streams.cli.bridge_client.answers import HubLinkState
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
 from dimos_streams.cli.bridge_client.robot_orders import Receiver, give
+from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner
 from tests.bridge.serving import Served, served
 from tests.helpers import wait_for
 from tests.hub.serving import ServedHub, added, served_hub
@@ -77,6 +78,25 @@ def test_a_robot_is_seen_and_commanded_at_its_hub(tmp_path: Path) -> None:
         assert len(robot.get("/calls").json()) == 2
         line = HubLinkState.model_validate(link(robot)).text
         assert line.startswith(f"{hub.url} as r1: up to date, last acknowledged ")
+
+
+def test_a_call_that_one_run_has_begun_is_not_begun_by_the_next_one(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    token = added(database, "r1")["r1"]
+    runs = [tmp_path / name for name in ("1-before", "2-after")]
+    for run in runs:
+        run.mkdir()
+        (run / OWNER_FILE).write_text(RunOwner(directory=run.name).model_dump_json())
+    body = {"skill": "patrol", "robot": "r1", "caller": "operator", "idempotency_key": "once"}
+    with served_hub(database) as hub:
+        with robot_of(runs[0], hub.url, token) as robot:
+            wait_for(lambda: hub.get("/robots").json()[0]["skills"] and link(robot)["commands"], BOUND_S)
+            assert hub.post("/calls?wait=close&timeout_s=0.1", body).json()["waited"] == "timed_out"
+        with robot_of(runs[1], hub.url, token) as robot:
+            wait_for(lambda: link(robot)["commands"], BOUND_S)
+            refused = problem(hub.post("/calls", body), 409, "call-rejected")
+            assert refused["detail"].startswith("another run of this robot took this before")
+            assert robot.get("/calls").json() == []
 
 
 def test_two_robots_with_one_name_and_token_are_told_apart_and_no_stop_is_confirmed(

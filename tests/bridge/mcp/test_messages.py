@@ -5,8 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
+from pydantic import ValidationError
 
-from dimos_streams.bridge.mcp.messages import Incoming
+from dimos_streams.bridge.mcp.messages import MAX_ID, Incoming
 from dimos_streams.bridge.mcp.tools import OWN_TOOLS
 from dimos_streams.operator.known_names import MCP_TOOLS
 from tests.bridge.mcp.test_mcp import INITIALIZE
@@ -100,3 +102,19 @@ def test_the_names_of_the_bridges_own_tools_are_known_to_those_who_check_bluepri
 def test_progress_is_reported_by_a_text_or_a_whole_number(token: object, expected: str | int | None) -> None:
     asked = Incoming(jsonrpc="2.0", id=1, method="tools/call", params={"_meta": {"progressToken": token}})
     assert asked.progress_token is expected
+
+
+def test_the_schema_has_the_ids_that_are_taken() -> None:
+    described = Draft202012Validator(Incoming.model_json_schema())
+    for id in (1, "a", "x" * (MAX_ID + 1), None, 1.5):
+        message: dict[str, object] = {"jsonrpc": "2.0", "id": id, "method": "ping"}
+        assert described.is_valid(message) == (id in (1, "a")) == _is_taken(message)
+    assert described.is_valid({"jsonrpc": "2.0", "method": "ping"}), "a notification"
+
+
+def _is_taken(message: dict[str, object]) -> bool:
+    try:
+        Incoming.model_validate(message)
+    except ValidationError:
+        return False
+    return True

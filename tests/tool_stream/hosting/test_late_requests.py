@@ -18,6 +18,7 @@ from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.liveness import attention
 from dimos_streams.tool_stream.liveness.attention import CATCHES_UP_S, OUTDATED_S
 from dimos_streams.tool_stream.protocol.channels import CANCELS
+from dimos_streams.tool_stream.protocol.close_data import NOT_RUN
 
 
 class Shop(Module):
@@ -103,6 +104,10 @@ async def test_a_call_whose_end_was_heard_before_its_request_is_closed_and_nothi
             ("rose", "close", Outcome.CANCELLED, "enough"),
         ]
         assert counter.sold == []
+        counter.ask("lily")
+        await asyncio.sleep(0.1)
+        closes = {each.call_id: each.data for each in harness.events() if each.type == "close"}
+        assert {what: data.get(NOT_RUN) for what, data in closes.items()} == {"rose": True, "lily": None}
 
 
 @pytest.mark.virtual_time

@@ -40,6 +40,10 @@ def beat(instance: str, *skills: str, module: str = "m", **more: object) -> byte
     return encode(ModuleStatus(module=module, instance=instance, health="ok", **more))  # type: ignore[arg-type]
 
 
+def fragment(part: int, skill: str) -> str:
+    return f'{{"part":{part},"parts":2,"skills":{described(skill)}}}'
+
+
 @asynccontextmanager
 async def established_module() -> AsyncIterator[tuple[Bus, ModuleDirectory]]:
     """A directory that knows module ``m`` for long: its instance has introduced itself once, with ``drive``."""
@@ -142,6 +146,26 @@ async def test_a_module_that_names_no_version_is_asked_for_its_skills_once_for_e
             bus.publish(STATUS, beat(start, f"fly{start}", module="plain", skills_version=""))
             await asyncio.sleep(SUPERSEDED_S + 0.01)
             assert f"fly{start}" in offered(directory)
+
+
+@pytest.mark.virtual_time
+async def test_modules_without_versions_that_start_together_are_each_asked_for_their_skills() -> None:
+    async with established_module() as (bus, directory):
+        asked: list[float] = []
+        bus.subscribe(REQUESTS, lambda *_: asked.append(clock.monotonic()))
+        bus.publish(STATUS, beat("1", module="first", skills_version=""))
+        await asyncio.sleep(0.05)
+        began = clock.monotonic()
+        for _ in range(8):
+            bus.publish(STATUS, beat("1", module="second", skills_version=""))
+            await asyncio.sleep(0.25)
+        assert [at > began for at in asked] == [False, True]
+        bus.publish(STATUS, beat("1", module="second", skills_version="", skills_json=fragment(0, "fly")))
+        bus.publish(STATUS, beat("1", module="second", skills_version="", skills_json=fragment(1, "land")))
+        await asyncio.sleep(0.01)
+        assert offered(directory) == ["drive", "fly", "land"]
+        introduced = {view.name: view.introduced for view in directory.modules()}
+        assert introduced == {"m": True, "first": False, "second": True}
 
 
 @pytest.mark.virtual_time

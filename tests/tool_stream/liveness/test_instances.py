@@ -17,8 +17,10 @@ from dimos_streams.errors import SkillUnavailableError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.testing import CrashablePart, Faults
+from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import CallView
+from tests.helpers import until
 
 
 class Walker(Module):
@@ -102,6 +104,46 @@ async def test_a_second_instance_loses_no_call(loss: float, caplog: pytest.LogCa
         ).outcome is Outcome.COMPLETED
     warnings = [record.getMessage() for record in caplog.records if "runs beside another" in record.getMessage()]
     assert len(warnings) == 2, "each of the two says it, once"
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("F5")
+async def test_a_call_that_a_restarted_module_begins_again_is_ended_there_and_forgotten() -> None:
+    """Its request was repeated before anybody had heard that it had begun."""
+    async with two_walkers() as (broker, first, second):
+        call_id = await broker.call("march", {"steps": 100}, caller="test")
+        await broker.wait(call_id, "answer", 5.0)
+        await asyncio.sleep(0.7)
+        first.crash()
+        await asyncio.sleep(0.1)
+        await second.start()
+        names = {"module": "walker", "skill": "march", "caller": "test"}
+        request_call(second.bus, call_id, arguments={"steps": 100}, **names)
+        assert (await closed(broker, call_id)).outcome is Outcome.LOST
+        life = second._life
+        assert life is not None
+        await until(lambda: life.host._skills.outcome(call_id) is Outcome.LOST)
+        await until(lambda: not life.host._skills.publisher.heartbeat_calls("walker"))
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("F5")
+async def test_a_motion_that_a_dead_instance_may_have_begun_is_not_begun_by_the_next() -> None:
+    async with two_walkers() as (broker, first, second):
+        first.bus.faults = Faults(loss=1.0)  # it hears, and nobody hears it
+        call_id = await broker.call("walk", {"seconds": 0.01}, caller="test")
+        await asyncio.sleep(0.05)
+        first.crash()
+        await second.start()
+        view = await closed(broker, call_id)
+        again = "module 'walker' was started again before it had said that it began the call"
+        assert (view.outcome, view.text) == (Outcome.LOST, f"{again}: nobody knows whether it did")
+        life = second._life
+        assert life is not None
+        await asyncio.sleep(1.0)
+        assert life.host._skills.outcome(call_id) is Outcome.LOST, "it was told, and has not begun"
+        after = await broker.call("walk", {"seconds": 0.01}, caller="test")
+        assert (await closed(broker, after)).outcome is Outcome.COMPLETED
 
 
 @pytest.mark.virtual_time

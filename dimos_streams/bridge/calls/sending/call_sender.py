@@ -82,10 +82,11 @@ class CallSender:
             call.cancel = call.cancel.anew(clock.monotonic())
         self.cancel(call, reason)
 
-    def repeat(self, call: CallState, now: float) -> None:
-        """Say again what a call's module has not reacted to, if it is due. What asks for a call that is to end comes
-        behind the word that it is: a module that has not begun it does not begin it then."""
-        asks = call.state == REQUESTED and call.request is not None and now >= call.request.at
+    def repeat(self, call: CallState, now: float, *, may_ask: bool) -> None:
+        """Say again what a call's module has not reacted to, if it is due, and ask for the call itself only if that
+        ``may_ask``. What asks for a call that is to end comes behind the word that it is: a module that has not begun
+        it does not begin it then."""
+        asks = may_ask and call.state == REQUESTED and call.request is not None and now >= call.request.at
         if call.cancel is not None and call.cancel.sent < MOST_CANCELS and (call.cancel.take_turn(now) or asks):
             self._send_cancel(call)
         if asks:

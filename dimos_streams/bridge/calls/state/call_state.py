@@ -54,6 +54,8 @@ class CallState(JournalledCall):
     """The latest time at which it may begin, on ``clock.steady``; None if there is no limit."""
     since: float = field(default_factory=clock.monotonic)
     """Time at which it was requested, or taken over from the journal, on the loop's clock."""
+    asked: str = ""
+    """The instance of its module that was to begin it; empty for a call that was taken over from the journal."""
     listed: float = 0.0
     """Time at which its module last showed by an event or a heartbeat that it runs it, on the loop's clock."""
     request: Repeat | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from pathlib import Path
 
 from dimos_streams.bridge.calls.stops import stop_state
@@ -12,6 +13,7 @@ from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.tasks import end_tasks, report_defect
 
 _AGAIN_S = 2.0
+_logger = logging.getLogger(__name__)
 
 
 class StopFile:
@@ -90,10 +92,20 @@ class StopFile:
     async def _write(self, path: Path) -> None:
         while self._written < self._asked:
             number = self._asked
-            self._problem = await in_own_thread(stop_state.save, path, self._state)
+            problem = await self._saved(path)
+            if problem and problem != self._problem:
+                _logger.error("which robots are stopped is not kept, and written as soon as it can be: %s", problem)
+            self._problem = problem
             self._doubt = self._doubt if self._problem else ""  # whoever gives an order now knows what holds
             self._written = number
             self._progress.set()
             self._progress.clear()
         if self._problem:
             self._again = asyncio.get_running_loop().call_later(_AGAIN_S, self._write_again, path)
+
+    async def _saved(self, path: Path) -> str:
+        """Write the newest state; return why that was not possible, empty if it was."""
+        try:
+            return await in_own_thread(stop_state.save, path, self._state)
+        except OSError as error:  # there is no thread: `save` itself raises none
+            return f"{path} can't be written: {error.strerror}"

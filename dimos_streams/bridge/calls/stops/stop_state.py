@@ -90,7 +90,6 @@ def save(path: Path, state: StopState) -> str:
     try:
         save_state(path, record.model_dump_json())
     except OSError as error:
-        _logger.error("which robots are stopped can't be written to %s: %s", path, error)
         return f"{path} can't be written: {error.strerror or error}"
     return ""
 

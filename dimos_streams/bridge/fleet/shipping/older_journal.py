@@ -10,6 +10,7 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
+from dimos_streams.bridge.fleet.run_journals import ROBOT_NOTE
 from dimos_streams.bridge.fleet.shipping.ended_calls import close_open_calls
 from dimos_streams.journal import tables
 from dimos_streams.journal.catch_up import PAGE, PAGE_BYTES
@@ -19,8 +20,6 @@ from dimos_streams.journal.tail import left_in_tail
 
 T = TypeVar("T")
 
-ROBOT_NOTE = "fleet/robot"
-"""The name of a journal's note that says as which robot it is shipped."""
 _SHIPPED_NOTE = "fleet/shipped"
 """The name of a journal's note of the offset up to which a hub has it, and of the hub's process that has said so."""
 

@@ -11,9 +11,10 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
 from dimos_streams.bridge.fleet.link_context import LinkContext
+from dimos_streams.bridge.fleet.run_journals import journals_in, other_runs
 from dimos_streams.bridge.fleet.shipping.older_journal import OlderJournal, is_busy
 from dimos_streams.bridge.fleet.shipping.shipper import Shipper
-from dimos_streams.common.process.run_owner import OWNER_FILE, is_ended_run
+from dimos_streams.common.process.run_owner import is_ended_run
 from dimos_streams.journal.moved_files import left_files, stat_of
 
 _LOOK_S = 60.0
@@ -110,16 +111,10 @@ class OlderJournalShipper:
 
 
 def _of_earlier_runs(current: Path) -> Iterator[Path]:
-    """The journals of ended runs. Runs' directories are beside each other, and each says whose it is; a run that
-    lives ships its own."""
-    if not (current.parent / OWNER_FILE).exists():
-        return
-    for owner in current.parent.parent.glob(f"*/{OWNER_FILE}"):
-        path = owner.parent / current.name
-        if owner.parent != current.parent and is_ended_run(owner.parent):
-            yield from left_files(path)
-            if path.exists():
-                yield path
+    """The journals of ended runs; a run that lives ships its own."""
+    for run in other_runs(current):
+        if is_ended_run(run):
+            yield from journals_in(run, current.name)
 
 
 def _is_recent(path: Path) -> bool:

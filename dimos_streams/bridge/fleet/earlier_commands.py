@@ -1,0 +1,72 @@
+"""The commands that other runs of a robot have taken: a call that one of them may have begun is not begun again."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import sqlite3
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TypeVar
+
+from pydantic import BaseModel, ValidationError
+
+from dimos_streams import clock
+from dimos_streams.bridge.fleet.command_notes import KEEP_S, LAST_ORDER, PREFIX, CommandNote
+from dimos_streams.bridge.fleet.run_journals import ROBOT_NOTE, journals_in, other_runs
+from dimos_streams.fleet.commands import began_nothing
+from dimos_streams.fleet.last_order import OrderNote
+from dimos_streams.journal import tables
+
+M = TypeVar("M", bound=BaseModel)
+
+_logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class EarlierCommands:
+    """The notes of other runs of a robot about a hub's commands."""
+
+    calls: Mapping[str, CommandNote]
+    """The newest commands of which a call may have begun, by their keys."""
+    orders: tuple[OrderNote, ...]
+    """The last order to stop of each run."""
+
+
+def earlier_commands(current: Path, robot: str) -> EarlierCommands:
+    """Read what the runs beside that of the journal ``current`` have noted as this robot, also one that is about to
+    end. A file that can't be read is left out. Raises ``OSError`` if the disk does not list them."""
+    calls: dict[str, CommandNote] = {}
+    orders: list[OrderNote] = []
+    oldest = clock.utime() - int(KEEP_S * 1e6)
+    for notes in _notes_of(other_runs(current), current.name, robot):
+        for name, text in notes.items():
+            if name == LAST_ORDER:
+                orders += [order for order in _read(OrderNote, text) if order.utime > oldest]
+            elif name.startswith(PREFIX):
+                calls |= {name.removeprefix(PREFIX): note for note in _read(CommandNote, text) if note.utime > oldest}
+    begun = {key: note for key, note in calls.items() if note.call and not _began_nothing(note)}
+    return EarlierCommands(begun, tuple(orders))
+
+
+def _notes_of(runs: Iterable[Path], name: str, robot: str) -> Iterator[dict[str, str]]:
+    for path in (path for run in runs for path in journals_in(run, name)):
+        try:
+            with contextlib.closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=rw", uri=True)) as db:
+                notes = tables.notes(db, "")
+        except sqlite3.Error as error:
+            _logger.warning("the commands of an earlier run can't be read from %s: %s", path, error)
+            continue
+        if notes.get(ROBOT_NOTE) == robot:
+            yield notes
+
+
+def _read(model: type[M], text: str) -> Iterator[M]:
+    """Yield the note, if it can be read: the run that wrote it has warned of one that can't."""
+    with contextlib.suppress(ValidationError):
+        yield model.model_validate_json(text)
+
+
+def _began_nothing(note: CommandNote) -> bool:
+    return note.answer is not None and began_nothing(note.answer.outcome, note.answer.status)

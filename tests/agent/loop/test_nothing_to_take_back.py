@@ -1,0 +1,65 @@
+"""A call of which nothing has run leaves nothing to take back: no robot goes back from where it has not gone."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from dimos_streams.agent.loop.states import LoopState
+from dimos_streams.tool_stream.event import Outcome
+from tests.agent.loop.rig import Rig, asks, says
+from tests.agent.loop.skills import LineWorld
+from tests.helpers import until
+
+pytestmark = [pytest.mark.feature("B5"), pytest.mark.virtual_time]
+
+MOVE = asks(("move", {"by": 1}))
+
+
+def end_before_it_runs(rig: Rig) -> None:
+    """Have each call end between its beginning and the first step of its skill."""
+
+    def cancel() -> None:
+        for call in rig.bridge.calls_.values():
+            if call.task is not None:
+                call.task.cancel()
+
+    def refuse(skill: str) -> bool:
+        asyncio.get_running_loop().call_soon(cancel)
+        return False
+
+    rig.bridge.refuse = refuse
+
+
+@pytest.mark.parametrize("rejected", [False, True])
+async def test_neither_undo_nor_rollback_takes_back_what_never_ran(rejected: bool) -> None:
+    world = LineWorld()
+    async with world.rig(MOVE, says("done")) as rig:
+        if rejected:
+            rig.bridge.lose = lambda skill: "rejected"
+        else:
+            end_before_it_runs(rig)
+        await rig.over(await rig.say("go"))
+        rig.bridge.lose, rig.bridge.refuse = lambda skill: "", lambda skill: False
+        assert len(rig.bridge.calls_) == 1
+        assert await rig.core.loop.undo(5) == []
+        assert world.log == []
+
+
+async def test_a_call_that_waits_for_its_module_is_ended_and_nothing_is_taken_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    world = LineWorld()
+
+    async def end(call_id: str, reason: str) -> None:
+        call = world.bridge.calls_[call_id]
+        world.bridge._close(call, Outcome.CANCELLED, reason, not_run=True)
+
+    monkeypatch.setattr(world.bridge, "cancel", end)
+    async with world.rig(asks(("slow", {"for_s": 100})), says("done"), answer_timeout_s=0.1) as rig:
+        await rig.say("go")
+        await until(lambda: rig.core.calls.known.open and rig.core.loop.state is LoopState.IDLE)
+        (undone,) = await rig.core.loop.undo(1)
+        assert (undone.how, undone.text) == ("undone", "it was ended before anything of it ran")
+        assert len(rig.bridge.calls_) == 1
