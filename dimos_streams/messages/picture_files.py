@@ -27,11 +27,18 @@ _BARE = frozenset({0x00, 0x01, *range(0xD0, 0xD9)})
 """Markers behind which no length stands; 0 is none."""
 _SCAN, _END = 0xDA, 0xD9
 _MAX_SEGMENTS = 1000
+_WEBP = re.compile(
+    rb"RIFF....WEBP(?:VP8X.{8}(?P<canvas>.{6})|VP8L.{5}(?P<lossless>.{4})|VP8 .{10}(?P<lossy>.{4}))", re.DOTALL
+)
+_OTHERS = re.compile(rb"RIFF....WEBP|GIF8[79]a.{4}|BM.{12}|\0\0[\1\2]\0.{2}|.{4}ftypavi[fs]", re.DOTALL)
+"""The beginnings of other files that browsers decode, whatever they are said to be."""
+_14_BITS = 0x3FFF
 
 
 def check_claim(data: bytes) -> None:
-    """Raise ``MessageError`` for a JPEG or PNG that claims to have more than ``MAX_PIXELS``, and for a JPEG of
-    so many scans that decoding it takes long. Other data passes, since nobody decodes it."""
+    """Raise ``MessageError`` for a JPEG, PNG or WebP that claims to have more than ``MAX_PIXELS``, for a JPEG of so
+    many scans that decoding it takes long, and for files of other kinds that browsers decode as well, whatever they
+    are called. Other data passes, since nobody decodes it."""
     check_scans(data)
     width, height = _claimed(data)
     if width * height > MAX_PIXELS:
@@ -52,7 +59,24 @@ def _claimed(data: bytes) -> tuple[int, int]:
     if data.startswith(_PNG) and len(data) >= 24:
         width, height = struct.unpack_from(">II", data, 16)
         return int(width), int(height)
-    return _of_jpeg(data) if data.startswith(_JPEG) else (0, 0)
+    if data.startswith(_JPEG):
+        return _of_jpeg(data)
+    if found := _WEBP.match(data):
+        return _of_webp(found)
+    if _OTHERS.match(data):
+        raise MessageError("", Image.msg_name, f"a file of {len(data)} bytes that is no JPEG, PNG or WebP")
+    return 0, 0
+
+
+def _of_webp(found: re.Match[bytes]) -> tuple[int, int]:
+    """Return the width and height of a WebP, of one of its three forms."""
+    if canvas := found["canvas"]:
+        return int.from_bytes(canvas[:3], "little") + 1, int.from_bytes(canvas[3:], "little") + 1
+    if lossless := found["lossless"]:
+        sizes = int.from_bytes(lossless, "little")
+        return (sizes & _14_BITS) + 1, (sizes >> 14 & _14_BITS) + 1
+    width, height = struct.unpack("<HH", found["lossy"])
+    return width & _14_BITS, height & _14_BITS
 
 
 def _of_jpeg(data: bytes) -> tuple[int, int]:

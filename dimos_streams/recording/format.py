@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import NamedTuple
 
@@ -11,6 +12,9 @@ HEADER = struct.Struct(">Iqqii")
 """Sync word, event number, µs since the Unix epoch, lengths of channel and data."""
 LONGEST_CHANNEL = 999
 """LCM's own reader takes no longer names."""
+POSSIBLE_HEADER = re.compile(re.escape(SYNC_BYTES) + rb"(?=.{16}\0\0[\0-\3].\0[\0-\x80]..)", re.DOTALL)
+"""A sync word with a header behind it whose lengths may be those of a channel and a message: a name of up to 1023
+bytes, 8.5 MB."""
 
 
 class LogEvent(NamedTuple):

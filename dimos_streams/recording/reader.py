@@ -22,6 +22,7 @@ from dimos_streams.errors import UserError
 from dimos_streams.recording.format import (
     HEADER,
     LONGEST_CHANNEL,
+    POSSIBLE_HEADER,
     SYNC,
     SYNC_BYTES,
     LogEvent,
@@ -192,7 +193,7 @@ class LogReader:
 
     def _find_event(self, start: int, stop: int) -> int:
         """Return the position at which the first event from ``start`` on seems to begin, or ``stop``."""
-        return next((found for found in self._occurrences(SYNC_BYTES, start, stop) if self._plausible(found)), stop)
+        return next((found for found in self._possible_headers(start, stop) if self._plausible(found)), stop)
 
     def _plausible(self, at: int) -> bool:
         """Return whether an event may begin here: its lengths are possible and its channel is a name."""
@@ -205,15 +206,13 @@ class LogReader:
         end = at + HEADER.size + channel_length + data_length
         return end <= self.size and _decoded(head[HEADER.size : HEADER.size + channel_length]) is not None
 
-    def _occurrences(self, pattern: bytes, start: int, stop: int) -> Iterator[int]:
-        """Yield the positions of ``pattern`` from ``start`` on and before ``stop``; bytes are read once for all."""
-        overlap, at, length = len(pattern) - 1, start, _FIRST_LOOK
+    def _possible_headers(self, start: int, stop: int) -> Iterator[int]:
+        """Yield the positions of headers with possible lengths from ``start`` on and before ``stop``; bytes are read
+        once for all."""
+        overlap, at, length = HEADER.size - 1, start, _FIRST_LOOK
         while at < stop:
             chunk = self._read(at, min(length, stop - at) + overlap)
-            found = chunk.find(pattern)
-            while found >= 0:
-                yield at + found
-                found = chunk.find(pattern, found + 1)
+            yield from (at + found.start() for found in POSSIBLE_HEADER.finditer(chunk))
             at, length = at + length, min(2 * length, _CHUNK)
 
     def _skip(self, at: int, to: int, why: str) -> int:

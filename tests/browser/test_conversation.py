@@ -237,6 +237,37 @@ def test_who_approves_sends_the_revision_that_he_sees_or_has_begun_to_change(scr
 
 
 @pytest.mark.feature("C5")
+def test_a_press_that_was_meant_for_the_approval_before_decides_nothing(script_modules: ScriptModules) -> None:
+    approval = {"skill": "go_to", "created_utime": 1, "expires_utime": None, "hidden_characters": 0, "revision": 1}
+    sent, notices = script_modules(
+        "conversation/approval.js",
+        """async (module, approvals) => {
+            const { h, render } = await import("preact");
+            const place = document.body.appendChild(document.createElement("main"));
+            const [sent, notices] = [[], []];
+            let now = 10_000;
+            performance.now = () => now;
+            const session = { connected: true, readOnly: false, now: () => 2e6, notify: (text) => notices.push(text),
+                ask: ({ approval, decision }) => sent.push([approval, decision]) };
+            const buttons = () => [...place.querySelectorAll("button")];
+            const press = (text) => buttons().find((each) => each.textContent === text).click();
+            for (const approval of approvals) {
+                render(h(module.Approval, { key: approval.id, name: "agent", approval, session }), place);
+                press("Approve");
+                now += 150;
+                press("Reject");
+                now += 700;
+            }
+            press("Approve");
+            return [sent, notices];
+        }""",
+        [{**approval, "id": id, "arguments": {}} for id in ("a", "b")],
+    )
+    assert sent == [["a", "approve"], ["a", "reject"], ["b", "approve"]]
+    assert notices == ["This approval has just come in the place of another one: read it, and press again"] * 2
+
+
+@pytest.mark.feature("C5")
 def test_arguments_that_are_not_all_here_can_be_approved_as_they_are_only(script_modules: ScriptModules) -> None:
     # What is shown in place of the others would be taken for what the operator wants.
     buttons = script_modules(

@@ -221,6 +221,39 @@ def test_a_second_press_before_the_answer_gives_an_order_once(script_modules: Sc
     assert script_modules("session.js", _PRESSED_TWICE, pressed) == [[*sent, "step"], len(pressed), "reply"]
 
 
+_PAUSED = """async ({ Session }, steps) => {
+    const session = new Session({ readOnly: false });
+    let [now, mode] = [1000, null];
+    performance.now = () => now;
+    const sent = [];
+    session.monitor.ask = async (command) => sent.push(`${now} ${command.command}`) && { type: "reply", text: "" };
+    const state = { calls: [], robots: {}, skills: [] };
+    for (const [ms, step] of steps) {
+        now += ms;
+        if (["running", "paused", "stepping"].includes(step)) {
+            mode = { mode: step, approvals: [], conversation: [], calls: [], missions: [] };
+            session.take({ type: "snapshot", utime: 1, snapshot: { ...state, agents: { agent: mode } } });
+        } else await session.ask({ command: step, agent: "agent" });
+    }
+    return [sent, session.notices.at(-1)?.text];
+}"""
+
+
+def test_a_press_that_was_meant_to_pause_does_not_let_go_on_what_another_has_paused(
+    script_modules: ScriptModules,
+) -> None:
+    def sent(*steps: tuple[int, str]) -> Any:
+        return script_modules("session.js", _PAUSED, steps)
+
+    by_another = ((0, "running"), (0, "paused"))
+    refused = "agent was paused a moment ago: press again to let it go on"
+    assert sent(*by_another, (150, "resume")) == [[], refused]
+    assert sent(*by_another, (800, "resume"))[0] == ["1800 resume"]
+    assert sent((0, "stepping"), (0, "paused"), (150, "resume")) == [[], refused]
+    assert sent((0, "running"), (0, "pause"), (0, "paused"), (50, "resume"))[0] == ["1000 pause", "1050 resume"]
+    assert sent((0, "paused"), (50, "resume"))[0] == ["1050 resume"]
+
+
 _ENTRY = """async ({ TransportBar }, texts) => {
     const { h, render } = await import("preact");
     const place = document.body.appendChild(document.createElement("main"));

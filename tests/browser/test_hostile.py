@@ -6,6 +6,8 @@ import asyncio
 import contextlib
 import http.server
 import itertools
+import json
+import math
 import re
 import struct
 import threading
@@ -165,6 +167,37 @@ def test_what_is_to_be_approved_reads_as_it_is(script_modules: ScriptModules) ->
     assert made["buttons"] == ["Approve", "Reject", "Delete", "Approve with these", "Only change"]
     (answer,) = made["answers"]
     assert answer["arguments"] == arguments, "what is written out comes back as it was"
+
+
+def test_integers_beyond_those_of_javascript_are_read_and_approved_as_they_are(script_modules: ScriptModules) -> None:
+    given = '{"id": 9007199254740993, "all": [-12345678901234567890], "text": "old", "small": 5}'
+    agents = f'{{"a": {{"approvals": [{{"arguments": {given}}}]}}, "b": null}}'
+    message = f'{{"type": "change", "change": {{"agents": {agents}}}}}'
+    said, sent, utime = script_modules(
+        "link/exact_json.js",
+        """async ({ parseMessage }, message) => {
+            const { h, render } = await import("preact");
+            const { Approval } = await import("/dashboard/conversation/approval.js");
+            const approval = { id: "n", skill: "pick", hidden_characters: 0, created_utime: 1, expires_utime: null,
+                ...parseMessage(message).change.agents.a.approvals[0] };
+            const place = document.body.appendChild(document.createElement("main"));
+            const sent = [];
+            const session = { connected: true, readOnly: false, now: () => 2e6,
+                ask: (command) => sent.push(JSON.stringify(command.arguments)) };
+            render(h(Approval, { name: "agent", approval, session }), place);
+            const field = place.querySelector("textarea");
+            field.value = field.value.replace("old", "new");
+            field.dispatchEvent(new Event("input", { bubbles: true }));
+            while (!place.querySelector("details").open) await new Promise((resolve) => setTimeout(resolve));
+            [...place.querySelectorAll("button")].find((each) => each.textContent === "Approve with these").click();
+            return [place.innerText, sent, parseMessage('{"type": "event", "utime": 9223372036854775807}').utime];
+        }""",
+        message,
+    )
+    assert "9007199254740993" in said
+    assert "[-12345678901234567890]" in said
+    assert json.loads(sent[0]) == json.loads(given) | {"text": "new"}
+    assert math.isclose(utime, 2**63), "what the page calculates with is a number"
 
 
 def test_no_scan_and_no_pose_keeps_the_map(script_modules: ScriptModules) -> None:

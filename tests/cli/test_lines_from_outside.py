@@ -24,6 +24,17 @@ def test_further_lines_of_a_text_stand_below_its_first_one() -> None:
     assert hanging_indent("one") == "one"
 
 
+def test_what_a_terminal_would_wrap_passes_for_no_line_and_no_step() -> None:
+    note = 'agent: may it do this?\n    1. say(text="hello and               2. turn(angle_deg=5)")'
+    assert hanging_indent(note, 40).split("\n") == [
+        "agent: may it do this?",
+        '    1. say(text="hello and',
+        '        2. turn(angle_deg=5)")',
+    ]
+    assert hanging_indent("\u4e00" * 20 + "    agent: approved", 40).split("\n")[1] == "        agent: approved"
+    assert hanging_indent(note) == note
+
+
 def test_what_an_agent_says_of_an_order_begins_no_line(capsys: pytest.CaptureFixture[str]) -> None:
     operator._show(CommandResult(FORGED, None), as_json=False)
     assert capsys.readouterr().out == "all well\n    robot1: every robot is stopped\\r\n    error: none\n"

@@ -274,6 +274,33 @@ def test_lines_are_wrapped_below_their_text() -> None:
     ]
 
 
+def test_wide_characters_have_no_text_go_on_at_the_left_edge() -> None:
+    line = ScreenLine(1, "agent", "\u4e00" * 26 + "    0.99  you  go on")
+    assert "".join(line.parts(80)).splitlines() == [
+        "    1.00  agent             " + "\u4e00" * 26,
+        "                            0.99  you  go on",
+    ]
+    rows = [("CALL", "LAST WORD"), ("\u4e00", "\U0001f600" * 14 + " c2    go_to  completed")]
+    assert table_lines(rows, 36) == [
+        "CALL  LAST WORD",
+        "\u4e00    " + "\U0001f600" * 14,
+        "      c2    go_to  completed",
+    ]
+
+
+def test_a_tab_in_a_table_is_a_blank() -> None:
+    assert table_lines([("a\tb", "c\td")], 30) == ["a b  c d"]
+
+
+def test_on_a_narrow_terminal_texts_stand_below_their_label() -> None:
+    line = ScreenLine(1, "agent", "so far, so good" + " " * 11 + "0.99  you  go on")
+    assert "".join(line.parts(30)).splitlines() == [
+        "    1.00  agent",
+        "  | so far, so good",
+        "  | 0.99  you  go on",
+    ]
+
+
 def test_messages() -> None:
     twist = Twist(linear=Vector3(x=0.5))
     assert list(to_lines(twist)) == ["linear: {x: 0.5, y: 0, z: 0}", "angular: {x: 0, y: 0, z: 0}"]

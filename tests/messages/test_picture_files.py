@@ -57,6 +57,40 @@ def test_a_png_is_looked_at_too() -> None:
         check_claim(_PNG + struct.pack(">II", 100_000, 100_000))
 
 
+def webp(kind: bytes, sizes: bytes) -> bytes:
+    """The head of a WebP of one of its three forms."""
+    return b"RIFF\x99\x00\x00\x00WEBP" + kind + sizes
+
+
+@pytest.mark.parametrize(
+    ("fits", "huge"),
+    [
+        (webp(b"VP8X" + bytes(8), b"\x7f\x07\x00\x37\x04\x00"), webp(b"VP8X" + bytes(8), b"\xff" * 6)),
+        (webp(b"VP8L" + bytes(4) + b"\x2f", b"\x7f\xc7\x0d\x01"), webp(b"VP8L" + bytes(4) + b"\x2f", b"\xff" * 4)),
+        (webp(b"VP8 " + bytes(10), b"\x80\x07\x38\x04"), webp(b"VP8 " + bytes(10), b"\xff" * 4)),
+    ],
+)
+def test_browsers_decode_a_webp_whatever_it_is_called(fits: bytes, huge: bytes) -> None:
+    check_claim(fits)
+    with pytest.raises(MessageError, match=r"claims 16\d{3,6}x16\d{3,6} pixels"):
+        check_claim(huge)
+
+
+@pytest.mark.parametrize(
+    "file",
+    [
+        b"GIF89a\x10\x00\x10\x00",
+        b"BM" + bytes(40),
+        b"\x00\x00\x01\x00\x01\x00",
+        b"\x00\x00\x00\x1cftypavif",
+        webp(b"?", b""),
+    ],
+)
+def test_files_whose_size_is_not_known_are_not_passed_on_where_browsers_decode_them(file: bytes) -> None:
+    with pytest.raises(MessageError, match="is no JPEG, PNG or WebP"):
+        check_claim(file)
+
+
 def test_what_is_no_picture_passes_and_takes_no_time() -> None:
     for data in (
         b"",

@@ -84,6 +84,25 @@ def test_a_log_of_nothing_but_beginnings_is_read_once(tmp_path: Path, monkeypatc
     assert sum(size for size in sizes[1:] if size > 2000) < 1.1 * 80_000, "what is looked through is read once"
 
 
+def test_sync_words_without_a_possible_header_behind_them_cost_no_look_into_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, looks = tmp_path / "syncs.lcmlog", 0
+    whole = pack(1, 2, "/a", b"whole")
+    path.write_bytes(SYNC_BYTES * 5000 + whole)
+
+    def read(fd: int, length: int, offset: int) -> bytes:
+        nonlocal looks
+        looks += 1
+        return pread(fd, length, offset)
+
+    pread = os.pread
+    monkeypatch.setattr(os, "pread", read)
+    with LogReader(path) as reader:
+        assert [event.data for event in reader.events()] == [b"whole"]
+        assert looks < 100
+
+
 @pytest.mark.parametrize("number", [lambda index: 5, lambda index: 2 * index])
 def test_headers_of_long_events_close_together_are_read_in_a_time_that_grows_as_the_log_does(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: Callable[[int], int]

@@ -10,7 +10,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dimos_streams.agent.models.framing import RULES, block, result_blocks, user_block, without_control_tokens
+from dimos_streams.agent.models.framing import (
+    RULES,
+    block,
+    result_blocks,
+    user_block,
+    without_blocks,
+    without_control_tokens,
+)
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     ImagePart,
@@ -54,18 +61,27 @@ class ChatStyle:
 
 
 def chat_tools(tools: Sequence[ToolSchema]) -> list[dict[str, Any]]:
-    """The tools of a request."""
+    """The tools of a request. They stand in no blocks, and may be described by somebody else's program."""
     return [
         {
             "type": "function",
             "function": {
                 "name": tool.name,
-                "description": tool.description,
-                "parameters": {**_NO_PARAMETERS, **tool.parameters},
+                "description": without_blocks(tool.description),
+                "parameters": _without_blocks({**_NO_PARAMETERS, **tool.parameters}),
             },
         }
         for tool in tools
     ]
+
+
+def _without_blocks(schema: Any) -> Any:
+    """Return a schema of such texts, its names and values too: a call with what is left of those fits no skill."""
+    if isinstance(schema, str):
+        return without_blocks(schema)
+    if isinstance(schema, dict):
+        return {without_blocks(name): _without_blocks(part) for name, part in schema.items()}
+    return [_without_blocks(part) for part in schema] if isinstance(schema, list | tuple) else schema
 
 
 def chat_messages(messages: Iterable[Message], style: ChatStyle | None = None) -> list[dict[str, Any]]:

@@ -39,6 +39,8 @@ _CONTROL = re.compile(
 """The first sign of a control token, as the templates of known families of models have them: ``<|im_start|>``,
 ``<start_of_turn>``, ``[INST]``, ``</s>``."""
 
+_BLOCK = re.compile(r"<(?=/?(?:operator|task|data)\b)")
+
 
 def block(speaker: Speaker, text: str, **source: str) -> str:
     """Return a text in its block. Only what is not empty of ``source`` is named; foreign characters in it become
@@ -55,6 +57,11 @@ def without_control_tokens(text: str) -> str:
     wherever it stands: it would end a message, and begin another one's.
     """
     return _CONTROL.sub(r"\g<0> ", text)
+
+
+def without_blocks(text: str) -> str:
+    """Return a text that stands in no block and begins none, also without control tokens."""
+    return _BLOCK.sub("< ", without_control_tokens(text))
 
 
 def user_block(message: UserMessage) -> str:

@@ -7,7 +7,6 @@ import os
 import shutil
 import signal
 import sys
-import textwrap
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from datetime import datetime
@@ -17,6 +16,7 @@ from typing import Any, TextIO
 from dimos_streams.cli.system import signals
 from dimos_streams.common.printable import printable, printable_lines
 from dimos_streams.common.readable.unseen import written_out
+from dimos_streams.common.readable.wrapping import cells, padded, wrapped
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import DimosStreamsError, cannot_write, is_of_the_disk
 
@@ -136,6 +136,14 @@ def terminal_width() -> int:
     return shutil.get_terminal_size((UNBOUNDED, 0)).columns if sys.stdout.isatty() else UNBOUNDED
 
 
+def notes_width() -> int:
+    """Return the same of what ``note`` shows."""
+    try:
+        return os.get_terminal_size(sys.stderr.fileno()).columns or UNBOUNDED
+    except (OSError, ValueError):  # it is no terminal, or closed
+        return UNBOUNDED
+
+
 def write_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     """Write columns, aligned to the left, as ``table_lines`` has them for the terminal."""
     for line in table_lines((headers, *rows), terminal_width()):
@@ -145,33 +153,30 @@ def write_table(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
 def table_lines(rows: Sequence[Sequence[str]], width: int = UNBOUNDED) -> list[str]:
     """Return rows of cells as aligned lines. A last cell for which lines of that width have no room is wrapped in its
     column, or below its row where that column is too narrow."""
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    rows = [[printable(cell).replace("\t", " ") for cell in row] for row in rows]  # a tab has no width of its own
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     before = sum(each + 2 for each in widths[:-1])
     lines: list[str] = []
     for row in rows:
-        line = "  ".join(map(str.ljust, row, widths)).rstrip()
-        if len(line) <= width or not row[-1]:
+        head = "".join(f"{padded(cell, each)}  " for cell, each in zip(row[:-1], widths, strict=False))
+        line = (head + row[-1]).rstrip()
+        if cells(line) <= width or not row[-1]:
             lines.append(line)
         elif before + _LEAST_LAST <= width:
-            lines += _wrapped(row[-1], width, line[:before], " " * before)
+            lines += wrapped(row[-1], width, head, " " * before)
         else:
-            lines += [line[:before].rstrip(), *_wrapped(row[-1], width, _INDENT, _INDENT)]
+            lines += [head.rstrip(), *wrapped(row[-1], width, _INDENT, _INDENT)]
     return lines
 
 
-def _wrapped(text: str, width: int, first: str, later: str) -> list[str]:
-    """Return a text in lines of a width, each behind its beginning. Long words such as paths are left whole."""
-    return textwrap.wrap(
-        text, width, initial_indent=first, subsequent_indent=later, break_long_words=False, break_on_hyphens=False
-    )
-
-
-def hanging_indent(text: str) -> str:
+def hanging_indent(text: str, width: int = UNBOUNDED) -> str:
     """Return text from outside with its further lines below the first, where none passes for one of the command's
-    own."""
+    own. If a width is given, what is wrapped stands further in: it is no step of a plan, and no line of its own."""
     first, *further = text.split("\n")
-    return "\n".join((first, *(line if line.startswith(_INDENT) else _INDENT + line for line in further)))
+    lines = [first, *(line if line.startswith(_INDENT) else _INDENT + line for line in further)]
+    if width < UNBOUNDED:
+        lines = [part for line in lines for part in wrapped(printable(line), width, later=2 * _INDENT) or [""]]
+    return "\n".join(lines)
 
 
 def note(line: str) -> None:

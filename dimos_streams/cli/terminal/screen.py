@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import logging
 import sys
-import textwrap
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from dimos_streams import clock
 from dimos_streams.cli.terminal.output import write_lines
-from dimos_streams.common.printable import printable
+from dimos_streams.common.printable import CONTINUATION, printable
+from dimos_streams.common.readable.wrapping import cells, padded, wrapped
 
 if TYPE_CHECKING:
     from rich.live import Live
@@ -37,14 +37,18 @@ class ScreenLine:
         """Return time, label and text, padded so that they make a line together. Further lines stand below the text,
         so that none that came from outside passes for a line of the command's own.
 
-        If a width is given, the text is wrapped between words. What has no spaces (a path, a URL) stays whole.
+        If a width is given, the text is wrapped between words. What has no spaces (a path, a URL) stays whole. Where
+        there is no room beside the label, the text stands below it.
         """
-        time, label = f"{self.time_s:8.2f}  ", f"{printable(self.label):<{_LABEL_WIDTH}}  "
-        indent = len(time + label)
+        time, label = f"{self.time_s:8.2f}  ", f"{padded(printable(self.label), _LABEL_WIDTH)}  "
+        indent = cells(time + label)
         lines = [printable(line) for line in self.text.replace("\r\n", "\n").removesuffix("\n").split("\n")]
         if width > indent + _NARROWEST:
-            wrapper = textwrap.TextWrapper(width - indent, break_long_words=False, break_on_hyphens=False)
-            lines = [part for line in lines for part in wrapper.wrap(line) or [""]]
+            lines = [part for line in lines for part in wrapped(line, width - indent) or [""]]
+        elif width > 0:
+            room = max(1, width - len(CONTINUATION))
+            parts = [part for line in lines for part in wrapped(line, room) or [""]]
+            return time, label.rstrip(), "".join(f"\n{CONTINUATION}{part}" for part in parts)
         return time, label, f"\n{'':{indent}}".join(lines)
 
     def __str__(self) -> str:

@@ -5,6 +5,7 @@ import { counted, namespaceOf } from "./format.js";
 import { Live } from "./link/live.js";
 import { Monitor } from "./link/monitor.js";
 import { Orders } from "./orders.js";
+import { Pauses } from "./pauses.js";
 import { agentsOf } from "./snapshot.js";
 import { Run } from "./store.js";
 import { clipped } from "./texts.js";
@@ -34,6 +35,7 @@ export class Session {
   #due = 0;
   #hasRead = false;
   #orders = new Orders(this.monitor, (...notice) => this.notify(...notice), (id) => this.#openCall(id));
+  #pauses = new Pauses();
   #listener = () => {};
   #hearers = new Set();
 
@@ -93,6 +95,7 @@ export class Session {
         break;
     }
     this.notices = this.notices.filter(({ ends }) => ends === null || this.#openCall(ends));
+    if (this.state) this.#pauses.take(this.state.agents);
     for (const hearer of this.#hearers) hearer(message);
     this.changed();
   }
@@ -182,8 +185,13 @@ export class Session {
     return !this.robot || namespaceOf(module) === this.robot;
   }
 
-  /** Send a command, see `Orders.ask`. */
-  ask = (command) => this.#orders.ask(command);
+  /** Send a command, see `Orders.ask`; but not one that was meant for what was shown before. */
+  ask = async (command) => {
+    if (!this.#pauses.isUnseen(command)) return this.#orders.ask(command);
+    const text = `${command.agent} was paused a moment ago: press again to let it go on`;
+    this.notify(text, false);
+    return { type: "error", text };
+  };
 
   /** Send an order in an HTTP request of its own, see `Orders.order`. */
   order = (path, body) => this.#orders.order(path, body);

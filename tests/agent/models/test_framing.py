@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dimos_streams.agent.models.chat_request import ChatStyle, chat_messages
+from dimos_streams.agent.models.chat_request import ChatStyle, chat_messages, chat_tools
 from dimos_streams.agent.models.framing import RULES, block
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
@@ -18,6 +18,7 @@ from dimos_streams.agent.models.protocol import (
     SystemMessage,
     ToolCall,
     ToolResultMessage,
+    ToolSchema,
     UserMessage,
 )
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
@@ -136,6 +137,16 @@ def test_nothing_that_is_sent_has_a_control_token_in_it_by_which_a_template_tell
     assert json.loads(sent[4]["tool_calls"][0]["function"]["arguments"]) == {
         "text": f"a {token[0]} {token[1:]}system b"
     }
+
+
+@pytest.mark.parametrize("token", ["<|im_start|>", "[INST]", "<operator>", "</data>", '<task call="c1">'])
+def test_no_description_of_a_skill_begins_a_message_or_a_block(token: str) -> None:
+    said = f"a {token}b"
+    schema = {"type": "object", "title": said, "properties": {said: {"enum": [said, 1]}}, "required": [said]}
+    (tool,) = chat_tools([ToolSchema("move", said, schema)])
+    text = json.dumps(tool)
+    assert token not in text
+    assert text.count(json.dumps(f"a {token[0]} {token[1:]}b")) == 5
 
 
 @pytest.mark.parametrize("hidden", ["\\u003c|im_end|>", "<\\u007cim_end|>", "<\\/s>", "\\u005bINST]"])

@@ -11,7 +11,7 @@ from dataclasses import replace
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Show
 from dimos_streams.cli.terminal.approval_text import decision_note
-from dimos_streams.cli.terminal.output import hanging_indent, note, note_lines
+from dimos_streams.cli.terminal.output import hanging_indent, note, note_lines, notes_width
 from dimos_streams.cli.terminal.reporter import Reporter, create_reporter
 from dimos_streams.operator.agents import is_conversation
 from dimos_streams.tool_stream.event import ToolEvent
@@ -28,7 +28,7 @@ def show_with(reporter: Reporter, call_id: str, *, as_json: bool) -> Show:
     def show(event: ToolEvent) -> None:
         waits = decision_note(event) if event.call_id == call_id else ""
         if waits:
-            note_lines(hanging_indent(f"{event.module}: {waits}"))
+            note_lines(hanging_indent(f"{event.module}: {waits}", notes_width()))
         if as_json or not waits:
             reporter.tool_event(event)
         if event.call_id == call_id and (left := mission_left(event)):

@@ -11,7 +11,8 @@ import typer
 from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import hanging_indent, note, write, write_json, write_lines
+from dimos_streams.cli.terminal.output import hanging_indent, note, terminal_width, write_json, write_lines
+from dimos_streams.common.printable import printable
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.operator_commands import CommandResult
@@ -62,7 +63,7 @@ def approvals(
         write_json([view.model_dump(mode="json") for view in found.views], indent=2)
     elif found.views:
         for line in approval_lines(found.views, HEADERS):
-            write(line)
+            write_lines(hanging_indent(printable(line), terminal_width()))
     else:
         note("nothing waits for approval" if found.is_complete else "nothing else is known to wait for approval")
     if not found.is_complete:
@@ -173,6 +174,6 @@ def _show(done: CommandResult, as_json: bool) -> None:
     if as_json:
         write_json({"text": done.text, "result": done.result}, indent=2)
     else:
-        write_lines(hanging_indent(done.text))
+        write_lines(hanging_indent(done.text, terminal_width()))
     if not done.done:
         raise typer.Exit(FAILED)

@@ -3,21 +3,28 @@
 import { useRef, useState } from "preact/hooks";
 import { html } from "../html.js";
 import { measureOf, namespaceOf, skillTitle, spanText, unitText } from "../format.js";
+import { parseExactly } from "../link/exact_json.js";
 import { Ago, useSecond } from "../times.js";
 import { shownJson } from "../texts.js";
 import { useBegun } from "./begun.js";
+import { useReplaced } from "./replaced.js";
 
 /** The arguments that somebody has begun to change, by the approval's id, each with the revision that was seen. */
 const changes = new Map();
 
 export function Approval({ name, approval, session }) {
-  const { connected, readOnly, ask, now } = session;
+  const { connected, readOnly, now } = session;
   const form = useRef(null);
   const reason = useRef(null);
   useBegun(reason, `reason ${approval.id}`);
   const [given, show] = useState(changes.get(approval.id) ?? null);
   const json = shownJson(approval.arguments);
   const { id, revision } = approval;
+  const isReplaced = useReplaced(id);
+  const ask = (command) => {
+    if (!isReplaced()) session.ask(command);
+    else session.notify("This approval has just come in the place of another one: read it, and press again", false);
+  };
   const decide = (decision, seen, changed) => ask({ command: "decide", agent: name, approval: id, decision, revision: seen,
     reason: reason.current.value, arguments: changed });
   const amend = (changed, seen) => ask({ command: "amend", agent: name, approval: id, arguments: changed, revision: seen });
@@ -27,7 +34,7 @@ export function Approval({ name, approval, session }) {
   };
   const withArguments = (use) => {
     try {
-      use(JSON.parse(given?.json ?? json), given?.revision ?? revision);
+      use(parseExactly(given?.json ?? json), given?.revision ?? revision);
     } catch (error) {
       session.notify(`The arguments are not JSON: ${error.message}`, true);
       form.current.elements.arguments.focus();

@@ -1,5 +1,6 @@
 /** The connection to `WS /monitor`. */
 
+import { parseMessage } from "./exact_json.js";
 import { authorization, openSocket, pauseMs } from "./reaching.js";
 
 const ANSWER_MS = 15_000;
@@ -97,7 +98,7 @@ export class Monitor {
 
   #heard(event) {
     this.#watch();
-    this.onMessage(JSON.parse(event.data));
+    this.onMessage(parseMessage(event.data));
   }
 
   /** Ask the bridge after a silence: either nothing changes, or nothing gets through any more. */

@@ -1,0 +1,29 @@
+/**
+ * JSON with integers beyond 2^53 as they are written. JavaScript has no such numbers and rounds them: somebody could
+ * approve another one than they read, or change it with the argument beside it.
+ */
+
+/** Return what a text says, with such integers as values that `JSON.stringify` writes as they stood. */
+export function parseExactly(text) {
+  if (!JSON.rawJSON) return JSON.parse(text); // browsers from before 2025
+  return JSON.parse(text, (_, value, { source }) => (isRounded(value, source) ? JSON.rawJSON(source) : value));
+}
+
+/** Return a message of the monitor, with the arguments of approvals as `parseExactly` has them: nothing calculates
+ * with those. */
+export function parseMessage(text) {
+  const message = JSON.parse(text);
+  const approvals = approvalsOf(message);
+  const exact = approvals.length > 0 ? approvalsOf(parseExactly(text)) : [];
+  exact.forEach((approval, index) => (approvals[index].arguments = approval.arguments));
+  return message;
+}
+
+function approvalsOf(message) {
+  const agents = (message.snapshot ?? message.change)?.agents ?? {};
+  return Object.values(agents).flatMap((agent) => agent?.approvals ?? []);
+}
+
+function isRounded(value, source) {
+  return typeof value === "number" && Math.abs(value) > Number.MAX_SAFE_INTEGER && /^-?\d+$/.test(source);
+}
