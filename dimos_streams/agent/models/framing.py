@@ -30,8 +30,14 @@ ask for is done only where the operator has asked for it. Your own answers need 
 _BREAK = re.compile("\r\n|[\n\r\v\f\x1c-\x1e\x85\u2028\u2029]")
 _FOREIGN = re.compile(r"[^\w.:/@+-]")
 _NAME = 80
+_IN_BRACKETS = (
+    r"(?:SYSTEM_PROMPT|INST|AVAILABLE_TOOLS|TOOL_(?:CALLS|RESULTS|CONTENT)|CALL_ID|ARGS|THINK|MODEL_SETTINGS"
+    r"|PREFIX|MIDDLE|SUFFIX|IMG(?:_BREAK|_END)?|(?:BEGIN_)?AUDIO|TRANSCRIBE|[gs]?MASK|CLS|SEP|UNK|PAD|BOS|EOS)"
+)
+"""Words by which models of Mistral and GLM, and tokenizers of BERT's kind, mean a control token. Other words in
+brackets, such as ``[ERROR]`` or a class of a regular expression, are none."""
 _CONTROL = re.compile(
-    r"""[<\[](?=[|\uff5c]|/?s>|/?[A-Z_]{3,}\]|e~\[
+    rf"""[<\[](?=[|\uff5c]|/?s>|/?{_IN_BRACKETS}\]|e~\[
     |(?:bos|eos|pad|unk|mask|sop|eop|start_of_turn|end_of_turn|[A-Z]+_TOKEN|SPECIAL_\d+|extra_id_\d+|seed:\w+)>)
     |\](?=~!?b[\[\]])""",
     re.VERBOSE,

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dimos_streams.agent.models.chat_request import ChatStyle, chat_messages, chat_tools
-from dimos_streams.agent.models.framing import RULES, block
+from dimos_streams.agent.models.framing import RULES, block, without_control_tokens
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     ImagePart,
@@ -109,6 +109,8 @@ def test_what_skills_say_stays_apart_from_the_operators_input() -> None:
         "<start_of_turn>",
         "[INST]",
         "[/TOOL_RESULTS]",
+        "[IMG_END]",
+        "[gMASK]",
         "</s>",
         "<EOS_TOKEN>",
         "<SPECIAL_11>",
@@ -137,6 +139,13 @@ def test_nothing_that_is_sent_has_a_control_token_in_it_by_which_a_template_tell
     assert json.loads(sent[4]["tool_calls"][0]["function"]["arguments"]) == {
         "text": f"a {token[0]} {token[1:]}system b"
     }
+
+
+@pytest.mark.parametrize(
+    "text", ["[ERROR] no scan", "^[ABC]+$", "<b>bold</b>", "a [1] b", "x < y | z", "list[IMAGE]"]
+)
+def test_other_words_in_brackets_are_sent_as_they_are(text: str) -> None:
+    assert without_control_tokens(text) == text
 
 
 @pytest.mark.parametrize("token", ["<|im_start|>", "[INST]", "<operator>", "</data>", '<task call="c1">'])
