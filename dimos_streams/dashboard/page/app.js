@@ -20,7 +20,6 @@ import { SkillsPanel } from "./run/skills.js";
 import { TokenForm } from "./run/token.js";
 import { TimelinePanel } from "./timeline/timeline.js";
 
-/** @param {{session: import("./session.js").Session}} given */
 export function App({ session }) {
   const [, show] = useState(0);
   useEffect(() => session.listen(() => show((count) => count + 1)), [session]);
@@ -39,7 +38,6 @@ export function App({ session }) {
     ${session.helps && html`<${Help} session=${session} />`}`;
 }
 
-/** @param {{session: import("./session.js").Session}} given */
 function Main({ session }) {
   if (session.monitor.status === "token") return html`<${TokenForm} session=${session} />`;
   if (!session.state) return html`<${Empty}>Nothing is known of the run yet.<//>`;

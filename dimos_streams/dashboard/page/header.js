@@ -11,7 +11,6 @@ import { robotsOf } from "./snapshot.js";
 import { switchTheme, theme } from "./theme.js";
 import { TransportBar } from "./transport/transport.js";
 
-/** @param {{session: import("./session.js").Session}} given */
 export function Header({ session }) {
   const { monitor, state } = session;
   const head = useRef(null);

@@ -5,19 +5,21 @@ import { useEffect } from "preact/hooks";
 /** Selects the elements in which somebody types, or did until a moment ago (`focus.js`). */
 const TYPED = "input, textarea, select, [contenteditable], [data-typed]";
 
+const HELP = [
+  ["?", "Show or hide this help"],
+  ["Esc", "Close the help, let go of the selected call or of a field"],
+];
 /** The keys on the page of a recording. */
 export const RECORDING_KEYS = [
   ["Space", "Play, or pause"],
   [", .", "To the event before, to the next event"],
-  ["?", "Show or hide this help"],
-  ["Esc", "Close the help, let go of the selected call or of a field"],
+  ...HELP,
 ];
 
 export const KEYS = [
   ["Space", "Pause the agents that are shown, or let them go on"],
   ["/", "Say something"],
-  ["?", "Show or hide this help"],
-  ["Esc", "Close the help, let go of the selected call or of a field"],
+  ...HELP,
   ["← ↑ ↓ →", "In the timeline: from call to call; in the map: move it"],
 ];
 

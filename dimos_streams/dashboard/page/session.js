@@ -5,18 +5,18 @@ import { counted, namespaceOf } from "./format.js";
 import { Live } from "./link/live.js";
 import { Monitor } from "./link/monitor.js";
 import { Orders } from "./orders.js";
-import { Pauses } from "./pauses.js";
 import { agentsOf } from "./snapshot.js";
 import { Run } from "./store.js";
 import { clipped } from "./texts.js";
 import { Transport } from "./transport/link.js";
+import { Pauses } from "./unseen.js";
 
 const RENDER_MS = 100;
 const NOTICE_MS = 6_000;
 const MAX_NOTICES = 4;
 const OLDER_EVENTS = 500;
 
-/** What every panel is given: it reads the session while it renders, and is rendered again when that has changed. */
+/** What every component is given as `session`: it reads the session while it renders, and is rendered again when that has changed. */
 export class Session {
   run = new Run();
   clock = new RunClock();

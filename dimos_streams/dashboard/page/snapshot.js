@@ -1,4 +1,4 @@
-/** The agents and robots in a snapshot of the monitor. */
+/** The agents and robots in a snapshot of the monitor, which is `state` on this page; `robot` is a namespace, empty for all. */
 
 import { namespaceOf } from "./format.js";
 

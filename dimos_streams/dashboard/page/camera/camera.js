@@ -11,7 +11,6 @@ import { freshness } from "./freshness.js";
 
 const MAX_HZ = 15;
 
-/** @param {{session: import("../session.js").Session}} given */
 export function CameraPanel({ session }) {
   const topics = useTopics(session.live);
   const [choice, choose] = useState("");

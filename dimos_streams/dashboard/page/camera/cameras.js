@@ -5,7 +5,7 @@ const LIKELY = /colou?r|rgb/i;
 const MOST = 4;
 
 /** Return the topics with pictures, cameras first.
- * @param {object[]} topics @param {string} robot a namespace, empty for all */
+ * @param {object[]} topics */
 export function camerasOf(topics, robot) {
   const pictures = topics.filter((topic) => topic.kind === "picture" && (robot === "" || topic.robot === robot));
   const rank = ({ topic }) => (NO_CAMERA.test(topic) ? 2 : LIKELY.test(topic) ? 0 : 1);

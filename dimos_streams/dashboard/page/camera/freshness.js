@@ -5,9 +5,7 @@ import { spanText } from "../format.js";
 const STALE_S = 2;
 
 /**
- * @param {{header: object|null, fresh: number, times: number[], failure: string, seen: number|null}} kept `fresh` is when
- *   the newest picture came that was not the one before once more, `seen` the newest detections, µs; `times` when the
- *   newest ones were drawn, ms
+ * @param {import("./camera_feed.js").CameraFeed & {seen: number|null}} feed `seen` is when somebody was detected last, µs
  * @param {number} now µs @param {string} [error] why the bridge can't show the topic
  * @returns {{problem: string, blind: string, rate: string, isStale: boolean}} `problem` is why there is no new picture,
  *   `blind` why there are no boxes; empty where all is well

@@ -3,8 +3,6 @@
 import { namespaceOf } from "../format.js";
 
 /**
- * @param {object|null} state the monitor's snapshot
- * @param {string} robot a namespace
  * @returns {{track: string, callId: string, description: string, distance: number|null}[]} by what the newest progress
  *   of each open call says; a track is that of the robot's detections
  */

@@ -6,8 +6,8 @@ import { measureOf, namespaceOf, skillTitle, spanText, unitText } from "../forma
 import { parseExactly } from "../link/exact_json.js";
 import { Ago, useSecond } from "../times.js";
 import { shownJson } from "../texts.js";
+import { useReplaced } from "../unseen.js";
 import { useBegun } from "./begun.js";
-import { useReplaced } from "./replaced.js";
 
 /** The arguments that somebody has begun to change, by the approval's id, each with the revision that was seen. */
 const changes = new Map();

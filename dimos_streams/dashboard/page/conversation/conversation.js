@@ -14,7 +14,6 @@ import { Ago } from "../times.js";
 
 const NOTHING = [];
 
-/** @param {{session: import("../session.js").Session}} given */
 export function ConversationPanel({ session }) {
   const [chosen, choose] = useState("");
   const agents = session.agents();

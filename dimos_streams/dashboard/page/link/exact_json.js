@@ -1,7 +1,4 @@
-/**
- * JSON with integers beyond 2^53 as they are written. JavaScript has no such numbers and rounds them: somebody could
- * approve another one than they read, or change it with the argument beside it.
- */
+/** JSON with integers beyond 2^53 as they are written. JavaScript would round them: another one would be approved. */
 
 /** Return what a text says, with such integers as values that `JSON.stringify` writes as they stood. */
 export function parseExactly(text) {

@@ -10,12 +10,7 @@ import { cautions, holderOf, wayTo, words } from "./go_to.js";
 import { sceneOf } from "./scene.js";
 import { send } from "./send.js";
 
-/**
- * @param {{
- *   session: import("../session.js").Session, map: import("./floor.js").SharedMap, point: import("./geometry.js").Point,
- *   close: () => void,
- * }} given `point` is in the frame of the map
- */
+/** @param {{map: import("./floor.js").SharedMap, point: import("./geometry.js").Point}} given a point in the map's frame */
 export function GoDialog({ session, map, point, close }) {
   const [chosen, choose] = useState(map.robots.some(({ name }) => name === session.robot) ? session.robot : map.robots[0]?.name);
   const robot = map.robots.find(({ name }) => name === chosen);

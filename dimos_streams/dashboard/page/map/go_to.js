@@ -16,7 +16,7 @@ const SOMETHING = 20;
  * skill is called for the operator. `why` is the reason why the robot can't be sent, empty if it can.
  */
 
-/** @param {object} state the monitor's snapshot @param {string} robot a namespace @returns {Way} */
+/** @returns {Way} */
 export function wayTo(state, robot) {
   const whose = robot || "This robot";
   const skill = state.skills.find((each) => namespaceOf(each.module) === robot && bareSkill(each.name, robot) === SKILL);

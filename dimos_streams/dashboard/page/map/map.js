@@ -12,7 +12,6 @@ import { ROBOTS } from "./palette.js";
 import { watchedTopics } from "./topics.js";
 import { mapInWords } from "./words.js";
 
-/** @param {{session: import("../session.js").Session}} given */
 export function MapPanel({ session }) {
   const { state, readOnly } = session;
   const model = useMemo(() => new MapModel(), []);

@@ -12,7 +12,7 @@
 const ODOMETRY = "odom";
 const NOTHING = { zones: [], waypoints: [], goal: null, path: [], frame_id: "" };
 
-/** @param {object|null} state the monitor's snapshot @param {string} robot a namespace @returns {Scene} */
+/** @returns {Scene} */
 export function sceneOf(state, robot) {
   const scene = { ...NOTHING, ...state?.scene?.[robot] };
   return scene.frame_id === ODOMETRY ? { ...scene, frame_id: "" } : scene;

@@ -9,7 +9,6 @@ const WAIT_MS = 5_000;
 
 /**
  * Send a robot, after ending what holds its base. The result is in the notices and in the conversation.
- * @param {import("../session.js").Session} session @param {string} robot a namespace
  * @param {import("./go_to.js").Way} way @param {import("./geometry.js").Point} goal in the frame of its odometry
  */
 export async function send(session, robot, way, goal) {

@@ -5,7 +5,6 @@ const RATES = { odometry: 15, scan: 10, detections: 10, frames: 1, grid: 1, path
 
 /**
  * @param {{topic: string, type: string, kind: string, robot: string}[]} topics that are live
- * @param {string} robot a namespace, empty for all
  * @returns {{topic: string, rate: number}[]} with the rate at which each is watched
  */
 export function watchedTopics(topics, robot) {

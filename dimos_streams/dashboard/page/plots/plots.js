@@ -16,7 +16,6 @@ const SPANS = [[60, "1 min"], [LONGEST_S, "10 min"]];
 const NUMBERS_HZ = 5;
 const STALE_US = 2e6;
 
-/** @param {{session: import("../session.js").Session}} given */
 export function PlotsPanel({ session }) {
   const { live, robot } = session;
   const kept = useRef(null);

@@ -22,11 +22,9 @@ const RATE = { title: "rates of topics", unit: "Hz", decimals: 1 };
 
 /**
  * Return the present values.
- * @param {object|null} state the monitor's snapshot
  * @param {Record<string, number>} rates of topics, Hz
  * @param {Map<string, {kind: string, robot: string, value: number}>} numbers by topic: speeds of robots as their odometry
  *   has them, and numbers that are sent as such
- * @param {string} robot a namespace, empty for all
  * @param {{topic: string, kind: string}[]} topics
  * @returns {{series: Series, value: number}[]}
  */

@@ -5,7 +5,6 @@ import { CallName, CancelCall } from "../calls/buttons.js";
 import { Badge, Empty, Panel, Written } from "../parts.js";
 import { Ago } from "../times.js";
 
-/** @param {{session: import("../session.js").Session}} given */
 export function CallsPanel({ session }) {
   const { state, connected, order, now, readOnly } = session;
   const missions = new Set(Object.values(state.agents).flatMap((agent) => agent.missions.map(({ id }) => id)));

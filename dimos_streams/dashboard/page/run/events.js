@@ -6,7 +6,6 @@ import { memo } from "../memo.js";
 import { Empty, Panel } from "../parts.js";
 import { Time } from "../times.js";
 
-/** @param {{session: import("../session.js").Session}} given */
 export function EventsPanel({ session: { run } }) {
   const [everyStep, become] = useState(false);
   const tools = html`<button type="button" aria-pressed=${String(everyStep)} onClick=${() => become(!everyStep)}>Every step</button>`;

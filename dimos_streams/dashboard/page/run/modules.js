@@ -5,7 +5,6 @@ import { memo } from "../memo.js";
 import { Badge, Empty, Panel } from "../parts.js";
 import { hasEnded, isWell } from "./unwell.js";
 
-/** @param {{session: import("../session.js").Session}} given */
 export function ModulesPanel({ session }) {
   return html`<${Modules} modules=${session.state.modules} robot=${session.robot} session=${session} />`;
 }

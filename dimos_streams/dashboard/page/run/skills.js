@@ -4,7 +4,6 @@ import { html } from "../html.js";
 import { namespaceOf } from "../format.js";
 import { Badge, Empty, Panel } from "../parts.js";
 
-/** @param {{session: import("../session.js").Session}} given */
 export function SkillsPanel({ session }) {
   const skills = session.state.skills.filter((skill) => skill.audience === "everyone" && session.shows(skill.module));
   const reporting = session.agents().filter(({ agent }) => agent);

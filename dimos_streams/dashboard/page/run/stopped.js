@@ -5,7 +5,6 @@ import { heldBy, heldLines } from "../held.js";
 import { html } from "../html.js";
 import { Ago } from "../times.js";
 
-/** @param {{session: import("../session.js").Session}} given */
 export function Stopped({ session: { state, order, now, readOnly } }) {
   const { stops, released = [] } = state.stopped;
   if (stops.length === 0) return null;

@@ -5,7 +5,6 @@ import { clipped } from "../texts.js";
 
 const MAX_NAMED = 2;
 
-/** @param {{modules: object[], session: import("../session.js").Session}} given */
 export function Unwell({ modules, session }) {
   const unwell = modules.filter((module) => session.shows(module.name) && !isWell(module) && !hasEnded(module));
   if (unwell.length === 0) return null;

@@ -3,7 +3,7 @@
 import { drawNext, drawNot, drawSoon } from "../canvas/pace.js";
 import { colour, onTheme } from "../theme.js";
 import { draw } from "./draw.js";
-import { callAt, scrollableBy } from "./hits.js";
+import { callAt, scrollableBy } from "./places.js";
 import { spanOf, timeAt } from "./scale.js";
 import { showTip } from "./tip.js";
 
@@ -28,10 +28,8 @@ export class TimelineCanvas {
   /** The number of times that it was drawn. */
   drawn = 0;
 
-  /**
-   * @param {import("./board.js").Board} board @param {import("../session.js").Session} session
-   * @param {HTMLElement} element takes the mouse @param {HTMLCanvasElement} canvas @param {HTMLElement} tip
-   */
+  /** @param {import("./board.js").Board} board @param {HTMLElement} element takes the mouse
+   * @param {HTMLCanvasElement} canvas @param {HTMLElement} tip */
   constructor(board, session, element, canvas, tip) {
     [this.#board, this.#session, this.#canvas, this.#tip] = [board, session, canvas, tip];
     const on = (target, name, act, options) => {

@@ -19,7 +19,7 @@ export function State({ state }) {
   return html`<span class=${`state ${colour}`}><svg viewBox="0 0 12 12" width="12" height="12" aria-hidden="true"><path d=${sign} /></svg>${word}</span>`;
 }
 
-/** @param {{call: import("./calls.js").Call, layout: import("./layout.js").Layout, session: import("../session.js").Session}} given */
+/** @param {{call: import("./calls.js").Call, layout: import("./layout.js").Layout}} given */
 export function Details({ call, layout, session }) {
   const { now, select, connected, ask } = session;
   useSecond();
@@ -54,7 +54,7 @@ function Link({ call, select }) {
   return html`<button type="button" class="link-like" onClick=${() => select(call.id)}>${isMission(call) ? clipped(labelOf(call), 40) : nameOf(call)}</button>`;
 }
 
-/** @param {{bars: import("./layout.js").Bar[], session: import("../session.js").Session}} given */
+/** @param {{bars: import("./layout.js").Bar[]}} given */
 export function Table({ bars, session }) {
   const { selected, now } = session;
   useSecond();

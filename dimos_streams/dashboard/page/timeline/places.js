@@ -1,12 +1,14 @@
-/** The places of the timeline's parts on the canvas. */
+/** The places of the timeline's parts on the canvas, and what is at a point of it. */
 
-import { xOf } from "./scale.js";
+import { timeAt, xOf } from "./scale.js";
 
 export const AXIS = 22;
 export const ROW = 24;
 export const LANE = 18;
 const MIN_WIDTH = 4;
 const MAX_LANES = 4;
+/** The distance, in pixels, within which a point counts as on a mark: some are small. */
+export const NEAR_PX = 5;
 
 /**
  * @typedef {{layout: import("./layout.js").Layout, view: import("./scale.js").View, width: number, height: number,
@@ -30,4 +32,36 @@ export function extent(scene, from, to) {
   const end = Math.max(xOf(view, width, Math.min(to, Math.max(now, from))), x + MIN_WIDTH);
   if (end < 0 || x > width) return null;
   return { x, end, left: Math.max(x, 0), right: Math.min(end, width) };
+}
+
+/** Return the call at a point, or one near it. @param {Scene} scene */
+export function callAt(scene, x, y) {
+  const { top, bottom, lanesTop } = places(scene);
+  if (y >= lanesTop) return holderAt(scene, x, Math.floor((y - lanesTop) / LANE));
+  if (y < top || y > bottom) return null;
+  const row = Math.floor((y - top + scene.scroll) / ROW);
+  const near = barsInView(scene)
+    .filter(({ bar, part }) => bar.row === row && x >= part.x - NEAR_PX && x <= part.end + NEAR_PX)
+    .map(({ bar, part }) => ({ call: bar.call, apart: Math.max(part.x - x, x - part.end, 0) }));
+  return near.sort((one, other) => one.apart - other.apart)[0]?.call ?? null;
+}
+
+/** Return how far the rows in view can be scrolled up, in pixels. @param {Scene} scene */
+export function scrollableBy(scene) {
+  const { top, bottom } = places(scene);
+  const rows = barsInView(scene).reduce((most, { bar }) => Math.max(most, bar.row + 1), 0);
+  return Math.max(0, rows * ROW - (bottom - top));
+}
+
+/** Return the call that holds a lane's resource at a point. */
+function holderAt(scene, x, lane) {
+  const holds = scene.layout.lanes[lane]?.holds ?? [];
+  const at = timeAt(scene.view, scene.width, x);
+  return holds.find(({ from, to }) => from <= at && at <= to)?.call ?? null;
+}
+
+function barsInView(scene) {
+  return scene.layout.bars
+    .map((bar) => ({ bar, part: extent(scene, bar.call.begin, bar.call.end ?? Infinity) }))
+    .filter(({ part }) => part);
 }

@@ -17,7 +17,6 @@ const ZOOM = 1.6;
 const WAYS = { ArrowLeft: "left", ArrowRight: "right", ArrowUp: "up", ArrowDown: "down" };
 const SHOWN_STATES = ["open", "completed", "failed", "cancelled", "timed_out", "lost", "rejected"];
 
-/** @param {{session: import("../session.js").Session}} given */
 export function TimelinePanel({ session }) {
   const { selected } = session;
   const board = useMemo(() => new Board(session), [session]);

@@ -3,13 +3,11 @@
 import { lookOf } from "../calls/outcomes.js";
 import { clockText, dateOf } from "../format.js";
 import { shown } from "../texts.js";
-import { NEAR_PX } from "./hits.js";
-import { tookText, xOf } from "./scale.js";
-import { askedFor, plain } from "./words.js";
+import { NEAR_PX } from "./places.js";
+import { xOf } from "./scale.js";
+import { askedFor, plain, took } from "./words.js";
 
-/** Write about a call into the tooltip, and place it beside the mouse, within the canvas.
- * @param {HTMLElement} tip which is not hidden @param {import("./places.js").Scene} scene
- * @param {import("./calls.js").Call} call @param {PointerEvent} event */
+/** Write about a call into the tooltip, which is not hidden, and place it beside the mouse, within the canvas. */
 export function showTip(tip, scene, call, event) {
   tip.replaceChildren(...tipLines(scene, call, event.offsetX).map(([kind, text]) => {
     const line = document.createElement("p");
@@ -26,11 +24,10 @@ export function showTip(tip, scene, call, event) {
 
 /** Return the lines of the tooltip, each with its kind. */
 function tipLines({ view, width, now }, call, x) {
-  const took = call.end === null ? `for ${tookText(now - call.begin)}` : `after ${tookText(call.end - call.begin)}`;
   const near = call.ticks
     .map((tick) => ({ tick, apart: Math.abs(xOf(view, width, tick.utime) - x) }))
     .reduce((best, each) => (each.apart <= NEAR_PX * 2 && (!best || each.apart < best.apart) ? each : best), null);
   const said = near ? `${clockText(dateOf(near.tick.utime))} ${plain(call, near.tick.text)}` : plain(call, call.text);
-  return [["what", askedFor(call)], ["quiet", `${lookOf(call.state).word} ${took} · asked by ${call.caller}`],
+  return [["what", askedFor(call)], ["quiet", `${lookOf(call.state).word} ${took(call, now)} · asked by ${call.caller}`],
     ...(said ? [["", said]] : [])];
 }

@@ -57,9 +57,13 @@ export function askedFor(call) {
   return `${nameOf(call)}${given ? ` · ${given}` : ""}`;
 }
 
+/** Return how long a call has run, or took. @param {Call} call */
+export function took({ begin, end }, now) {
+  return end === null ? `for ${tookText(now - begin)}` : `after ${tookText(end - begin)}`;
+}
+
 /** Return a call with its state in words. @param {Call} call */
 export function inWords(call, now) {
-  const took = call.end === null ? `for ${tookText(now - call.begin)}` : `after ${tookText(call.end - call.begin)}`;
-  const state = `${lookOf(call.state).word}${call.isWhole ? ` ${took}` : ""}`;
+  const state = `${lookOf(call.state).word}${call.isWhole ? ` ${took(call, now)}` : ""}`;
   return `${askedFor(call)}, ${state}, asked by ${call.caller}${call.text ? `: ${clipped(plain(call, call.text), 160)}` : ""}`;
 }

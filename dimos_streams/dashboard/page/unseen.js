@@ -1,8 +1,11 @@
+/** Presses that were meant for what was shown a moment before. */
+
+import { useLayoutEffect, useRef } from "preact/hooks";
+
+/** Nobody reads and presses within so many ms. */
+const UNSEEN_MS = 700;
+
 /** Pauses by others, which make of the button and the key that pause ones that let an agent go on. */
-
-/** A press so soon after that, in ms, was meant for what was shown before. */
-export const UNSEEN_MS = 700;
-
 export class Pauses {
   #modes = new Map();
   /** Times at which agents were first seen to be paused. */
@@ -10,7 +13,7 @@ export class Pauses {
   /** The agents that somebody at this page has paused, who may let them go on at once. */
   #own = new Set();
 
-  /** Take what the run reports of its agents. @param {Record<string, {mode: string}|null>} agents by name */
+  /** Take what the run reports of its agents, by their names. */
   take(agents) {
     for (const [name, agent] of Object.entries(agents)) {
       const [before, mode] = [this.#modes.get(name), agent?.mode];
@@ -26,4 +29,17 @@ export class Pauses {
     if (command === "pause" || command === "step") this.#own.add(agent);
     return command === "resume" && !this.#own.has(agent) && performance.now() - this.#begun.get(agent) < UNSEEN_MS;
   }
+}
+
+/** Time at which the newest of the forms that are gone went. */
+let gone = -Infinity;
+
+/** @param {string} id what the form is for @returns {() => boolean} whether nobody can have read the form yet */
+export function useReplaced(id) {
+  const begun = useRef(0);
+  useLayoutEffect(() => {
+    begun.current = performance.now();
+    return () => (gone = performance.now());
+  }, [id]);
+  return () => performance.now() - begun.current < UNSEEN_MS && begun.current - gone < UNSEEN_MS;
 }
