@@ -86,7 +86,7 @@ const NAMED = { __proto__: null, speed: ["m/s", 2], velocity: ["m/s", 2], confid
 /**
  * Return what a number measures, by its name: `distance_m` is a distance in m.
  * @typedef {{title: string, unit: string, decimals: number|null}} Measure
- * @param {string} name @returns {Measure}
+ * @returns {Measure}
  */
 export function measureOf(name) {
   const found = UNITS.find(([ending]) => name.endsWith(`_${ending}`));

@@ -28,7 +28,7 @@ export function heldBy(hold) {
   return [...hold.held.map((gate) => `confirmed by ${gate}`), ...hold.not_held.map(({ gate, text }) => `${gate}: ${text}`)].join("\n");
 }
 
-/** Return a report that names robots instead of gates. @param {string} text */
+/** Return a report that names robots instead of gates. */
 export function withoutGates(text) {
   return text.replace(HELD_BY, (_, before, isStated, gates) => before + standText(gates.split(", "), Boolean(isStated)));
 }

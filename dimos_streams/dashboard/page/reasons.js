@@ -40,7 +40,7 @@ const SAYINGS = [
   [DISOWNED, ([, bound]) => `Nobody listened to it for ${bound}, as if the connection were lost: it was ended and the robot was stopped.`],
 ];
 
-/** @param {string} text @param {string} space the namespace of the robot that it is about */
+/** @param {string} space the namespace of the robot that it is about */
 export function reasonText(text, space) {
   for (const [pattern, say] of SAYINGS) {
     const found = pattern.exec(text);

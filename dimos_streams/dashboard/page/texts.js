@@ -28,12 +28,11 @@ export function clipped(text, length = 300) {
   return text.length > length ? `${beginning(text, length)}…` : text;
 }
 
-/** @param {string} text */
 export function shown(text) {
   return text.replace(UNSEEN, written);
 }
 
-/** Return such a text as one line for a canvas, shortened if it is long. @param {string} text */
+/** Return such a text as one line for a canvas, shortened if it is long. */
 export function drawn(text) {
   const line = shown(clipped(text, DRAWN));
   return line.replaceAll(/[\n\t]/g, " ");

@@ -8,29 +8,29 @@ import { clipped } from "../texts.js";
 /** Matches the id of a child, its parent's with `~` and a number, and that of a continuation, which has a dot there. */
 const ASKED = /^(.+)[~.][0-9]+$/;
 
-/** Return the ids of the calls that led to a call, by its own id, nearest first. @param {string} id */
+/** Return the ids of the calls that led to a call, by its own id, nearest first. */
 function askersOf(id) {
   const found = [];
   for (let match = ASKED.exec(id); match; match = ASKED.exec(match[1])) found.push(match[1]);
   return found;
 }
 
-/** Return the name of a call's skill without its namespace. @param {Call} call */
+/** Return the name of a call's skill without its namespace. */
 export function skillOf({ module, skill }) {
   return bareSkill(skill, namespaceOf(module));
 }
 
-/** Return whether a call is an operator's mission: a call of an agent's `say`. @param {Call} call */
+/** Return whether a call is an operator's mission: a call of an agent's `say`. */
 export function isMission(call) {
   return skillOf(call) === "say";
 }
 
-/** Return the title of a mission: what the operator said, in quotes. @param {Call} call */
+/** Return the title of a mission: what the operator said, in quotes. */
 export function missionTitle(call) {
   return `“${clipped(String(call.arguments.text ?? "…"), 80)}”`;
 }
 
-/** Return whether a call is a review: the bridge asks an agent if a child of its call may begin. @param {Call} call */
+/** Return whether a call is a review: the bridge asks an agent if a child of its call may begin. */
 export function isReview(call) {
   return skillOf(call) === "review_call";
 }

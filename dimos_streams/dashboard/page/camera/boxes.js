@@ -1,4 +1,4 @@
-/** Detections, matched with the pictures that they were made in. Free of the DOM. */
+/** Detections, matched with the pictures that they were made in. No DOM. */
 
 import { drawn } from "../texts.js";
 

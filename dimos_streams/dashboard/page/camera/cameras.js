@@ -1,4 +1,4 @@
-/** Cameras among the live topics, and the detections that belong to them. Free of the DOM. */
+/** Cameras among the live topics, and the detections that belong to them. No DOM. */
 
 const NO_CAMERA = /depth|disparity|instance|mask|label|segment|semantic/i;
 const LIKELY = /colou?r|rgb/i;

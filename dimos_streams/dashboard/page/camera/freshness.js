@@ -1,4 +1,4 @@
-/** The freshness of a camera's pictures, and the texts about it. Free of the DOM. */
+/** The freshness of a camera's pictures, and the texts about it. No DOM. */
 
 import { spanText } from "../format.js";
 

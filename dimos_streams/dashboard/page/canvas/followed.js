@@ -1,4 +1,4 @@
-/** The people that robots follow, according to open calls. Free of the DOM. */
+/** The people that robots follow, according to open calls. No DOM. */
 
 import { namespaceOf } from "../format.js";
 

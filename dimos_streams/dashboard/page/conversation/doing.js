@@ -1,4 +1,4 @@
-/** An agent's present activity in a few words. Free of the DOM. */
+/** An agent's present activity in a few words. No DOM. */
 
 import { counted, namespaceOf, skillTitle, spanText } from "../format.js";
 import { reasonText } from "../reasons.js";

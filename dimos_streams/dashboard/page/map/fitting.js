@@ -1,4 +1,4 @@
-/** Views that fit themselves to the robots and the area that they know. Free of the DOM. */
+/** Views that fit themselves to the robots and the area that they know. No DOM. */
 
 import { inMap } from "./floor.js";
 import { placed } from "./geometry.js";

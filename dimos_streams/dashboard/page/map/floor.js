@@ -1,4 +1,4 @@
-/** All that is known of the floor, as maps that robots share. Free of the DOM. */
+/** All that is known of the floor, as maps that robots share. No DOM. */
 
 import { namespaceOf } from "../format.js";
 import { composed, isPlace } from "./geometry.js";

@@ -1,4 +1,4 @@
-/** The transforms between a robot's frames, as its `tf` has them, seen from above. Free of the DOM. */
+/** The transforms between a robot's frames, as its `tf` has them, seen from above. No DOM. */
 
 import { composed, inverse, ORIGIN, planar } from "./geometry.js";
 

@@ -1,4 +1,4 @@
-/** Poses, polygons and views of the floor: metres and radians, y to the left of x. Free of the DOM. */
+/** Poses, polygons and views of the floor: metres and radians, y to the left of x. No DOM. */
 
 /** @typedef {{x: number, y: number, yaw: number}} Pose */
 /** @typedef {{x: number, y: number}} Point */

@@ -1,4 +1,4 @@
-/** The way to send a robot to a point, and what should be known before. Free of the DOM. */
+/** The way to send a robot to a point, and what should be known before. No DOM. */
 
 import { bareSkill, isIn, namespaceOf, skillTitle } from "../format.js";
 import { crosses, inside, metresText } from "./geometry.js";

@@ -1,4 +1,4 @@
-/** The occupancy grid that is built from scans. Free of the DOM. */
+/** The occupancy grid that is built from scans. No DOM. */
 
 export const CELL_M = 0.05;
 export const TILE_CELLS = 64;

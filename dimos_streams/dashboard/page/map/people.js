@@ -1,4 +1,4 @@
-/** The people on a map, each of them once. Free of the DOM. */
+/** The people on a map, each of them once. No DOM. */
 
 import { inMap } from "./floor.js";
 import { placed } from "./geometry.js";

@@ -1,4 +1,4 @@
-/** The poses of a robot over time. Free of the DOM. */
+/** The poses of a robot over time. No DOM. */
 
 import { between } from "./geometry.js";
 

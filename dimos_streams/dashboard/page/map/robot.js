@@ -1,4 +1,4 @@
-/** A robot and what it has seen, all in the frame of its odometry. Free of the DOM. */
+/** A robot and what it has seen, all in the frame of its odometry. No DOM. */
 
 import { labelIn, placeOf } from "../camera/boxes.js";
 import { Frames } from "./frames.js";

@@ -1,4 +1,4 @@
-/** A robot's surroundings, as its modules report them: zones, way-points, goal and path. Free of the DOM. */
+/** A robot's surroundings, as its modules report them: zones, way-points, goal and path. No DOM. */
 
 /**
  * @typedef {{

@@ -1,4 +1,4 @@
-/** The topics that a map is made of. Free of the DOM. */
+/** The topics that a map is made of. No DOM. */
 
 /** Maximum rates of the kinds of topics that the map uses, in Hz. */
 const RATES = { odometry: 15, scan: 10, detections: 10, frames: 1, grid: 1, path: 2 };

@@ -1,4 +1,4 @@
-/** The part of the floor that a map shows. Free of the DOM. */
+/** The part of the floor that a map shows. No DOM. */
 
 const NEAREST = 400;
 const FARTHEST = 4;

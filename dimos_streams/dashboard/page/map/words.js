@@ -1,4 +1,4 @@
-/** A map in words, for screen readers. Free of the DOM. */
+/** A map in words, for screen readers. No DOM. */
 
 import { followedBy } from "../canvas/followed.js";
 import { inMap } from "./floor.js";

@@ -1,4 +1,4 @@
-/** The newest values of series over time. Free of the DOM. */
+/** The newest values of series over time. No DOM. */
 
 const MAX_SERIES = 64;
 

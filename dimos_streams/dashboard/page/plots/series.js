@@ -1,4 +1,4 @@
-/** The series that can be plotted: values of open calls, of robots and of topics. Free of the DOM. */
+/** The series that can be plotted: values of open calls, of robots and of topics. No DOM. */
 
 import { measureOf } from "../format.js";
 

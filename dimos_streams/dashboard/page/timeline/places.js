@@ -18,14 +18,14 @@ export const NEAR_PX = 5;
  * the time before `knownFrom`.
  */
 
-/** Return the places of the rows and the lanes. @param {Scene} scene */
+/** Return the places of the rows and the lanes. */
 export function places({ layout, height }) {
   const lanes = Math.min(layout.lanes.length, MAX_LANES);
   const lanesTop = height - lanes * LANE;
   return { top: AXIS, bottom: lanesTop, lanesTop, lanes };
 }
 
-/** Return the horizontal place of a bar and the part of it in view; null if none is. @param {Scene} scene */
+/** Return the horizontal place of a bar and the part of it in view; null if none is. */
 export function extent(scene, from, to) {
   const { view, width, now } = scene;
   const x = xOf(view, width, from);
@@ -34,7 +34,7 @@ export function extent(scene, from, to) {
   return { x, end, left: Math.max(x, 0), right: Math.min(end, width) };
 }
 
-/** Return the call at a point, or one near it. @param {Scene} scene */
+/** Return the call at a point, or one near it. */
 export function callAt(scene, x, y) {
   const { top, bottom, lanesTop } = places(scene);
   if (y >= lanesTop) return holderAt(scene, x, Math.floor((y - lanesTop) / LANE));
@@ -46,7 +46,7 @@ export function callAt(scene, x, y) {
   return near.sort((one, other) => one.apart - other.apart)[0]?.call ?? null;
 }
 
-/** Return how far the rows in view can be scrolled up, in pixels. @param {Scene} scene */
+/** Return how far the rows in view can be scrolled up, in pixels. */
 export function scrollableBy(scene) {
   const { top, bottom } = places(scene);
   const rows = barsInView(scene).reduce((most, { bar }) => Math.max(most, bar.row + 1), 0);

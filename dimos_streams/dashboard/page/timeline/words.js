@@ -10,7 +10,7 @@ import { tookText } from "./scale.js";
 
 /** @typedef {import("./calls.js").Call} Call */
 
-/** Return the title of a call's skill, without its robot, which is shown beside it. @param {Call} call */
+/** Return the title of a call's skill, without its robot, which is shown beside it. */
 export function nameOf(call) {
   return titled(skillOf(call));
 }
@@ -18,7 +18,7 @@ export function nameOf(call) {
 /** Words for operators' decisions, without the approval's id, which nobody would recognise. */
 const DECIDED = { approve: "Approved", reject: "Rejected", delete: "Deleted" };
 
-/** Return the label of a call's bar. @param {Call} call */
+/** Return the label of a call's bar. */
 export function labelOf(call) {
   if (isMission(call)) return missionTitle(call);
   if (isDecision(call)) return DECIDED[call.arguments.decision];
@@ -32,7 +32,7 @@ export function labelOf(call) {
 }
 
 /** Return the newest text of a call, but not its progress; for a mission, what stands in its way, or why it failed.
- * @param {Call} call */
+ * */
 export function saidOf(call) {
   if (call.state === "completed" && (isMission(call) || isDecision(call) || isReview(call))) return "";
   if (call.end !== null || call.state === "asked") return plain(call, call.text);
@@ -40,7 +40,7 @@ export function saidOf(call) {
   return last && (!isMission(call) || last.isNote) ? plain(call, last.text) : "";
 }
 
-/** Return a text of a call as people would say it. @param {Call} call */
+/** Return a text of a call as people would say it. */
 export function plain(call, text) {
   return reasonText(reportOf(text).text || text, namespaceOf(call.module));
 }
@@ -49,7 +49,7 @@ function isDecision(call) {
   return skillOf(call) === "decide" && Object.hasOwn(DECIDED, call.arguments.decision);
 }
 
-/** Return what was asked for: a skill with arguments, or for a mission, what the operator said. @param {Call} call */
+/** Return what was asked for: a skill with arguments, or for a mission, what the operator said. */
 export function askedFor(call) {
   if (isMission(call)) return `Mission ${labelOf(call)}`;
   if (isReview(call)) return labelOf(call);
@@ -57,12 +57,12 @@ export function askedFor(call) {
   return `${nameOf(call)}${given ? ` · ${given}` : ""}`;
 }
 
-/** Return how long a call has run, or took. @param {Call} call */
+/** Return how long a call has run, or took. */
 export function took({ begin, end }, now) {
   return end === null ? `for ${tookText(now - begin)}` : `after ${tookText(end - begin)}`;
 }
 
-/** Return a call with its state in words. @param {Call} call */
+/** Return a call with its state in words. */
 export function inWords(call, now) {
   const state = `${lookOf(call.state).word}${call.isWhole ? ` ${took(call, now)}` : ""}`;
   return `${askedFor(call)}, ${state}, asked by ${call.caller}${call.text ? `: ${clipped(plain(call, call.text), 160)}` : ""}`;
