@@ -91,7 +91,9 @@ def _views(run: Outcome) -> Iterator[str]:
 def _once(run: Outcome) -> Iterator[str]:
     """A call runs once, whoever dies meanwhile."""
     for call_id, count in Counter(body.call_id for body in run.bodies).items():
-        if count > 1 and any(body.skill in MOTIONS for body in run.bodies if body.call_id == call_id):
+        if count > 1 and any(
+            body.skill in MOTIONS | RESOURCES.keys() for body in run.bodies if body.call_id == call_id
+        ):
             yield f"call {call_id} ran {count} times: {[body for body in run.bodies if body.call_id == call_id]}"
     for body in run.bodies:
         if body.call_id not in run.by_call:
