@@ -180,11 +180,16 @@ def _missions(run: Outcome) -> Iterator[str]:
 
 
 def _heard(record: list[AgentEvent]) -> dict[tuple[str, str], list[int]]:
-    """Return the events of each call that each loop has heard: the agent's, and those of its sub-missions."""
+    """Return the events of each call that each loop has heard: the agent's, and those of its sub-missions.
+
+    Where a call was given up the agent has closed it for itself, in no module's name. It runs on for an agent that is
+    started then, which may have to give it up, too."""
     found: dict[tuple[str, str], list[int]] = defaultdict(list)
     for event in record:
         if event.kind in ("update", "result") and (told := event.data.get("event")) and told.get("call_id"):
-            found[told["call_id"], event.data.get("sub", "")].append(told["seq"])
+            seqs = found[told["call_id"], event.data.get("sub", "")]
+            if told["module"] or told["seq"] not in seqs:
+                seqs.append(told["seq"])
     return found
 
 
