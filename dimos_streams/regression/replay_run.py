@@ -189,7 +189,9 @@ class ReplayRun:
         if self._lives.take(event):
             return
         if made_up is not None:
-            self._bus.publish(CALLS, made_up)
+            self._bus.publish(CALLS, _undated(made_up))
+        elif event.channel == CALLS:
+            self._bus.publish(CALLS, _undated(event.data))
         elif event.channel == REQUESTS:
             self._bus.publish(event.channel, _unsigned(event.data))
         else:
@@ -276,3 +278,11 @@ def _unsigned(data: bytes) -> bytes:
         return data
     request.receiver = parse_signature(request.receiver)[0]
     return encode(request)
+
+
+def _undated(data: bytes) -> bytes:
+    """Return the request for a call of the recorded run as one that no process is too young for: a module begins in a
+    replay when it was first heard, by the clock of who recorded that."""
+    call = decode(SkillCall, data, CALLS)
+    call.utime = 0
+    return encode(call)

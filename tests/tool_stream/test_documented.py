@@ -10,7 +10,7 @@ from dimos_streams.bridge.calls import watchdog
 from dimos_streams.runtime import neighbours
 from dimos_streams.runtime.live import slots
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.tool_stream.hosting import heart, loss
+from dimos_streams.tool_stream.hosting import heart, host_admission, loss
 from dimos_streams.tool_stream.liveness import heartbeat, instances, module_view
 from dimos_streams.tool_stream.receiving import acks, nacks, reorder_buffer
 from dimos_streams.tool_stream.sending import call_writer, receivers
@@ -44,6 +44,7 @@ def test_timers_and_bounds() -> None:
         "module.LOSS_BOUND_S": f"{module.LOSS_BOUND_S:g} s",
         "loss.CUT_OFF_AFTER_S": f"{loss.CUT_OFF_AFTER_S:g} s",
         "loss.OVERDUE_AFTER_S": f"{loss.OVERDUE_AFTER_S:g} s",
+        "host_admission.LATE_S": f"{host_admission.LATE_S:g} s",
         "watchdog.CONTINUE_S": f"{watchdog.CONTINUE_S:g} s",
         "RunOptions.hang_bound_s": f"{RunOptions().hang_bound_s:g} s, and",
         "slots.START_BOUND_S": f"{slots.START_BOUND_S:g} s, counted",

@@ -47,6 +47,6 @@ class CallChecker:
                 f"skill {call.skill!r} would be done by each instance of its module {module.name!r}, and may move two"
                 f" robots: {module.health}; end all but one"
             )
-        call.module, call.asked = module.name, module.instance
+        call.module, call.asked, call.asked_started_utime = module.name, module.instance, module.started_utime
         call.resources, call.on_loss = info.resources, call.asked_on_loss or info.on_loss
         return info

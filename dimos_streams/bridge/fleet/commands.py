@@ -177,9 +177,10 @@ class CommandDesk:
         finally:
             waiting = self._waiting.pop(command.key)
         for command_id in sorted(waiting):
-            answer = _answer(command.model_copy(update={"id": command_id}), reply)
-            if changes(command):
-                self._note(command, answer)
+            asked = command.model_copy(update={"id": command_id})
+            answer = _answer(asked, reply)
+            if changes(asked):
+                self._note(asked, answer)
             else:
                 self._answers.put(answer)
 

@@ -73,6 +73,11 @@ class Heart:
         """True if it was started and not stopped since."""
         return self._task is not None
 
+    @property
+    def started_utime(self) -> int:
+        """The start of this instance, as its heartbeats name it."""
+        return self._own.started_utime
+
     def start(self) -> None:
         """Begin to beat, as a new instance."""
         # Virtual runs must not depend on the process they happen in. Live, nobody can guess the name of an instance.

@@ -26,7 +26,7 @@ from dimos_streams.tool_stream.calling.client import BusSkillClient
 from dimos_streams.tool_stream.event import OUTCOMES, Outcome
 from dimos_streams.tool_stream.hosting.begun_calls import BegunCalls
 from dimos_streams.tool_stream.hosting.heart import Heart
-from dimos_streams.tool_stream.hosting.host_admission import MAX_SHOWN, admitted, read_call
+from dimos_streams.tool_stream.hosting.host_admission import MAX_SHOWN, admitted, may_be_done_twice, read_call
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.loss import OVERDUE_AFTER_S
 from dimos_streams.tool_stream.hosting.running_call import RunningCall, close_failed, run_call
@@ -158,6 +158,12 @@ class SkillHost:
             return
         if message.call_id in self._begun:
             self.publisher.repeat(message.call_id)
+        elif may_be_done_twice(hosted, message, self._heart.started_utime):
+            _log.warning(
+                "call %s of %r ignored: it was asked for before this process began; another one may have begun it",
+                message.call_id,
+                message.skill,
+            )
         elif not self.directory.reads_outdated:
             self._begin(hosted, message)
 

@@ -20,6 +20,9 @@ from dimos_streams.tool_stream.protocol.json_fields import arguments_object
 
 MAX_SHOWN = 120
 """Maximum characters of an argument in texts about a call."""
+LATE_S = 60.0
+"""Maximum time, in seconds, before its module began at which a request was sent that may be for the module's
+predecessor. An older one is of a log that is played, or of a clock that differs."""
 _MAX_OPEN = 1000
 """Maximum number of calls that a module runs at a time; more are rejected."""
 
@@ -33,6 +36,14 @@ def read_call(message: SkillCall) -> tuple[dict[str, Any], OnLoss | None]:
         raise CallRejectedError(
             f"{error} ({given}; valid: a JSON object by the names of the skill's parameters, or nothing)"
         ) from error
+
+
+def may_be_done_twice(hosted: HostedModule, message: SkillCall, started_utime: int) -> bool:
+    """Return whether a motion was asked for before its module began: a predecessor may have begun it, and the bridge
+    closes it as lost."""
+    spec = hosted.skills.get(message.skill)
+    may_move = spec is not None and spec.policy.may_move
+    return may_move and 0 < started_utime - message.utime < LATE_S * 1e6
 
 
 def admitted(

@@ -91,7 +91,9 @@ def _views(run: Outcome) -> Iterator[str]:
 def _once(run: Outcome) -> Iterator[str]:
     """A call runs once, whoever dies meanwhile."""
     for call_id, count in Counter(body.call_id for body in run.bodies).items():
-        if count > 1 and any(body.skill in MOTIONS for body in run.bodies if body.call_id == call_id):
+        if count > 1 and any(
+            body.skill in MOTIONS | RESOURCES.keys() for body in run.bodies if body.call_id == call_id
+        ):
             yield f"call {call_id} ran {count} times: {[body for body in run.bodies if body.call_id == call_id]}"
     for body in run.bodies:
         if body.call_id not in run.by_call:
@@ -178,11 +180,16 @@ def _missions(run: Outcome) -> Iterator[str]:
 
 
 def _heard(record: list[AgentEvent]) -> dict[tuple[str, str], list[int]]:
-    """Return the events of each call that each loop has heard: the agent's, and those of its sub-missions."""
+    """Return the events of each call that each loop has heard: the agent's, and those of its sub-missions.
+
+    Where a call was given up the agent has closed it for itself, in no module's name. It runs on for an agent that is
+    started then, which may have to give it up, too."""
     found: dict[tuple[str, str], list[int]] = defaultdict(list)
     for event in record:
         if event.kind in ("update", "result") and (told := event.data.get("event")) and told.get("call_id"):
-            found[told["call_id"], event.data.get("sub", "")].append(told["seq"])
+            seqs = found[told["call_id"], event.data.get("sub", "")]
+            if told["module"] or told["seq"] not in seqs:
+                seqs.append(told["seq"])
     return found
 
 

@@ -222,6 +222,17 @@ async def test_a_command_is_carried_out_once_however_often_it_comes() -> None:
         assert len(await made.broker.calls()) == 1
 
 
+async def test_who_asks_again_while_a_command_is_carried_out_gets_an_answer_too() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        hub.command(1, "/calls?wait=close", key="same", body=call("count", label="a", to=3))
+        hub.command(2, "/calls?wait=close", key="same", body=call("count", label="a", to=3))
+        first, again = await answer_to(hub, 1), await answer_to(hub, 2)
+        assert (again.status, again.body) == (first.status, first.body)
+        assert [answer.id for answer in hub.answers] == [1, 2]
+        assert not CommandNotes(made.bridge.journal).owed()
+
+
 @pytest.mark.slow
 async def test_a_command_that_began_nothing_is_carried_out_when_its_key_comes_again() -> None:
     hub = FakeHub()

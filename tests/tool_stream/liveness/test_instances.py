@@ -20,6 +20,7 @@ from dimos_streams.testing import CrashablePart, Faults
 from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.tool_stream.protocol.channels import CALLS
 from tests.helpers import until
 
 
@@ -144,6 +145,34 @@ async def test_a_motion_that_a_dead_instance_may_have_begun_is_not_begun_by_the_
         assert life.host._skills.outcome(call_id) is Outcome.LOST, "it was told, and has not begun"
         after = await broker.call("walk", {"seconds": 0.01}, caller="test")
         assert (await closed(broker, after)).outcome is Outcome.COMPLETED
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("F5")
+@pytest.mark.parametrize("behind_s", [0.0, 30.0])
+async def test_a_request_that_is_still_on_its_way_begins_no_motion_of_a_dead_instance_once_more(
+    behind_s: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where the bridge's clock is ``behind_s`` that of the module's machine."""
+    async with two_walkers() as (broker, first, second):
+        requests: list[bytes] = []
+        second._bus.subscribe(CALLS, lambda _, data: requests.append(data))
+        first.bus.faults = Faults(loss=1.0)  # it hears, and nobody hears it
+        with monkeypatch.context() as patch:
+            now = clock.utime
+            patch.setattr(clock, "utime", lambda: now() - int(behind_s * 1e6))
+            call_id = await broker.call("walk", {"seconds": 0.01}, caller="test")
+        await asyncio.sleep(0.05)
+        life = first._life
+        assert life is not None
+        assert life.host._skills.publisher.knows(call_id), "the first one takes it, whatever the bridge's clock says"
+        first.crash()
+        await second.start()
+        second._bus.publish(CALLS, requests[0])
+        assert (await closed(broker, call_id)).outcome is Outcome.LOST
+        life = second._life
+        assert life is not None
+        assert not life.host._skills.publisher.knows(call_id)
 
 
 @pytest.mark.virtual_time

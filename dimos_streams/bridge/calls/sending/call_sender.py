@@ -42,11 +42,13 @@ class CallSender:
         self.request(call)
 
     def request(self, call: CallState) -> None:
-        """Ask a call's module to run it."""
+        """Ask a call's module to run it. A request that is repeated has the time of the first, and none has one from
+        before the start of the instance that is asked, whatever its clock says: one that was started since goes by
+        it."""
         call.request = call.request or Repeat(clock.monotonic())
         call.request.take_turn(clock.monotonic())
         message = SkillCall(
-            utime=call.requested_utime,
+            utime=max(call.requested_utime, call.asked_started_utime),
             call_id=call.call_id,
             module=call.module,
             skill=call.skill,

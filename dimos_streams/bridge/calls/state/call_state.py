@@ -56,6 +56,8 @@ class CallState(JournalledCall):
     """Time at which it was requested, or taken over from the journal, on the loop's clock."""
     asked: str = ""
     """The instance of its module that was to begin it; empty for a call that was taken over from the journal."""
+    asked_started_utime: int = 0
+    """The start of that instance, by the clock of its machine; 0 if it is not known."""
     listed: float = 0.0
     """Time at which its module last showed by an event or a heartbeat that it runs it, on the loop's clock."""
     request: Repeat | None = None
