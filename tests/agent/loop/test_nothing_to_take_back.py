@@ -71,7 +71,16 @@ def test_a_call_that_has_reported_something_has_run_whatever_its_module_says_of_
     """A module in another language may say so of a call that has moved the robot."""
 
     def close(seq: int) -> ToolEvent:
-        names = {"call_id": "c", "module": "legs", "skill": "move", "caller": "agent"}
-        return ToolEvent(utime=1, seq=seq, type="close", text="", data=data, **names)
+        return ToolEvent(
+            utime=1,
+            call_id="c",
+            seq=seq,
+            type="close",
+            module="legs",
+            skill="move",
+            caller="agent",
+            text="",
+            data=data,
+        )
 
     assert [may_have_run(close(seq)) for seq in (2, 3)] == [False, True]
