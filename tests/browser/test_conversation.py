@@ -268,6 +268,40 @@ def test_a_press_that_was_meant_for_the_approval_before_decides_nothing(script_m
 
 
 @pytest.mark.feature("C5")
+def test_a_press_decides_on_no_approval_that_has_moved_as_one_beside_it_came_or_went(
+    script_modules: ScriptModules,
+) -> None:
+    approval = {"skill": "go_to", "created_utime": 1, "expires_utime": None, "hidden_characters": 0, "revision": 1}
+    sent = script_modules(
+        "conversation/approval.js",
+        """async (module, approvals) => {
+            const { h, render } = await import("preact");
+            const place = document.body.appendChild(document.createElement("main"));
+            const sent = [];
+            let now = 10_000;
+            performance.now = () => now;
+            const session = { connected: true, readOnly: false, now: () => 2e6, notify: () => {},
+                ask: ({ approval, decision }) => sent.push([approval, decision]) };
+            const show = (...shown) => render(h("div", null, shown.map((approval) =>
+                h(module.Approval, { key: approval.id, name: "agent", approval, session }))), place);
+            const isApprove = ({ textContent }) => textContent === "Approve";
+            const press = () => [...place.querySelectorAll("button")].findLast(isApprove).click();
+            const [a, b, c] = approvals;
+            for (const shown of [[b], [a, b], [b], [b, c]]) {
+                show(...shown);
+                now += 150;
+                press();
+                now += 700;
+            }
+            press();
+            return sent;
+        }""",
+        [{**approval, "id": id, "arguments": {}} for id in ("a", "b", "c")],
+    )
+    assert sent == [["b", "approve"], ["c", "approve"]]
+
+
+@pytest.mark.feature("C5")
 def test_arguments_that_are_not_all_here_can_be_approved_as_they_are_only(script_modules: ScriptModules) -> None:
     # What is shown in place of the others would be taken for what the operator wants.
     buttons = script_modules(

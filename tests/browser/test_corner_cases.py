@@ -254,6 +254,50 @@ def test_a_press_that_was_meant_to_pause_does_not_let_go_on_what_another_has_pau
     assert sent((0, "paused"), (50, "resume"))[0] == ["1050 resume"]
 
 
+def test_an_order_of_this_page_that_has_paused_nothing_makes_no_pause_by_another_its_own(
+    script_modules: ScriptModules,
+) -> None:
+    def sent(*steps: tuple[int, str]) -> Any:
+        return script_modules("session.js", _PAUSED, steps)[0]
+
+    assert sent((0, "stepping"), (0, "step"), (0, "paused"), (150, "resume")) == ["1000 step"]
+    assert sent((0, "running"), (0, "pause"), (5000, "paused"), (150, "resume")) == ["1000 pause"]
+    assert sent((0, "running"), (0, "pause"), (0, "paused"), (9, "running"), (9, "paused"), (9, "resume")) == [
+        "1000 pause"
+    ]
+
+
+def test_the_key_that_was_meant_to_pause_one_agent_lets_no_other_go_on(script_modules: ScriptModules) -> None:
+    press = """async ({ useKeys }, modes) => {
+        const { h, render } = await import("preact");
+        const { Session } = await import("/dashboard/session.js");
+        const session = new Session({ readOnly: false });
+        let now = 1000;
+        performance.now = () => now;
+        session.monitor.status = "live";
+        const sent = [];
+        session.monitor.ask = async ({ command, agent }) => {
+            sent.push(`${command} ${agent}`);
+            return { type: "reply", text: "" };
+        };
+        const press = () => document.dispatchEvent(new KeyboardEvent("keydown", { key: " " }));
+        document.closest = () => null;
+        const agent = (mode) => ({ mode, approvals: [], conversation: [], calls: [], missions: [] });
+        const take = ([one, other]) => session.take({ type: "snapshot", utime: 1, snapshot: {
+            calls: [], robots: {}, skills: [], agents: { one: agent(one), other: agent(other) } } });
+        await new Promise((done) => render(h(() => (useKeys(session), setTimeout(done, 100), null)), document.body));
+        take(["running", "paused"]);
+        take(["paused", "paused"]);
+        now += 150;
+        press();
+        const early = [...sent];
+        now += 800;
+        press();
+        return [early, sent];
+    }"""
+    assert script_modules("keys.js", press) == [[], ["resume one", "resume other"]]
+
+
 _ENTRY = """async ({ TransportBar }, texts) => {
     const { h, render } = await import("preact");
     const place = document.body.appendChild(document.createElement("main"));

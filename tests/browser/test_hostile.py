@@ -200,6 +200,22 @@ def test_integers_beyond_those_of_javascript_are_read_and_approved_as_they_are(s
     assert math.isclose(utime, 2**63), "what the page calculates with is a number"
 
 
+def test_integers_beyond_those_of_javascript_are_read_as_they_are_in_what_waits_for_a_step(
+    script_modules: ScriptModules,
+) -> None:
+    waiting = '{"skill": "pick", "arguments": {"id": 9007199254740993}}'
+    message = f'{{"type": "change", "change": {{"agents": {{"a": {{"waiting_calls": [{waiting}]}}}}}}}}'
+    said = script_modules(
+        "link/exact_json.js",
+        """async ({ parseMessage }, message) => {
+            const { listed } = await import("/dashboard/format.js");
+            return listed(parseMessage(message).change.agents.a.waiting_calls[0].arguments);
+        }""",
+        message,
+    )
+    assert said == "id=9007199254740993"
+
+
 def test_no_scan_and_no_pose_keeps_the_map(script_modules: ScriptModules) -> None:
     made = script_modules(
         "map/floor.js",

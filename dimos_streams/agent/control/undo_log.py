@@ -15,6 +15,8 @@ from dimos_streams.tool_stream.protocol.close_data import NOT_RUN
 
 UNKNOWN = "it is not known how far that came"
 _CAPACITY = 200
+_CLOSE_AT_ONCE = 2
+"""The number of a close that nothing but the ``open`` comes before."""
 
 
 @dataclasses.dataclass(slots=True, kw_only=True)
@@ -112,5 +114,5 @@ class UndoLog:
 
 def may_have_run(close: ToolEvent) -> bool:
     """Return whether anything of a call's skill may have run, as its close says: otherwise there is nothing to take
-    back."""
-    return close.outcome is not Outcome.REJECTED and not close.data.get(NOT_RUN)
+    back. One that has reported something has run, whatever a module says of it."""
+    return close.seq > _CLOSE_AT_ONCE or (close.outcome is not Outcome.REJECTED and not close.data.get(NOT_RUN))

@@ -141,13 +141,17 @@ class SkillRequests:
         return sum(unknown) < _MAX_FROM_NOWHERE
 
     def _answer_again(self, call: CallState) -> None:
-        """Repeat the answer to a request: whoever asks a second time has not heard the first answer. Its module says
-        its newest event again, unless it was started since: then it would begin the call, which is lost soon."""
-        began, runs_it = call.requested_utime, call.instance or call.asked
+        """Repeat the answer to a request: whoever asks a second time has not heard the first answer."""
         if call.state == CLOSED:
             close_again(self._bus, self._ledger, call)
-        elif not self._directory.begun_since(call.module, began, besides=runs_it):
+        elif (call.asked or self._directory.is_introduced(call.module)) and not self._is_for_successor(call):
             self._sender.request(call)
+
+    def _is_for_successor(self, call: CallState) -> bool:
+        """Return whether a call's module was started since it was asked for. Only the instance that was asked says
+        its newest event again; this one would begin the call, which is lost soon."""
+        runs_it = call.instance or call.asked
+        return self._directory.begun_since(call.module, call.requested_utime, besides=runs_it)
 
     async def _begin(self, pending: _Pending) -> None:
         call = pending.call

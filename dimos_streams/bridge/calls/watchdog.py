@@ -128,7 +128,7 @@ class Watchdog:
         else:
             self._end_with_parent(call, now)
             self._settle_leases(call)
-            self._sender.repeat(call, now, may_ask=bool(call.asked) or self._is_introduced(call.module))
+            self._sender.repeat(call, now, may_ask=bool(call.asked) or self._directory.is_introduced(call.module))
 
     def _end_with_parent(self, call: CallState, now: float) -> None:
         """End a child whose parent has ended, or has been asked to and does not end its children itself."""
@@ -201,12 +201,6 @@ class Watchdog:
         if module.age_s <= alive_s:
             return f"module {call.module!r} does not know the call any more"
         return ""
-
-    def _is_introduced(self, name: str) -> bool:
-        """Return whether a module's skills are known. Not before does a bridge that has come back know whether a call
-        that it has taken over is a motion that a dead instance may have begun."""
-        module = self._directory.module(name)
-        return module is not None and module.introduced
 
     def _may_be_done_twice(self, call: CallState) -> bool:
         """Return whether a motion was asked of an instance that another one has followed since: the first may have

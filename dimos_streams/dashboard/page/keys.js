@@ -69,5 +69,8 @@ function pauseOrResume(session) {
   const agents = session.agents().filter(({ agent }) => agent && agent.state !== "closed");
   const running = agents.filter(({ agent }) => agent.mode !== "paused");
   for (const { name } of running) session.ask({ command: "pause", agent: name });
-  if (running.length === 0) for (const { name } of agents) session.ask({ command: "resume", agent: name });
+  if (running.length > 0) return;
+  const resumes = agents.map(({ name }) => ({ command: "resume", agent: name }));
+  const unseen = resumes.filter(session.isUnseen); // meant to pause one of them, it lets none go on
+  for (const resume of unseen.length > 0 ? unseen : resumes) session.ask(resume);
 }

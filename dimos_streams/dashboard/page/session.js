@@ -187,11 +187,17 @@ export class Session {
 
   /** Send a command, see `Orders.ask`; but not one that was meant for what was shown before. */
   ask = async (command) => {
-    if (!this.#pauses.isUnseen(command)) return this.#orders.ask(command);
+    if (!this.isUnseen(command)) {
+      this.#pauses.note(command);
+      return this.#orders.ask(command);
+    }
     const text = `${command.agent} was paused a moment ago: press again to let it go on`;
     this.notify(text, false);
     return { type: "error", text };
   };
+
+  /** Return whether a command was meant for what was shown before. */
+  isUnseen = (command) => this.#pauses.isUnseen(command);
 
   /** Send an order in an HTTP request of its own, see `Orders.order`. */
   order = (path, body) => this.#orders.order(path, body);

@@ -131,6 +131,12 @@ class ModuleDirectory:
         entry = self._entries.get(name)
         return None if entry is None else entry.view(name, self._attention.now())
 
+    def is_introduced(self, name: str) -> bool:
+        """Return whether a module's skills are known. Not before does a bridge that has come back know whether a call
+        that it has taken over is a motion that a dead instance may have begun."""
+        entry = self._entries.get(name)
+        return entry is not None and entry.current.skills_version is not None
+
     def is_active(self, name: str, instance: str) -> bool:
         """Return whether an instance is the one that speaks for a module."""
         entry = self._entries.get(name)

@@ -6,6 +6,7 @@ import datetime
 from collections.abc import Iterable
 from dataclasses import dataclass
 
+from dimos_streams import clock
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.signature import shown_instance
 
@@ -54,8 +55,17 @@ class _HeardInstance:
     instance: Instance
     first: float
     last: float
+    began_utime: int = 2**63
+    """The time of its start by this machine's clock, as far as heartbeats show it: its own may be set otherwise."""
     noted: bool = False
     """True if it was reported as one beside the active one, or is the active one, or was."""
+
+    def take(self, status: ModuleStatus, now: float) -> None:
+        """Take its heartbeat."""
+        self.last = now
+        age_us = max(0, status.utime - status.started_utime)
+        # One that was under way for long makes it look younger than one that came at once.
+        self.began_utime = min(self.began_utime, clock.utime() - age_us)
 
 
 class Instances:
@@ -75,13 +85,13 @@ class Instances:
         ``missed_at``."""
         instance = Instance.of(status)
         if self._active is not None and self._active.instance.id == instance.id:
-            self._active.last = now
+            self._active.take(status, now)
             self._establish(self._active, now)
             return True
         known = self._others.pop(instance.id, None) or _HeardInstance(instance, now, now)
         if self._established is not None and self._established.instance.id == instance.id:
             known = self._established
-        known.last = now
+        known.take(status, now)
         if known is self._established or not self._holds(now, missed_at):
             if self._active is not None:
                 self._keep(self._active)
@@ -131,10 +141,9 @@ class Instances:
         return max(of_it, key=lambda each: each.last).instance if of_it else None
 
     def begun_since(self, utime: int, *, besides: str) -> bool:
-        """Return whether another instance than ``besides`` was heard that was started after a time."""
-        return any(
-            each.instance.started_utime > utime and each.instance.id != besides[:_MAX_NAME] for each in self._all()
-        )
+        """Return whether another instance than ``besides`` was heard that was started after a time of this machine's
+        clock."""
+        return any(each.began_utime > utime and each.instance.id != besides[:_MAX_NAME] for each in self._all())
 
     def is_active(self, id: str) -> bool:
         """Return whether an instance is the one that speaks for the module."""

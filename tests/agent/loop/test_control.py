@@ -57,6 +57,19 @@ async def test_a_sentence_that_takes_too_long_holds_nothing_up_whatever_fraction
             assert control.may_begin_turn()
 
 
+@pytest.mark.feature("B3")
+@pytest.mark.virtual_time
+async def test_an_operator_who_goes_on_typing_is_not_answered_in_the_middle() -> None:
+    async with LineWorld().rig() as rig:
+        control = rig.core.control
+        for _ in range(5):
+            control.typing(1.0)
+            await asyncio.sleep(0.6)
+            assert not control.may_begin_turn()
+        await asyncio.sleep(0.5)
+        assert control.may_begin_turn()
+
+
 @pytest.mark.feature("B3", "E4")
 @pytest.mark.virtual_time
 async def test_while_paused_no_turn_and_no_iteration_begins() -> None:

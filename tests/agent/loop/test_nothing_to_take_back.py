@@ -6,8 +6,9 @@ import asyncio
 
 import pytest
 
+from dimos_streams.agent.control.undo_log import may_have_run
 from dimos_streams.agent.loop.states import LoopState
-from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from tests.agent.loop.rig import Rig, asks, says
 from tests.agent.loop.skills import LineWorld
 from tests.helpers import until
@@ -63,3 +64,23 @@ async def test_a_call_that_waits_for_its_module_is_ended_and_nothing_is_taken_ba
         (undone,) = await rig.core.loop.undo(1)
         assert (undone.how, undone.text) == ("undone", "it was ended before anything of it ran")
         assert len(rig.bridge.calls_) == 1
+
+
+@pytest.mark.parametrize("data", [{"outcome": "rejected"}, {"outcome": "cancelled", "not_run": True}])
+def test_a_call_that_has_reported_something_has_run_whatever_its_module_says_of_it(data: dict[str, object]) -> None:
+    """A module in another language may say so of a call that has moved the robot."""
+
+    def close(seq: int) -> ToolEvent:
+        return ToolEvent(
+            utime=1,
+            call_id="c",
+            seq=seq,
+            type="close",
+            module="legs",
+            skill="move",
+            caller="agent",
+            text="",
+            data=data,
+        )
+
+    assert [may_have_run(close(seq)) for seq in (2, 3)] == [False, True]

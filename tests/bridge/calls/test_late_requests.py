@@ -10,6 +10,10 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel, ToolStreamRequest
+from dimos_streams.module import Module
+from dimos_streams.skill import skill
+from dimos_streams.testing import Faults
+from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.family import child_id
 from dimos_streams.tool_stream.liveness.attention import CATCHES_UP_S
 from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, PENDING, REQUESTS
@@ -19,6 +23,14 @@ from tests.bridge.parts import Worker, closed, scene
 from tests.helpers import until
 
 pytestmark = pytest.mark.virtual_time
+
+
+class Arm(Module):
+    """An arm that waves."""
+
+    @skill(resources={"arm"})
+    async def wave(self) -> None:
+        """Wave."""
 
 
 def stand_still(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
@@ -65,6 +77,33 @@ async def test_a_call_that_runs_is_not_begun_by_its_modules_successor_when_it_is
         world.inner.publish(CALLS, encode(child))
         assert (await closed(world.broker, child.call_id)).outcome == "lost"
         assert not successor.host._skills.publisher.knows(child.call_id)
+
+
+async def test_a_bridge_that_has_just_begun_passes_no_request_on_before_it_knows_who_would_begin_the_call(
+    tmp_path: Path,
+) -> None:
+    """A dead instance may have begun it: its successor hears the bridge before that hears of it."""
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        parent = await world.broker.call("patrol", {}, caller="you")
+        arm = await world.add(Arm(name="arm"))
+        await world.offered("wave")
+        arm.bus.faults = Faults(loss=1.0)
+        child = SkillCall(call_id=f"{parent}~1", skill="wave", parent=parent, arguments_json="{}")
+        world.inner.publish(CALLS, encode(child))
+        await until(lambda: "wave" in {call.skill for call in world.broker.ledger.calls.open})
+        await world.kill_bridge()
+        arm.bus.partitioned = True
+        successor = await world.add(Arm(name="arm"))
+        successor.bus.faults = Faults(loss=1.0)
+        await asyncio.sleep(0.1)
+        await world.start_bridge()
+        await asyncio.sleep(0.05)
+        world.inner.publish(CALLS, encode(child))
+        await asyncio.sleep(0.3)
+        successor.bus.faults = Faults()
+        assert (await closed(world.broker, child.call_id)).outcome == "lost"
+        await asyncio.sleep(1.0)
+        assert successor.host._skills.outcome(child.call_id) is Outcome.LOST, "it was told, and has not begun"
 
 
 async def test_a_call_that_is_wanted_still_begins_a_moment_later(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import datetime
 
+import pytest
+
+from dimos_streams import clock
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.liveness.instances import Instance, Instances, listed
 
@@ -127,3 +131,22 @@ def test_instances_in_words() -> None:
     assert "since" not in str(Instance(2**62, "a", 7, "h"))
     long = Instance.of(ModuleStatus(instance="i" * 100, host="h" * 100))
     assert (long.id, long.host) == ("i" * 64, "h" * 64)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("ahead_s", [10.0, -10.0])
+async def test_whether_a_module_was_started_since_is_told_by_one_clock(ahead_s: float) -> None:
+    """Its machine's may be set otherwise than the bridge's."""
+    seen, ahead = Instances(), round(ahead_s * 1e6)
+
+    def beat(id: str, age_s: float) -> None:
+        utime = clock.utime() + ahead
+        seen.heard(ModuleStatus(module="m", instance=id, utime=utime, started_utime=utime - round(age_s * 1e6)), 0.0)
+
+    beat("first", 5.0)
+    asked = clock.utime()
+    assert not seen.begun_since(asked, besides="")
+    await asyncio.sleep(2.0)
+    beat("second", 1.0)
+    assert seen.begun_since(asked, besides="first")
+    assert not seen.begun_since(clock.utime(), besides="second")

@@ -6,19 +6,20 @@ export function parseExactly(text) {
   return JSON.parse(text, (_, value, { source }) => (isRounded(value, source) ? JSON.rawJSON(source) : value));
 }
 
-/** Return a message of the monitor, with the arguments of approvals as `parseExactly` has them: nothing calculates
- * with those. */
+/** Return a message of the monitor, with the arguments of calls that wait for an operator as `parseExactly` has them:
+ * nothing calculates with those. */
 export function parseMessage(text) {
   const message = JSON.parse(text);
-  const approvals = approvalsOf(message);
-  const exact = approvals.length > 0 ? approvalsOf(parseExactly(text)) : [];
-  exact.forEach((approval, index) => (approvals[index].arguments = approval.arguments));
+  const waiting = waitingIn(message);
+  const exact = waiting.length > 0 ? waitingIn(parseExactly(text)) : [];
+  exact.forEach((call, index) => (waiting[index].arguments = call.arguments));
   return message;
 }
 
-function approvalsOf(message) {
+/** Return what waits for approval or for a step. */
+function waitingIn(message) {
   const agents = (message.snapshot ?? message.change)?.agents ?? {};
-  return Object.values(agents).flatMap((agent) => agent?.approvals ?? []);
+  return Object.values(agents).flatMap((agent) => [...(agent?.approvals ?? []), ...(agent?.waiting_calls ?? [])]);
 }
 
 function isRounded(value, source) {
