@@ -24,12 +24,7 @@ const STOPPED = /^\[?(stopped: (?:no call ran|\d+ calls? ended).*?)\]?$/s;
  * `report` is the newest.
  */
 
-/**
- * @param {object[]} entries the conversation's, oldest first
- * @param {Map<string, object>} calls those that are known, by id
- * @param {object} agent its snapshot
- * @returns {Item[]}
- */
+/** Return the items of a conversation's entries, oldest first; `calls` are by id, `agent` is its snapshot. @returns {Item[]} */
 export function itemsOf(entries, calls, agent) {
   const made = new Making(calls, agent, Echoes.of(entries));
   for (const entry of entries) made.add(entry);

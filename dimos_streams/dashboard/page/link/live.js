@@ -46,10 +46,7 @@ export class Live {
 
   /**
    * Take frames of a topic. After each, the newest one by then comes once all who take the topic are done with it.
-   * @param {string} topic
-   * @param {Taker} take
-   * @param {{maxHz?: number}} options
-   * @returns {() => void} ends it
+   * @param {Taker} take @param {{maxHz?: number}} options @returns {() => void} ends it
    */
   watch(topic, take, { maxHz = Infinity } = {}) {
     const taker = { take, maxHz };

@@ -7,7 +7,6 @@ const KEY_PX = 48;
 
 /**
  * Watch an element for gestures.
- * @param {HTMLElement} element
  * @param {{
  *   pan: (right: number, down: number) => void, zoom: (factor: number, pixel?: {x: number, y: number}) => void,
  *   pick: (pixel: {x: number, y: number}) => void, hover: (pixel: {x: number, y: number}|null) => void,

@@ -35,7 +35,6 @@ export class Occupancy {
    * Take a scan.
    * @param {import("./geometry.js").Pose} pose of the range finder in the grid's frame
    * @param {{angle_min: number, angle_increment: number, range_min: number, range_max: number}} scan
-   * @param {Float32Array} ranges
    */
   add(pose, scan, ranges) {
     this.#scan = (this.#scan % 0xffff) + 1;

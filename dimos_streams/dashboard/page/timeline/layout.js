@@ -15,11 +15,7 @@ import { parentsOf, skillOf } from "../calls/families.js";
  * Times are in µs, Infinity for the end of what goes on. Bars are ordered from top to bottom, then by time.
  */
 
-/**
- * @param {Call[]} calls
- * @param {Map<string, string>} [missionOf] missions by ids of calls, as far as agents say
- * @returns {Layout}
- */
+/** @param {Map<string, string>} [missionOf] missions by ids of calls, as far as agents say @returns {Layout} */
 export function laidOut(calls, missionOf) {
   const inOrder = calls.toSorted(before);
   const parents = parentsOf(inOrder, missionOf);
