@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.bus.lcm.thread_placement import threads
 from dimos_streams.common.process.live_loop import run_live
-from dimos_streams.common.process.threads import in_own_thread
+from dimos_streams.common.process.threads import check_free_thread, in_own_thread
 from dimos_streams.module import Module
 from tests.helpers import run_virtual, until
 
@@ -108,3 +109,10 @@ def test_a_loop_that_has_ended_meanwhile_is_left_alone() -> None:
 
 def test_in_virtual_time_it_is_done_at_once() -> None:
     assert run_virtual(in_own_thread(lambda: threading.current_thread())) is threading.current_thread()
+
+
+def test_a_look_whether_there_may_be_a_thread_leaves_none_to_the_system() -> None:
+    before = threads()
+    for _ in range(300):
+        check_free_thread()
+        assert threads() <= before

@@ -16,6 +16,9 @@ from dimos_streams.errors import DimosStreamsError
 
 T = TypeVar("T")
 
+_MOST_LOOKS = 10_000
+"""Maximum number of looks for a thread that ends, which takes the system a few."""
+
 
 class _Work(threading.local):
     may_block = False
@@ -79,6 +82,11 @@ def check_free_thread() -> None:
     thread = threading.Thread(target=int)
     _start(thread)
     thread.join()
+    # Python is done with it a moment before the system is, which counts it until then.
+    for _ in range(_MOST_LOOKS):
+        if not os.path.exists(f"/proc/self/task/{thread.native_id}"):
+            return
+        os.sched_yield()
 
 
 def _start(thread: threading.Thread) -> None:
