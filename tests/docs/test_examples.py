@@ -20,7 +20,7 @@ LIVE = {"llm-over-http", "mcp-client"}
 _BLOCK = re.compile(r"^```bash\n(.*?)^```\n\n```text\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 _CALM = """
-import asyncio
+from dimos_streams.clock import run_virtual
 from dimos_streams.testing import ModuleHarness
 from station import Watch
 from weather.weather_msgs import Reading, Wind
@@ -31,7 +31,7 @@ async def watch():
             harness.feed("readings", Reading(winds=winds))
         print(await (await harness.call("strongest_wind")).result())
 
-asyncio.run(watch())
+run_virtual(watch())
 """
 
 
