@@ -13,6 +13,7 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.common.names import namespace_of
 from dimos_streams.common.readable.listed import listed
 from dimos_streams.common.readable.spelling import misspelt
+from dimos_streams.common.schemas.references import subschemas
 from dimos_streams.documents.problem import Problem
 from dimos_streams.errors import UserError, did_you_mean, suggest
 from dimos_streams.module import ConfigFault, Module
@@ -21,10 +22,6 @@ from dimos_streams.skill.spec import ModelParameters, SkillSpec
 
 SkillsOfModules: TypeAlias = Mapping[str, Mapping[str, SkillSpec]]
 """The skills of each module, by its name; each by its own name."""
-_OF_SCHEMAS = frozenset({"properties", "$defs"})
-"""JSON Schema's keywords that have schemas by names."""
-_OF_VALUES = frozenset({"default", "const", "enum", "examples"})
-"""Those that have values, which are no schemas whatever they look like."""
 
 
 def colliding_skills(blueprint: Blueprint, skills: SkillsOfModules) -> Iterator[Problem]:
@@ -121,15 +118,14 @@ def ignored_fields(blueprint: Blueprint, skills: SkillsOfModules) -> Iterator[Pr
 
 def _ignoring(schema: object) -> Iterator[str]:
     """Yield the names of a schema's models that say nothing of other fields than their own."""
-    if isinstance(schema, list):
-        for part in schema:
-            yield from _ignoring(part)
-    elif isinstance(schema, Mapping):
-        if "properties" in schema and "title" in schema and "additionalProperties" not in schema:
-            yield str(schema["title"])
-        for key, part in schema.items():
-            if key not in _OF_VALUES:
-                yield from _ignoring(list(part.values()) if key in _OF_SCHEMAS else part)
+    if (
+        isinstance(schema, Mapping)
+        and {"properties", "title"} <= schema.keys()
+        and "additionalProperties" not in schema
+    ):
+        yield str(schema["title"])
+    for part in subschemas(schema):
+        yield from _ignoring(part)
 
 
 def misspelt_resources(blueprint: Blueprint, skills: SkillsOfModules) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from dimos_streams.bridge.calls.authority import UNKNOWN, Authority
 from dimos_streams.bridge.calls.call_admission import CallAdmission
 from dimos_streams.bridge.calls.closing import close_again, close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.calls.sending.call_sender import CallSender
+from dimos_streams.bridge.calls.sending.call_sender import CallSender, may_ask_again
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.bus import Bus, Subscription
@@ -144,7 +144,7 @@ class SkillRequests:
         """Repeat the answer to a request: whoever asks a second time has not heard the first answer."""
         if call.state == CLOSED:
             close_again(self._bus, self._ledger, call)
-        elif (call.asked or self._directory.is_introduced(call.module)) and not self._is_for_successor(call):
+        elif may_ask_again(self._directory, call) and not self._is_for_successor(call):
             self._sender.request(call)
 
     def _is_for_successor(self, call: CallState) -> bool:

@@ -8,7 +8,7 @@ import logging
 from dimos_streams import clock
 from dimos_streams.bridge.calls.closing import close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
-from dimos_streams.bridge.calls.sending.call_sender import CallSender
+from dimos_streams.bridge.calls.sending.call_sender import CallSender, may_ask_again
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED, OPEN, REQUESTED
 from dimos_streams.bus import Bus
@@ -128,7 +128,7 @@ class Watchdog:
         else:
             self._end_with_parent(call, now)
             self._settle_leases(call)
-            self._sender.repeat(call, now, may_ask=bool(call.asked) or self._directory.is_introduced(call.module))
+            self._sender.repeat(call, now, may_ask=may_ask_again(self._directory, call))
 
     def _end_with_parent(self, call: CallState, now: float) -> None:
         """End a child whose parent has ended, or has been asked to and does not end its children itself."""

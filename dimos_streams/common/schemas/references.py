@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import urllib.parse
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 MAX_PARTS = 20_000
@@ -12,7 +12,7 @@ FOREIGN_PARTS = 500
 """The largest number of parts that references may stand for in one schema that comes from outside and is passed on,
 because somebody may send many."""
 _MAX_DEPTH = 64
-_NAMING = frozenset({"properties", "patternProperties", "dependentSchemas"})
+NAMING = frozenset({"properties", "patternProperties", "dependentSchemas"})
 """Keywords whose keys are names and whose values are schemas."""
 _DATA = frozenset({"default", "const", "enum", "examples"})
 """Keywords whose values are no schemas, whatever they look like."""
@@ -33,6 +33,18 @@ def resolved(root: Mapping[str, Any], reference: str) -> object:
             raise ValueError(f"its $ref {reference[:100]!r} leads nowhere")
         found = found[name]
     return found
+
+
+def subschemas(schema: object) -> Iterator[object]:
+    """Yield what may be schemas directly within a schema, or within a list of them."""
+    if isinstance(schema, list):
+        yield from schema
+    elif isinstance(schema, Mapping):
+        for key, value in schema.items():
+            if key in NAMING and isinstance(value, Mapping):
+                yield from value.values()
+            elif key not in _DATA:
+                yield value
 
 
 def inlined(schema: Mapping[str, Any], most_parts: int = MAX_PARTS) -> dict[str, Any]:
@@ -69,7 +81,7 @@ class _Inlining:
     def _value(self, key: str, value: Any, depth: int) -> Any:
         if key in _DATA:
             return value
-        if key in _NAMING and isinstance(value, Mapping):
+        if key in NAMING and isinstance(value, Mapping):
             return {name: self.schema(part, depth + 1) for name, part in value.items()}
         return self.schema(value, depth + 1)
 

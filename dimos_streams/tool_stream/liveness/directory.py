@@ -132,8 +132,7 @@ class ModuleDirectory:
         return None if entry is None else entry.view(name, self._attention.now())
 
     def is_introduced(self, name: str) -> bool:
-        """Return whether a module's skills are known. Not before does a bridge that has come back know whether a call
-        that it has taken over is a motion that a dead instance may have begun."""
+        """Return whether a module's skills are known."""
         entry = self._entries.get(name)
         return entry is not None and entry.current.skills_version is not None
 

@@ -13,6 +13,7 @@ from dimos_streams.common.invalid import problem_of
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.common.schemas.references import NAMING
 from dimos_streams.common.secrets import redacted, redacted_values
 from dimos_streams.skill import SkillInfo, name_fault
 from dimos_streams.tool_stream.arguments.schemas import check_schema
@@ -56,6 +57,8 @@ def _schema_without_secrets(part: Any) -> Any:
 def _keyword_without_secrets(name: str, value: Any) -> Any:
     if name in _DATA:
         return redacted_values(value)
+    if name in NAMING and isinstance(value, Mapping):
+        return {name: _schema_without_secrets(part) for name, part in value.items()}
     return value if name in _WORDS and not isinstance(value, Mapping) else _schema_without_secrets(value)
 
 

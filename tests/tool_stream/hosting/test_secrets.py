@@ -78,6 +78,16 @@ def test_values_that_look_like_a_schema_have_no_secret_either(word: str) -> None
     assert '"type":"object"' in text
 
 
+@pytest.mark.parametrize("name", ["default", "examples", "type", "required"])
+def test_a_parameter_may_be_called_like_a_keyword_of_schemas(name: str) -> None:
+    know("string")
+    part = {"type": "string", "enum": ["a"]}
+    info = SkillInfo(name="follow", description="", parameters={"properties": {name: part}})
+    (text,) = described("m", [info])
+    (read,) = skills_in(text, pytest.fail)
+    assert read.parameters == {"properties": {name: part}}
+
+
 @pytest.mark.virtual_time
 async def test_a_gate_is_known_though_a_secret_is_a_word_of_what_it_says() -> None:
     for word in ("velocity", "robot1", "dimos_streams"):

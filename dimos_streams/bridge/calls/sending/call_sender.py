@@ -15,12 +15,20 @@ from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
 from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
 
 MOST_CANCELS = 20
 """Number of times that a cancel is sent, in the end every 0.5 s; the skill may take longer to end."""
+
+
+def may_ask_again(directory: ModuleDirectory, call: CallState) -> bool:
+    """Return whether it is known who would begin a call for which a module is asked once more. Not before a module is
+    introduced does a bridge that has come back know whether a call that it has taken over is a motion that a dead
+    instance may have begun."""
+    return bool(call.asked) or directory.is_introduced(call.module)
 
 
 class CallSender:
