@@ -72,6 +72,17 @@ def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_
 
 
 @pytest.mark.feature("H2")
+def test_a_robot_is_connected_at_once_though_somebody_has_just_looked(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+        robot.report(hub, "move")
+        assert not hub.get("/robots").json()[0]["connected"]
+        with robot.commands(hub):
+            assert hub.get("/robots").json()[0]["connected"]
+
+
+@pytest.mark.feature("H2")
 def test_robots_that_are_known_are_heard_where_there_is_room_for_no_other(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

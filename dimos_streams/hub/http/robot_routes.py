@@ -138,8 +138,7 @@ def _mount_commands(app: FastAPI, parts: HubParts) -> None:
     ) -> Response:
         with translate_refusals():
             opened = await parts.streams.open(robot, stream, process)
-        if opened.doubled:
-            parts.robots.forget()
+        parts.robots.forget()
         return _Commands(parts, opened)
 
     @app.post(
