@@ -273,6 +273,17 @@ def test_logs(key: str) -> None:
     assert shown.count(REDACTED) == 2
 
 
+def test_records_have_bounds(key: str) -> None:
+    try:
+        raise ValueError(f"{key}{'x' * 1_000_000}" * 2)
+    except ValueError as error:
+        record = logging.LogRecord("x", logging.ERROR, "x.py", 1, "%s", (error,), (type(error), error, None))
+    shown = LogFormatter("%(message)s").format(record)
+    assert len(shown) < 33_000
+    assert shown.count(REDACTED) == 2, "at the beginning of each part"
+    assert key[:8] not in shown
+
+
 def test_logs_that_are_not_set_up(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     last = logging.lastResort
     assert last is not None
