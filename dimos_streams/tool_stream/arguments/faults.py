@@ -56,7 +56,7 @@ def _wrong(error: Any) -> str:
     if keyword == "type":
         return _MUST_BE + listed([_kind(name) for name in ([wanted] if isinstance(wanted, str) else wanted)], "or")
     if keyword == "enum" and wanted:
-        return _MUST_BE + listed(map(_shown, wanted), "or")
+        return _MUST_BE + listed([_shown(each) for each in wanted], "or")
     if keyword in _BOUNDS:
         return _MUST_BE + _BOUNDS[keyword].format(_shown(wanted))
     if keyword in _SIZES:

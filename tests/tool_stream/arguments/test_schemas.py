@@ -327,7 +327,7 @@ def test_what_robots_are_asked_for_fits_and_equality_is_that_of_json() -> None:
         assert "non-unique" in problems({"d": twice}, unique)["d"]
     assert problems({"d": 1.0}, _d({"enum": ["a", 1]})) == problems({"d": [1.0]}, _d({"const": [1]})) == {}
     assert problems({"d": True}, _d({"enum": [1]})) == {"d": "it must be 1 (given: true)"}
-    assert problems({"d": 0}, _d({"const": False})) == {"d": "it must be False (given: 0)"}
+    assert problems({"d": 0}, _d({"const": False})) == {"d": "it must be false (given: 0)"}
 
 
 @pytest.mark.slow
