@@ -342,7 +342,7 @@ def test_a_token_that_no_header_can_carry_is_refused_and_not_shown(token: str, w
     givers: list[Callable[[], object]] = [
         lambda: checked(token, "DIMOS_STREAMS_TOKEN"),
         lambda: RunOptions(token=token),
-        lambda: HttpGateway("http://127.0.0.1:1", rng=None, token=token),  # type: ignore[arg-type]
+        lambda: HttpGateway("http://127.0.0.1:1", token=token),
         lambda: explain(resolve("agent-openai").configured({"bridge.token": token})),
     ]
     for give in givers:
