@@ -120,6 +120,14 @@ def parse_document(text: str, origin: str) -> Document:
         raise BlueprintError([Problem(f"not valid YAML: {' '.join(str(error).split())}", origin)]) from error
 
 
+def value_of(text: str) -> tuple[Any, str]:
+    """What a text means as YAML, or the text itself, and then the reason if it begins as a list or an object does."""
+    try:
+        return parse_document(text, "value").data, ""
+    except BlueprintError as error:
+        return text, error.problems[0].text if text.lstrip().startswith(("[", "{")) else ""
+
+
 def _in_words(error: MarkedYAMLError) -> str:
     """The fault in a text, and what it mostly comes from where the parser's words are about its grammar."""
     text = str(error.problem or error.context)
