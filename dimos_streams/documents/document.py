@@ -121,7 +121,7 @@ def parse_document(text: str, origin: str) -> Document:
 
 
 def value_of(text: str) -> tuple[Any, str]:
-    """What a text means as YAML, or the text itself, and then the reason if it begins as a list or an object does."""
+    """Return what a text means as YAML; or the text itself, with the reason if it looks like a list or an object."""
     try:
         return parse_document(text, "value").data, ""
     except BlueprintError as error:
