@@ -114,6 +114,11 @@ def test_an_empty_text_that_does_not_fit_is_named_as_it_was_given() -> None:
             apply_settings(ROBOT, environment, assignments)
 
 
+def test_a_key_that_is_given_twice_is_named() -> None:
+    [line] = refused(ROBOT, None, ("camera.lens={zoom: 3, zoom: 4}",))
+    assert line == "command line: module 'camera': lens: key 'zoom' is there twice, also at line 1"
+
+
 def test_settings_that_only_fit_together_are_judged_together() -> None:
     found = apply_settings(ROBOT, None, ["walk.slow_m=2", "walk.fast_m=3"])
     assert found.modules["walk"].config["slow_m"] == 2

@@ -94,7 +94,7 @@ def _check(task: WorkerTask, supplied: frozenset[str], writer: ReportWriter, sou
     from dimos_streams.runtime.processes.preparation import prepare
 
     try:
-        return prepare(task.process, supplied, task.live)
+        return prepare(task.process, supplied, task.live, ordered=task.waits)
     except Exception as error:
         loaded = {"kind": "sources", "files": sources.new_files()}
         failure = {"kind": "failed", "text": _reason(_problem(error)), "user": True}
