@@ -130,6 +130,8 @@ def _address_of(blueprint: Blueprint, variable: str) -> str:
             return f"{name}.{rest.removeprefix(start).replace('__', '.')}"
     module = rest.rpartition("__")[0].replace("__", "/") or rest
     near = suggest(module, blueprint.modules)
+    if "/" in near:
+        near += " ('/' is written '__' here)"
     raise UnknownModuleError(f"it names no module and setting of blueprint {blueprint.name!r}{near}")
 
 
