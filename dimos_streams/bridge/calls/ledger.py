@@ -145,12 +145,14 @@ class Ledger:
             asyncio.get_running_loop().call_later(_BEHIND_S, self.journal.commit_tail)
 
     def _going_on(self, events: Sequence[ToolEvent]) -> dict[str, CallState] | None:
-        """The calls of these events by id; None if one is not journalled, or if an event changes its call's state or
-        has been entered before."""
+        """The calls of these events by id; None if one is not journalled, or if an event changes its call's state,
+        has been entered before, or names its call otherwise."""
         calls: dict[str, CallState] = {}
         for event in events:
             call = calls.get(event.call_id) or self.calls.get(event.call_id)
             if call is None or not call.journalled or event.seq <= call.last_seq or call.changes_state_with(event):
+                return None
+            if not call.is_named_in(event):
                 return None
             calls[event.call_id] = call
         return calls
@@ -184,6 +186,7 @@ class Ledger:
             return
         if call.call_id not in folded.touched:
             folded.touched[call.call_id] = call, call.copy()
+        event = call.named(event)
         if call.journalled:
             folded.taken.append(event)
         else:

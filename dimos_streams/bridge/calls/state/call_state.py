@@ -6,7 +6,7 @@ import copy
 import itertools
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -90,6 +90,16 @@ class CallState(JournalledCall):
             or (event.type == "update" and self.answer is None)
             or (bool(event.instance) and not self.instance)
         )
+
+    def is_named_in(self, event: ToolEvent) -> bool:
+        """Return whether an event of the call has the skill and the caller with which the call began."""
+        return event.caller == self.caller and event.skill == self.skill
+
+    def named(self, event: ToolEvent) -> ToolEvent:
+        """The event with the call's own skill and caller, by which readers are chosen, whatever its module wrote."""
+        if not self.skill or self.is_named_in(event):
+            return event
+        return replace(event, skill=self.skill, caller=self.caller)
 
     def apply(self, event: ToolEvent) -> None:
         """Apply the call's next event. It may be skipped before a later one, unless the call ``changes_state_with``
