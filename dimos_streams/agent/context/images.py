@@ -64,7 +64,8 @@ class Pictures:
             if not path.is_relative_to(self._directory):
                 _logger.warning("the picture %r is outside the run's directory", name[:200])
                 return None
-            return ImagePart(read_small(path, _MAX_BYTES), self._media_type(name) or "image/jpeg")
+            media_type = self._media_type(str(path))  # of what a link leads to: the run's record has the token
+            return ImagePart(read_small(path, _MAX_BYTES), media_type) if media_type else None
         except (OSError, ValueError) as error:
             _logger.warning("the picture %r can't be read: %s", name[:200], error)
             return None

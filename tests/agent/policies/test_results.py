@@ -186,6 +186,13 @@ def test_pictures_reach_the_messages_and_are_counted(tmp_path: Path) -> None:
     assert without_urls({"a": [url, "b"]}) == {"a": ["[a picture]", "b"]}
 
 
+def test_a_link_to_a_file_of_the_run_that_is_no_picture_is_none(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(b"token")
+    link = tmp_path.parent / "link.jpg"
+    link.symlink_to(tmp_path / "run.json")
+    assert Pictures(tmp_path).load(str(link)) is None
+
+
 def test_a_pipe_and_a_file_too_large_are_no_pictures(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jpg")  # whoever reads it would wait for a writer
     with (tmp_path / "large.jpg").open("wb") as file:
