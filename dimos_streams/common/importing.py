@@ -86,8 +86,8 @@ def _has(owner: object, name: str, reference: str) -> bool:
 
 
 def find_named_first_in(folder: str) -> None:
-    """Have modules that somebody names looked for in a folder first. Until one is named nothing is looked for there:
-    what lies there may be called as a module that we mean."""
+    """Have modules that somebody names looked for in a folder first. Until one is named that is not of this library,
+    nothing is looked for there: what lies there may be called as a module that we mean, and be anybody's."""
     _first[:] = [folder]
 
 
@@ -96,7 +96,8 @@ def import_module(name: str, beside: str = "") -> ModuleType:
     ``import_attribute`` for ``beside``."""
     if not all(part.isidentifier() for part in name.split(".")):
         raise UserError(f"{name!r} is not of the form 'package.module'")
-    sys.path[:0] = [folder for folder in _first if folder not in sys.path]
+    if not is_within(name, LIBRARY):
+        sys.path[:0] = [folder for folder in _first if folder not in sys.path]
     try:
         _import_behind_a_folder(name.partition(".")[0])
         return importlib.import_module(name)

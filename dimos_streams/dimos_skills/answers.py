@@ -11,11 +11,12 @@ from typing import Any
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.errors import CallRejectedError, SkillError
+from dimos_streams.messages.picture_files import file_suffix
 
 MAX_TEXT = 40_000
 """Maximum bytes of an answer's text as JSON: with it an event stays below what an untuned machine delivers."""
 MAX_PICTURES = 8
-_PICTURE_KINDS = {"image/jpeg": "jpg", "image/png": "png"}
+_PICTURE_KINDS = frozenset({"image/jpeg", "image/png"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,16 +97,18 @@ def _object(text: str) -> dict[str, Any] | None:
 
 
 def _picture(item: Mapping[str, Any]) -> Picture | None:
-    """The picture in an item of MCP, or in one of the form that dimos' own pictures have."""
+    """The picture in an item of MCP, or in one of the form that dimos' own pictures have; None for what is none,
+    whatever it is said to be: a model's server would refuse it, and all pictures from then on."""
     kind, data = item.get("mimeType"), item.get("data")
     url = item.get("image_url")
     if isinstance(url, dict) and isinstance(url.get("url"), str) and url["url"].startswith("data:"):
         head, _, data = url["url"].removeprefix("data:").partition(",")
         kind = head.partition(";")[0]
-    suffix = _PICTURE_KINDS.get(str(kind))
-    if suffix is None or not isinstance(data, str):
+    if str(kind) not in _PICTURE_KINDS or not isinstance(data, str):
         return None
     try:
-        return Picture(suffix, base64.b64decode(data, validate=True))
+        decoded = base64.b64decode(data, validate=True)
     except binascii.Error:
         return None
+    suffix = file_suffix(decoded)
+    return None if suffix is None else Picture(suffix, decoded)

@@ -20,7 +20,7 @@ from dimos_streams.dimos_skills.server import ToolServer
 from dimos_streams.dimos_skills.streams import ToolStreams
 from dimos_streams.dimos_skills.tool_call import DimosToolCall
 from dimos_streams.dimos_skills.tools import Tool, ToolList, listed_tools
-from dimos_streams.errors import CallRejectedError, SkillError, SkillUnavailableError, UserError
+from dimos_streams.errors import CallRejectedError, MessageError, SkillError, SkillUnavailableError, UserError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.module import WARNINGS, Module
 from dimos_streams.module.kept_pictures import keep_picture
@@ -234,14 +234,14 @@ class DimosSkills(Module):
         return result_of(answer, await self._kept(call, answer.pictures))
 
     async def _kept(self, call: Call, pictures: tuple[Picture, ...]) -> tuple[str, ...]:
-        """The paths of an answer's pictures, as far as there is room for them."""
+        """The paths of an answer's pictures, as far as there is room for them, and they may be shown."""
         paths = []
         for number, picture in enumerate(pictures if self.context.run_dir is not None else ()):
             assert self.context.run_dir is not None
             name = f"{self.name.replace('/', '_')}-{call.id.replace('/', '_')}-{number}.{picture.suffix}"
             try:
                 path = await self.run_blocking(keep_picture, self.context.run_dir, name, picture.data)
-            except OSError as error:  # a full disk keeps no answer back
+            except (MessageError, OSError) as error:  # a full disk keeps no answer back
                 self.log.warning("a picture can't be kept: %s", error)
             else:
                 paths.append(str(path))

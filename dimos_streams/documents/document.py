@@ -170,6 +170,8 @@ class _NodeReader:
             return node.value
         try:
             value = self._yaml.constructor.construct_object(node)
+            if isinstance(value, int):
+                str(value)  # raises for one written in base 16, 8 or 2 that could not be written in base 10
         except ValueError as error:
             self._fail(f"{shortened(str(node.value), 40)!r} can't be read: {error}", line)
         return well_formed(value) if isinstance(value, str) else value

@@ -46,6 +46,11 @@ def check_claim(data: bytes) -> None:
         raise MessageError("", Image.msg_name, why)
 
 
+def file_suffix(data: bytes) -> str | None:
+    """The ending of the name of a JPEG or PNG file, whatever it is said to be; None for anything else."""
+    return "jpg" if data.startswith(_JPEG) else "png" if data.startswith(_PNG) else None
+
+
 def check_scans(data: bytes) -> None:
     """Raise ``MessageError`` for a JPEG of more scans than encoders make: a decoder goes over all pixels for each."""
     scans = data.count(bytes((0xFF, _SCAN))) if data.startswith(_JPEG) else 0

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 from pathlib import Path
 
+from dimos_streams.messages.picture_files import check_claim
+
 PICTURES = "pictures"
 """The folder for pictures in a run's directory."""
 MAX_PICTURES = 1000
@@ -15,7 +17,9 @@ MAX_BYTES = 256_000_000
 
 def keep_picture(run_dir: Path, name: str, data: bytes) -> Path:
     """Write a picture into a run's directory, and remove the oldest ones for which there is no more room; return its
-    path. Whoever reads there while another thread keeps the same picture finds all of it. Raises ``OSError``."""
+    path. Whoever reads there while another thread keeps the same picture finds all of it. Raises ``MessageError`` for
+    one that would cost whoever shows it too much, and ``OSError``."""
+    check_claim(data)
     path = run_dir / PICTURES / name
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f"{name}.{threading.get_ident()}")

@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.blueprint.load import resolve
+from dimos_streams.common import importing
 from dimos_streams.errors import UserError
 from tests.blueprint.checked import check_reference, found_in
 from tests.blueprint.conftest import Write
@@ -35,6 +36,20 @@ def refusal(reference: str) -> str:
     with pytest.raises(UserError) as error:
         resolve(reference)
     return str(error.value)
+
+
+def test_nothing_is_looked_for_in_the_working_directory_until_code_outside_of_this_library_is_named(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A stranger's ``numpy.py`` there would be imported by a stock blueprint's modules."""
+    write("nearby_z.py", "")
+    folder = str(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(importing, "_first", [folder])
+    importing.import_attribute("dimos_streams.skills.drive:Drive")
+    assert folder not in sys.path
+    importing.import_module("nearby_z")
+    assert sys.path[0] == folder
 
 
 def test_a_module_in_a_folder_of_the_working_directory(write: Write) -> None:

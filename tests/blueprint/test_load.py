@@ -311,3 +311,9 @@ def test_a_file_that_is_nearly_called_so_is_suggested(
     with pytest.raises(UserError) as error:
         resolve(reference)
     assert str(error.value).startswith(said)
+
+
+@pytest.mark.parametrize("digits", ["0x" + "f" * 3900, "0b" + "1" * 15000, "9" * 4301])
+def test_a_number_that_nobody_could_show_is_refused_in_whatever_base_it_is_written(digits: str) -> None:
+    with pytest.raises(BlueprintError, match=r"can't be read: Exceeds the limit \(4300 digits\)"):
+        parse_document(digits, "value")

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import struct
 from pathlib import Path
 
 import pytest
 
+from dimos_streams.errors import MessageError
 from dimos_streams.module import kept_pictures
 from dimos_streams.module.kept_pictures import keep_picture
 
@@ -54,3 +56,9 @@ def test_a_picture_that_is_kept_again_is_whole_meanwhile(tmp_path: Path, monkeyp
     assert keep_picture(tmp_path, "1.jpg", b"picture") == path
     assert seen == [path.read_bytes()] == [b"picture"]
     assert _kept(tmp_path) == [1]
+
+
+def test_a_picture_that_claims_to_be_huge_is_not_kept(tmp_path: Path) -> None:
+    with pytest.raises(MessageError, match="claims 30000x30000 pixels"):
+        keep_picture(tmp_path, "1.png", b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 30_000, 30_000))
+    assert not (tmp_path / "pictures").exists()

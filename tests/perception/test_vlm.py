@@ -210,6 +210,15 @@ def test_closing_ends_a_request_under_way(server: ChatServer, settings: VlmSetti
         detector.detect(frame(), [RED])
 
 
+def test_a_server_of_the_private_network_is_asked_without_the_environments_proxy(
+    server: ChatServer, detector: VlmDetector, monkeypatch: pytest.MonkeyPatch, free_port: int
+) -> None:
+    """The proxy would read the key, and see the pictures."""
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port}")
+    server.finds()
+    assert detector.detect(frame(), [RED]) == []
+
+
 def test_nobody_listens() -> None:
     detector = VlmDetector(VlmSettings(base_url="http://127.0.0.1:9/v1", model="eyes-1"))
     with pytest.raises(DetectorError, match=r"127\.0\.0\.1:9"):

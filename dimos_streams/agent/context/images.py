@@ -13,12 +13,15 @@ from dimos_streams.agent.context.memo import Memo
 from dimos_streams.agent.models.protocol import ImagePart
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.process.disk import read_small, real_path
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.picture_files import check_claim
 from dimos_streams.tool_stream.event import ToolEvent
 
 _MAX_BYTES = 5_000_000
 _CACHED = 16
 _MAX_DEPTH = 4
 _URL = "data:image/"
+_URL_TYPES = frozenset({"image/jpeg", "image/png", "image/webp"})
 _TYPES = {".jpg": "image/jpeg", ".jpeg": "image/jpeg", ".png": "image/png"}
 _KEYS = frozenset({"picture", "pictures", "image", "images"})
 _logger = logging.getLogger(__name__)
@@ -27,7 +30,8 @@ _logger = logging.getLogger(__name__)
 class Pictures:
     """Finds the pictures of events: texts under ``picture``, ``image`` (or a list of them), anywhere in the data.
 
-    A text is the path of a JPEG or PNG file within the run's directory, or a data URL. Others are no pictures.
+    A text is the path of a JPEG or PNG file within the run's directory, or the data URL of one, or of a WebP. Others
+    are no pictures, nor are files that claim to be huge: what a model's server refuses costs it all later ones, too.
     """
 
     def __init__(self, directory: Path | None) -> None:
@@ -46,7 +50,8 @@ class Pictures:
     def load(self, name: str) -> ImagePart | None:
         """The picture of that name; None, and a line in the log, if it can't be had."""
         if name not in self._loaded:
-            self._loaded[name] = _from_url(name) if name.startswith(_URL) else self._from_file(name)
+            part = _from_url(name) if name.startswith(_URL) else self._from_file(name)
+            self._loaded[name] = part if part is None or _is_modest(part) else None
         return self._loaded[name]
 
     def _media_type(self, name: str) -> str | None:
@@ -59,10 +64,20 @@ class Pictures:
             if not path.is_relative_to(self._directory):
                 _logger.warning("the picture %r is outside the run's directory", name[:200])
                 return None
-            return ImagePart(read_small(path, _MAX_BYTES), self._media_type(name) or "image/jpeg")
+            media_type = self._media_type(str(path))  # of what a link leads to: the run's record has the token
+            return ImagePart(read_small(path, _MAX_BYTES), media_type) if media_type else None
         except (OSError, ValueError) as error:
             _logger.warning("the picture %r can't be read: %s", name[:200], error)
             return None
+
+
+def _is_modest(part: ImagePart) -> bool:
+    try:
+        check_claim(part.data)
+    except MessageError as error:
+        _logger.warning("a picture is left out: %s", error.why)
+        return False
+    return True
 
 
 def without_urls(value: Any) -> Any:
@@ -81,7 +96,8 @@ def _from_url(text: str) -> ImagePart | None:
     if not comma or not head.endswith(";base64") or len(body) > _MAX_BYTES:
         return None
     try:
-        return ImagePart(base64.b64decode(body, validate=True), head.removeprefix("data:").removesuffix(";base64"))
+        media_type = head.removeprefix("data:").removesuffix(";base64")
+        return ImagePart(base64.b64decode(body, validate=True), media_type) if media_type in _URL_TYPES else None
     except (binascii.Error, ValueError):
         return None
 

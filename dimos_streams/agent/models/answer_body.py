@@ -34,10 +34,11 @@ _BLANK_LINES = (b"\n\n", b"\n\r", b"\r\r")
 """The bytes by which a blank line is found: two line ends, whichever they are, have one of these in them."""
 
 
-def bounded_client(name: str, timeout: Timeout) -> httpx2.AsyncClient:
+def bounded_client(name: str, timeout: Timeout, *, proxies: bool) -> httpx2.AsyncClient:
     """Return a client for one server, whose errors begin with ``name``. Its redirections are not followed,
     and its answers neither unpacked nor read beyond their bounds: it raises ``ModelError`` instead, which is not
-    retryable unless the status is."""
+    retryable unless the status is. With ``proxies`` those of the environment are used; raises ``ImportError`` or
+    ``ValueError`` for one that can't be."""
 
     async def bound(response: httpx2.Response) -> None:
         status, url = response.status_code, str(response.url)
@@ -47,7 +48,14 @@ def bounded_client(name: str, timeout: Timeout) -> httpx2.AsyncClient:
         response.stream = AnswerBody(name, response)
 
     hooks = {"response": [bound]}
-    return DefaultAsyncHttpxClient(headers=PLAIN, timeout=timeout, follow_redirects=False, event_hooks=hooks)
+    return DefaultAsyncHttpxClient(
+        headers=PLAIN,
+        timeout=timeout,
+        follow_redirects=False,
+        event_hooks=hooks,
+        trust_env=proxies,
+        verify=httpx2.create_ssl_context(),  # by the environment's certificates in any case
+    )
 
 
 def media_type(response: httpx2.Response) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ipaddress
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from dimos_streams.agent.models.protocol import (
 from dimos_streams.agent.models.refusals import Dialect, RequestAttempts, ServerQuirks
 from dimos_streams.client.iterators import closing
 from dimos_streams.common.process.threads import in_own_thread
-from dimos_streams.common.schemas.http_url import http_host
+from dimos_streams.common.schemas.http_url import http_host, is_local
 from dimos_streams.common.secrets import (
     RedactedPieces,
     checked,
@@ -254,7 +253,7 @@ def _client(model: str, url: str, name: str) -> AsyncOpenAI:
         raise UserError(f"model {model!r} has {given}: {error}") from error
     key = os.environ.get("OPENAI_API_KEY", "")
     know(key, where="OPENAI_API_KEY")
-    if not key and not _is_local(host):
+    if not key and not is_local(host):
         raise UserError(
             f"model {model!r} at {without_user(url)} needs a key: set OPENAI_API_KEY, or a local server's base URL"
         )
@@ -266,16 +265,11 @@ def _client(model: str, url: str, name: str) -> AsyncOpenAI:
     except ImportError as error:
         raise UserError("models behind servers need the extra: pip install 'dimos-streams[openai]'") from error
     timeout = Timeout(None, connect=_CONNECT_S)
-    http = bounded_client(name, timeout)
-    return AsyncOpenAI(base_url=url, api_key=key, max_retries=0, timeout=timeout, http_client=http)
-
-
-def _is_local(host: str) -> bool:
-    """Return whether a host is this machine or one of its private network."""
     try:
-        return ipaddress.ip_address(host).is_private
-    except ValueError:
-        return "." not in host or host.endswith((".local", ".localhost", ".internal", ".lan"))
+        http = bounded_client(name, timeout, proxies=not is_local(host))
+    except (ImportError, ValueError) as error:
+        raise UserError(f"{name} can't be asked by the proxy of the environment: {redacted(str(error))}") from error
+    return AsyncOpenAI(base_url=url, api_key=key, max_retries=0, timeout=timeout, http_client=http)
 
 
 def _checked(name: str, chunk: object) -> Mapping[str, Any]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,7 +20,7 @@ _ALL_KEYS = 10_000
 """Maximum number of keys; beyond it the caller with the most loses the oldest of its own, so that nobody's keys are
 pushed out by those that another one makes up."""
 
-_What = tuple[str, str, OnLoss | None]
+_What = tuple[str, bytes, OnLoss | None]
 _PARTS = ("is of another skill", "has other arguments", "has another on_loss")
 """Texts for the part in which a call differs from the first one with its key, in the order of ``_What``."""
 
@@ -122,4 +123,6 @@ class IdempotencyKeys:
 def _what(call: CallState) -> _What:
     """The part that must be the same in two calls with one idempotency key: all of it but how it gets its turn."""
     # What was asked for as "/b/move" is b_move when it is restored from the journal.
-    return public_names(call.skill)[0], canonical_json(call.arguments), call.asked_on_loss
+    arguments = canonical_json(call.arguments).encode(errors="surrogatepass")
+    # A digest: ten thousand keys would keep as many times the most that arguments may have.
+    return public_names(call.skill)[0], hashlib.blake2b(arguments, digest_size=32).digest(), call.asked_on_loss

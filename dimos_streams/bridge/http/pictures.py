@@ -6,6 +6,8 @@ from pathlib import Path
 
 from fastapi import FastAPI, Response
 
+from dimos_streams.errors import MessageError
+from dimos_streams.messages.picture_files import check_claim
 from dimos_streams.module.kept_pictures import PICTURES
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.openapi import Described, refusals
@@ -25,8 +27,8 @@ _HEADERS = {
 
 
 def _find(folder: Path, name: str) -> Response | None:
-    """The picture of that name in a folder; None for a name that leads elsewhere, whatever is there, and for one that
-    can't be read."""
+    """The picture of that name in a folder; None for a name that leads elsewhere, whatever is there, for one that
+    can't be read, and for one that would cost a browser too much."""
     # Longer names the system does not even look for.
     if Path(name).name != name or name.startswith(".") or not name.isprintable() or len(name.encode()) > _MAX_NAME:
         return None
@@ -35,9 +37,11 @@ def _find(folder: Path, name: str) -> Response | None:
     if media_type is None or not path.is_file() or path.is_symlink():
         return None
     try:
-        return Response(path.read_bytes(), media_type=media_type, headers=_HEADERS)
-    except OSError:  # it may have been removed meanwhile
+        data = path.read_bytes()
+        check_claim(data)
+    except (OSError, MessageError):  # it may have been removed meanwhile
         return None
+    return Response(data, media_type=media_type, headers=_HEADERS)
 
 
 def mount_pictures(app: FastAPI, run_dir: Path | None) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ipaddress
 import re
 from urllib.parse import urlsplit
 
@@ -32,6 +33,14 @@ def http_host(url: str) -> str:
     if "?" in url or "#" in url:
         raise ValueError(f"{wanted}, without anything behind '?' or '#'; a token has a place of its own")
     return host
+
+
+def is_local(host: str) -> bool:
+    """Return whether a host is this machine or one of its private network, which no proxy need lead to."""
+    try:
+        return ipaddress.ip_address(host).is_private
+    except ValueError:
+        return "." not in host or host.endswith((".local", ".localhost", ".internal", ".lan"))
 
 
 def checked_http_url(url: str) -> str:

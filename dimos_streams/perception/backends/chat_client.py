@@ -16,6 +16,7 @@ from dimos_streams import clock
 from dimos_streams.common.http.bearer import bearer_headers
 from dimos_streams.common.http.straight_session import StraightSession
 from dimos_streams.common.http.unread_answers import PLAIN, why_unread
+from dimos_streams.common.schemas.http_url import http_host, is_local
 from dimos_streams.common.secrets import checked, know, know_url, redacted, without_user
 from dimos_streams.perception.detector import DetectorError
 
@@ -25,7 +26,8 @@ _COMPLETIONS = "/chat/completions"
 
 
 class ChatClient:
-    """Posts to `{base_url}/chat/completions`, with the key from an environment variable if it has one.
+    """Posts to `{base_url}/chat/completions`, with the key from an environment variable if it has one. A proxy of the
+    environment is used for servers outside of the private network only.
 
     Secrets that the server sends back are redacted in what comes out of it."""
 
@@ -38,6 +40,8 @@ class ChatClient:
         self._timeout_s = timeout_s
         self._session: requests.Session | None = None
         self._adapter = _Adapter()
+        host = http_host(base_url)
+        self._proxies = {"no_proxy": host} if is_local(host) else {}
         self._closed = False
 
     def complete(self, request: dict[str, Any]) -> str:
@@ -49,7 +53,12 @@ class ChatClient:
         deadline = clock.monotonic() + self._timeout_s
         try:
             with self._open_session().post(
-                self._url, json=request, timeout=timeouts, stream=True, allow_redirects=False
+                self._url,
+                json=request,
+                timeout=timeouts,
+                stream=True,
+                allow_redirects=False,
+                proxies=self._proxies,
             ) as response:
                 status, headers = response.status_code, response.headers
                 why = why_unread(self._url, status, headers, setting="vlm.base_url", below=_COMPLETIONS)

@@ -381,6 +381,20 @@ def test_a_megabyte_of_arguments() -> None:
     assert put_together(deltas)["calls"][0]["arguments"] == arguments
 
 
+def test_a_server_of_the_private_network_is_asked_without_the_environments_proxy(
+    monkeypatch: pytest.MonkeyPatch, free_port: int
+) -> None:
+    """The proxy would read the key."""
+    monkeypatch.setenv("http_proxy", f"http://127.0.0.1:{free_port}")
+    monkeypatch.setenv("all_proxy", "ftp://eve:pa55word@proxy.example")
+    ((deltas,), _) = served([Reply.say("hello", usage=None)])
+    assert deltas == [TextDelta("hello"), Finish("stop")]
+    monkeypatch.setenv("OPENAI_API_KEY", "secret")
+    with pytest.raises(UserError, match="can't be asked by the proxy of the environment: Unknown scheme") as caught:
+        create_model("openai:m", base_url="https://api.example.com/v1")
+    assert "pa55word" not in str(caught.value)
+
+
 def test_a_server_that_does_not_hang_up_after_the_finish(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai_chat, "_AFTER_FINISH_S", 0.1)
     begun = Reply.say("hello", usage=None)

@@ -8,6 +8,7 @@ import itertools
 import os
 import random
 import re
+import struct
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -185,12 +186,27 @@ def test_pictures_reach_the_messages_and_are_counted(tmp_path: Path) -> None:
     assert without_urls({"a": [url, "b"]}) == {"a": ["[a picture]", "b"]}
 
 
+def test_a_link_to_a_file_of_the_run_that_is_no_picture_is_none(tmp_path: Path) -> None:
+    (tmp_path / "run.json").write_bytes(b"token")
+    link = tmp_path.parent / "link.jpg"
+    link.symlink_to(tmp_path / "run.json")
+    assert Pictures(tmp_path).load(str(link)) is None
+
+
 def test_a_pipe_and_a_file_too_large_are_no_pictures(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe.jpg")  # whoever reads it would wait for a writer
     with (tmp_path / "large.jpg").open("wb") as file:
         file.truncate(5_000_001)
     pictures = Pictures(tmp_path)
     assert [pictures.load(str(tmp_path / name)) for name in ("pipe.jpg", "large.jpg")] == [None, None]
+
+
+def test_what_a_models_server_would_refuse_is_no_picture(tmp_path: Path) -> None:
+    bomb = b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 30_000, 30_000)
+    (tmp_path / "bomb.png").write_bytes(bomb)
+    coded = base64.b64encode(bomb).decode()
+    names = (str(tmp_path / "bomb.png"), f"data:image/png;base64,{coded}", "data:image/svg+xml;base64,PHN2Zy8+")
+    assert [Pictures(tmp_path).load(name) for name in names] == [None, None, None]
 
 
 def test_a_memo_knows_the_same_objects_and_forgets_the_oldest() -> None:

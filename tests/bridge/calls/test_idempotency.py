@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import tracemalloc
 
 import pytest
 
+from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.errors import KeyUsedError
 from dimos_streams.tool_stream.event import Outcome
 from tests.bridge.parts import Scene, answered, closed, scene
@@ -45,3 +48,15 @@ async def test_the_key_of_a_call_that_waits_is_used() -> None:
         assert used.value.state == "requested"
         first.cancel()
         await asyncio.wait([first])
+
+
+async def test_a_key_keeps_little_of_the_arguments_of_its_call() -> None:
+    keys = IdempotencyKeys(lambda call_id: None)
+    tracemalloc.start()
+    for number in range(100):
+        arguments = {"text": f"{number}{'x' * 35_000}"}
+        keys.restore(CallState(str(number), "say", "", caller="you", arguments=arguments, key=str(number)))
+    taken, _ = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert keys.knows("you", "0")
+    assert taken < 500_000

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from pathlib import Path
 from urllib.parse import quote
 
@@ -53,6 +54,14 @@ def test_whatever_part_is_asked_for_the_whole_picture_comes(tmp_path: Path, aske
     (tmp_path / "pictures" / "a.jpg").write_bytes(b"a picture")
     answer = client(tmp_path).get("/pictures/a.jpg", headers={"Range": asked})
     assert (answer.status_code, answer.content, answer.headers["accept-ranges"]) == (200, b"a picture", "none")
+
+
+def test_a_picture_that_claims_to_be_huge_reaches_no_page(tmp_path: Path) -> None:
+    (tmp_path / "pictures").mkdir()
+    (tmp_path / "pictures" / "a.jpg").write_bytes(
+        b"\x89PNG\r\n\x1a\n" + struct.pack(">I4sII", 13, b"IHDR", 30_000, 30_000)
+    )
+    assert client(tmp_path).get("/pictures/a.jpg").status_code == 404
 
 
 def test_a_link_to_another_file_is_no_picture(tmp_path: Path) -> None:
