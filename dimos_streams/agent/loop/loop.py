@@ -141,28 +141,33 @@ class AgentLoop:
         loop is closed.
         """
         self._check_open()
-        abort = self._abort
-        is_new = abort is None or self.state is LoopState.UNDOING
-        if abort is None or is_new:
-            abort = self._abort = AbortCommand(
-                reason, rollback, tuple(self.missions.values()), self._calls.known.open
-            )
-            self._commands.appendleft(abort)
+        under_way = None if self.state is LoopState.UNDOING else self._abort
+        abort = under_way or self._order_abort(reason, rollback)
         # Who wants everybody's calls to end wants the robot to stand: it does not go back for an earlier order.
         abort.rollback = rollback or (abort.rollback and others is None)
-        if is_new or (others is not None and not abort.others):
+        if under_way is None or (others is not None and not abort.others):
             start = AbortStart(phase="start", reason=reason, rollback=abort.rollback, others=others is not None)
             self.parts.transcript.emit(EventKind.ABORT, ids(abort.missions), start)
         if others is not None:
             abort.end_others(others)
         abort.missions = tuple(dict.fromkeys((*abort.missions, *self.missions.values())))
+        self._end_work(abort)
+        return abort
+
+    def _order_abort(self, reason: str, rollback: bool) -> AbortCommand:
+        """Return a new abort, which is carried out before all other commands."""
+        self._abort = AbortCommand(reason, rollback, tuple(self.missions.values()), self._calls.known.open)
+        self._commands.appendleft(self._abort)
+        return self._abort
+
+    def _end_work(self, abort: AbortCommand) -> None:
+        """End what an abort can end at once: the turn, the missions, and what is being taken back."""
         if self._turn is not None:
             self._turn.interrupt("aborted", abort.reason)
         for mission in abort.missions:
             mission.end("aborted", abort.reason)
         self._stop_undoing()
         self.wake()
-        return abort
 
     def _stop_undoing(self) -> None:
         """Take nothing back any more, neither what is under way nor what waits to be."""
