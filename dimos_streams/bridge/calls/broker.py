@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dimos_streams.bridge.calls.authority import Authority, McpApproval
-from dimos_streams.bridge.calls.bus_requests import SkillRequests
+from dimos_streams.bridge.calls.bus_requests import BusRequests
 from dimos_streams.bridge.calls.call_admission import CallAdmission
 from dimos_streams.bridge.calls.call_checker import CallChecker
 from dimos_streams.bridge.calls.contention import Contention
@@ -87,7 +87,7 @@ class Broker:
         contention = Contention(ledger, sender, authority, checker)
         self._reviews = CallReviews(name, ledger, sender, authority, contention, self._new_id)
         self._admission = CallAdmission(ledger, authority, checker, contention, self._reviews)
-        self._requests = SkillRequests(bus, ledger, sender, authority, self._admission, self.receiver, directory)
+        self._requests = BusRequests(bus, ledger, sender, authority, self._admission, self.receiver, directory)
         rollbacks = beside and beside.with_suffix(ROLLBACKS)
         self.settings = LiveSettings(directory, authority, sender, self._new_id, rollbacks)
         self._keys = IdempotencyKeys(ledger.find)
