@@ -15,6 +15,7 @@ from dimos_streams.agent.record.agent_events import (
     tool_event_of,
 )
 from dimos_streams.agent.record.read_record import RecordedMission, RecordLine, read_general, read_missions
+from dimos_streams.agent.resumption.mission_reader import read_unfinished
 from dimos_streams.agent.resumption.state import (
     OperatorSettings,
     RecordedCall,
@@ -22,7 +23,6 @@ from dimos_streams.agent.resumption.state import (
     UnfinishedAbort,
     UnfinishedMission,
 )
-from dimos_streams.agent.resumption.unfinished import read_unfinished
 from dimos_streams.operator.messages.agent import AgentEvent
 
 _CLOSED = 1000
