@@ -23,7 +23,7 @@ from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.journal import JOURNAL_FILE, Journal
 from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
 from dimos_streams.serving.close_codes import GOING_AWAY, SERVICE_RESTART
-from dimos_streams.serving.server.slow_clients import SlowClients
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
@@ -215,8 +215,11 @@ class Bridge(Module):
             monitor=self.monitor,
             live=self.live,
             ping_s=self.config.ping_s,
-            slow_clients=SlowClients(self.config.send_timeout_s, None if server is None else server.abort),
-            close_code=lambda: SERVICE_RESTART if self.context.is_replaced() else GOING_AWAY,
+            connection_ends=ConnectionEnds(
+                self.config.send_timeout_s,
+                None if server is None else server.abort,
+                lambda: SERVICE_RESTART if self.context.is_replaced() else GOING_AWAY,
+            ),
             run_dir=self.context.run_dir,
             disk=lambda: self._disk,
             fleet_hub=lambda: None if self._link is None else self._link.view(),
@@ -260,8 +263,8 @@ class Bridge(Module):
         from dimos_streams.bridge.live.routes import PATH
         from dimos_streams.serving.server.watch_only import WatchOnly
 
-        slow_clients = SlowClients(_LONG_S, server.abort)
-        app = create_app(self.broker, self.broadcast, live=self.live, ping_s=_LONG_S, slow_clients=slow_clients)
+        connection_ends = ConnectionEnds(_LONG_S, server.abort)
+        app = create_app(self.broker, self.broadcast, live=self.live, ping_s=_LONG_S, connection_ends=connection_ends)
         hosts = self.config.allowed_hosts
         watched = WatchOnly(app, _VIRTUAL, [PATH])
         shown = guarded(watched, host=self.config.host, token=self._token(), allowed_hosts=hosts)

@@ -15,7 +15,7 @@ from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import HubThreads, in_thread
-from dimos_streams.serving.server.slow_clients import SlowClients
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 
 _REMEMBERED = 10_000
 _SILENT_S = 12.0
@@ -40,7 +40,7 @@ class HubParts:
     streams: CommandStreams
     asker: Asker
     robots: FleetView
-    slow_clients: SlowClients
+    connection_ends: ConnectionEnds
     others: Callable[[], list[tuple[str, str, str]]]
     """Returns the other hubs on the database: name, version and URL."""
     database_bytes: Callable[[], int]

@@ -26,8 +26,8 @@ from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
 from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.hub.threads import CONNECTIONS, HubThreads, in_thread
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.serving.server.server import HttpServer
-from dimos_streams.serving.server.slow_clients import SlowClients
 
 _OTHERS_S = 5.0
 _TRIM_S = 60.0
@@ -107,7 +107,7 @@ class FleetHub:
             streams=CommandStreams(storage, threads.orders, self.name),
             asker=Asker(storage, threads.orders),
             robots=FleetView(storage, threads.orders),
-            slow_clients=SlowClients(self.settings.send_timeout_s, self._server.abort),
+            connection_ends=ConnectionEnds(self.settings.send_timeout_s, self._server.abort),
             others=lambda: self._others,
             database_bytes=lambda: self._bytes,
         )
