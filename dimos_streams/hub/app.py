@@ -13,7 +13,7 @@ from dimos_streams.hub.http.call_routes import mount_calls
 from dimos_streams.hub.http.elsewhere import mount_elsewhere
 from dimos_streams.hub.http.event_routes import mount_events
 from dimos_streams.hub.http.hub_kinds import KINDS
-from dimos_streams.hub.http.robot_routes import mount_robot_side
+from dimos_streams.hub.http.robot_side import mount_robot_side
 from dimos_streams.hub.http.robot_tokens import RobotTokens
 from dimos_streams.hub.http.robots import mount_robots
 from dimos_streams.hub.http.views import mount_views

@@ -18,7 +18,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.loop.turns.ending import INTERRUPTED, Ending
 from dimos_streams.agent.loop.turns.turn import Turn
-from dimos_streams.agent.missions.message_queue import OperatorInput, QueueItem
+from dimos_streams.agent.missions.message_queue import OperatorInput, QueueItem, has_new_input, is_over
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.event_data.operators import AbortStart
@@ -120,7 +120,7 @@ class AgentLoop:
                     await self._obey(self._commands.popleft())
                 elif len(self.parts.queue) and self.parts.oversight.may_begin_turn():
                     await self._take_messages(self.parts.queue.take_nowait())
-                elif not self._intake.record_where(_is_left):
+                elif not self._intake.record_where(is_over):
                     self._wake.clear()
                     await self._wake.wait()
         finally:
@@ -219,7 +219,7 @@ class AgentLoop:
     async def _take_messages(self, items: Sequence[QueueItem]) -> None:
         """Take messages into the record and, unless all are progress, let the model react to them."""
         missions = tuple({mission.id: mission for item in items for mission in item.missions}.values())
-        heard = {item.missions[0] for item in items if _is_new(item)}
+        heard = {item.missions[0] for item in items if has_new_input(item)}
         wants_turn = any(item.wants_turn for item in items)
         if any(isinstance(item, OperatorInput) and item.speaker == "operator" for item in items):
             self.parts.stop_policy.guards.begin_anew(missions)
@@ -283,16 +283,6 @@ class AgentLoop:
         for command in self._commands:
             command.give_up()
         self._commands.clear()
-
-
-def _is_new(item: QueueItem) -> bool:
-    """Return whether an item has input that the model will hear."""
-    return isinstance(item, OperatorInput) and bool(item.missions) and not item.withdrawn
-
-
-def _is_left(item: QueueItem) -> bool:
-    """Return whether an item is only for the record, because its missions were ended: no pause keeps it waiting."""
-    return all_ended(item.missions) or (isinstance(item, OperatorInput) and item.withdrawn)
 
 
 def _why_ended(reason: str) -> str:
