@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
@@ -41,10 +40,6 @@ class HubParts:
     asker: Asker
     robots: FleetView
     connection_ends: ConnectionEnds
-    others: Callable[[], list[tuple[str, str, str]]]
-    """Returns the other hubs on the database: name, version and URL."""
-    database_bytes: Callable[[], int]
-    """Returns the size of the database when it was looked at last."""
     begun: NewestEntries[str, str] = field(default_factory=lambda: NewestEntries(_REMEMBERED))
     """The robots of calls that were begun here, by id: their events may not have come yet. Of others the database
     knows."""
