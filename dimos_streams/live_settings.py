@@ -20,7 +20,7 @@ from dimos_streams.common.secrets import (
     masked,
     telling_name,
 )
-from dimos_streams.errors import SettingsError, UserError, suggest
+from dimos_streams.errors import SettingsError, suggest
 
 C = TypeVar("C", bound=BaseModel)
 
@@ -67,7 +67,7 @@ def shown_secret(path: str, text: str) -> str:
     """The reason why a setting can't get a value that is given as text, if that has a secret in it, or the name that
     is given for the setting; empty if not."""
     name = telling_name(path.split("."))
-    return _SHOWN if has_secret(path) or has_secret(text) or has_secret_setting(_parsed(text), name) else ""
+    return _SHOWN if has_secret(path) or has_secret(text) or has_secret_setting(_parsed(text)[0], name) else ""
 
 
 def shown_secrets(before: BaseModel, after: BaseModel, paths: Iterable[str]) -> dict[str, str]:
@@ -90,7 +90,10 @@ def with_assignments(config: C, assignments: Mapping[str, str]) -> C:
         if path in problems:
             continue
         know_settings(text, telling_name(path.split(".")))
-        value = _parsed(text)
+        value, why = _parsed(text)
+        if why and _misfits(kind, _with(data, path, text), path):
+            problems[path] = why
+            continue
         if value != text and _misfits(kind, _with(data, path, value), path):
             # The null that an empty text means as YAML is not what was given.
             value = value if text.strip() and _misfits(kind, _with(data, path, text), path) else text
@@ -152,13 +155,10 @@ def _why_not(kind: type[BaseModel], path: str) -> str:
     return f"there is no such setting{suggest(path, known)} ({valid})"
 
 
-def _parsed(text: str) -> Any:
-    from dimos_streams.documents.document import parse_document
+def _parsed(text: str) -> tuple[Any, str]:
+    from dimos_streams.documents.document import value_of
 
-    try:
-        return parse_document(text, "value").data
-    except UserError:
-        return text
+    return value_of(text)
 
 
 def _misfits(kind: type[BaseModel], data: Mapping[str, Any], path: str) -> bool:

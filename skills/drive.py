@@ -162,7 +162,7 @@ class Drive(Module):
     async def go_back(
         self, call: Call, arguments: dict[str, Any], result: Any = None, call_id: str = ""
     ) -> DriveReport:
-        """Take back a move, a turn or a go_to: return to where it began, and face as then.
+        """Take back a move or a go_to: return to where it began, and face as then. Of a turn, face as then.
 
         Args:
             arguments: Those of the call that is taken back.

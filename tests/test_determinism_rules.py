@@ -81,9 +81,9 @@ ALLOWED: dict[tuple[str, str], str] = {
         "os.getpid",
     ): "`doctor` tries the real bus on a channel of its own",
     (
-        "dimos_streams/cli/bridge_client/connection/address.py",
+        "dimos_streams/client/backoff.py",
         "os.getpid",
-    ): "the jitter of a command's reconnecting to a live bridge",
+    ): "the jitter of a command's or script's reconnecting to a live bridge; modules give their own random",
     ("dimos_streams/cli/consoles/chat_console.py", "threading.Thread"): "reads the terminal, which has no other way",
     (
         "dimos_streams/client/http_gateway.py",

@@ -81,3 +81,4 @@ class AgentMemory:
     def _note_written(self) -> None:
         if not self.record.lacks_general:
             self._standing.note_written()
+        self.record.set_outdated(self._standing.lacks_order)

@@ -17,6 +17,7 @@ _MODES: Mapping[str, Mode] = {
     EventKind.RESUME: Mode.RUNNING,
     EventKind.STEP: Mode.STEPPING,
 }
+_ORDERS = (*MODE, EventKind.MODEL_SWITCH, EventKind.SKILL_SET)
 
 
 class StandingEvents:
@@ -48,6 +49,11 @@ class StandingEvents:
     def is_kept(self, setting: Setting) -> bool:
         """Return whether a process that goes by what was written has this setting as it is."""
         return setting not in self._unwritten or self._unwritten[setting] == _is(self._newest[setting])
+
+    @property
+    def lacks_order(self) -> bool:
+        """True if such a process would not have what an operator has set, and so might let more begin."""
+        return any(setting[0] in _ORDERS and not self.is_kept(setting) for setting in self._unwritten)
 
 
 def _setting(event: AgentEvent) -> Setting | None:

@@ -46,7 +46,7 @@ from dimos_streams.documents.problem import BlueprintError, Problem, errors_amon
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.module import Module
 from dimos_streams.skill import check_undos
-from dimos_streams.tool_stream.liveness.skill_fragments import described
+from dimos_streams.tool_stream.liveness.skill_fragments import offered
 
 _logger = logging.getLogger(__name__)
 
@@ -146,7 +146,7 @@ def _usable_skills(spec: ModuleSpec, cls: type[Module]) -> None:
     """Raise ``TypeError`` for skills that can't be offered, those that the module's config makes among them."""
     skills = module_skills(spec, cls)
     check_undos(cls.__name__, skills)
-    described(spec.name, [skill.info(spec.prefix) for skill in skills.values()])
+    offered(spec.name, [skill.info(spec.prefix) for skill in skills.values()])
 
 
 def _module_problems(spec: ModuleSpec, cls: type[Module]) -> Iterator[Problem]:

@@ -11,7 +11,7 @@ from dimos_streams.blueprint.files.python_code import references_in
 from dimos_streams.blueprint.files.reading import draft_of
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.robots import robots_of
-from dimos_streams.blueprint.stock import find_stock, stock_blueprints
+from dimos_streams.blueprint.stock import StockBlueprint, find_stock, stock_blueprints
 from dimos_streams.common.importing import import_attribute, kind_of
 from dimos_streams.common.process.disk import real_path
 from dimos_streams.documents.document import display_path, read_document, refuse_broken_link
@@ -52,19 +52,22 @@ class StockSummary:
     """See ``robots_of``."""
     description: str
     """The first line of its description, or, if it can't be loaded, the reason."""
+    package: str
+    """The installed package that registers it; empty for one of this package's own."""
 
 
 def stock_summaries() -> list[StockSummary]:
     """Return the summaries of all stock blueprints, by name."""
-    return [_summary(name) for name in stock_blueprints()]
+    return [_summary(found) for found in stock_blueprints().values()]
 
 
-def _summary(name: str) -> StockSummary:
+def _summary(stock: StockBlueprint) -> StockSummary:
+    name, package = stock.name, stock.package
     try:
         found = resolve(name)
     except UserError as error:
-        return StockSummary(name, {}, f"cannot be loaded: {error}".partition("\n")[0])
-    return StockSummary(name, robots_of(found), found.description.partition("\n")[0])
+        return StockSummary(name, {}, f"cannot be loaded: {error}".partition("\n")[0], package)
+    return StockSummary(name, robots_of(found), found.description.partition("\n")[0], package)
 
 
 class _Loader:

@@ -14,9 +14,8 @@ from dimos_streams.blueprint.draft import Draft, Findings
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, UnknownModuleError
 from dimos_streams.common.json.canonical import with_sorted_sets
 from dimos_streams.common.secrets import know_settings, masked, redacted, telling_name
-from dimos_streams.documents.document import parse_document
+from dimos_streams.documents.document import value_of
 from dimos_streams.documents.fields import spelled
-from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.live_settings import live_settings
 
@@ -131,6 +130,8 @@ def _address_of(blueprint: Blueprint, variable: str) -> str:
             return f"{name}.{rest.removeprefix(start).replace('__', '.')}"
     module = rest.rpartition("__")[0].replace("__", "/") or rest
     near = suggest(module, blueprint.modules)
+    if "/" in near:
+        near += " ('/' is written '__' here)"
     raise UnknownModuleError(f"it names no module and setting of blueprint {blueprint.name!r}{near}")
 
 
@@ -139,19 +140,15 @@ def _set(spec: ModuleSpec, path: list[str], text: str, source: str) -> ModuleSpe
     cls = module_class(spec)
     field = spelled(cls.config_type(), path)
     know_settings(text, telling_name(field))  # before something is said of it
-    changed = spec.configured(field, _parsed(text), source)
+    value, why = value_of(text)
+    changed = spec.configured(field, value, source)
     plain = spec.configured(field, text, source)
+    if why and _misfits(plain, field):
+        raise UserError(f"module {spec.name!r}: {'.'.join(field)}: {why}")
     if not _misfits(changed, field):
         return changed
     # The null that an empty text means as YAML is not what was given.
     return changed if text.strip() and _misfits(plain, field) else plain
-
-
-def _parsed(text: str) -> Any:
-    try:
-        return parse_document(text, "value").data
-    except BlueprintError:
-        return text
 
 
 def _misfits(spec: ModuleSpec, field: tuple[str, ...]) -> bool:

@@ -25,11 +25,16 @@ class StockBlueprint:
 
     name: str
     target: Path | str
+    package: str = ""
+    """The installed package that registers it; empty for one of this package's own."""
 
 
 def stock_blueprints() -> dict[str, StockBlueprint]:
     """Return all stock blueprints by name, in order. This package's own can't be replaced."""
-    registered = {entry.name: StockBlueprint(entry.name, entry.value) for entry in entry_points(group=GROUP)}
+    registered = {
+        entry.name: StockBlueprint(entry.name, entry.value, entry.dist.name if entry.dist else "")
+        for entry in entry_points(group=GROUP)
+    }
     return dict(sorted((registered | _own()).items()))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 
@@ -9,11 +10,11 @@ class Backoff:
     """Delays that double from ``initial_s`` to ``maximum_s``, each lengthened at random by up to a half.
 
     ``initial_s`` counts even where it exceeds ``maximum_s``. The jitter keeps clients of one server from
-    coming back all at once.
+    coming back all at once: it is that of the process, unless ``rng`` makes a module's runs repeat.
     """
 
-    def __init__(self, rng: random.Random, *, initial_s: float = 0.1, maximum_s: float = 5.0) -> None:
-        self._random = rng
+    def __init__(self, rng: random.Random | None = None, *, initial_s: float = 0.1, maximum_s: float = 5.0) -> None:
+        self._random = rng or random.Random(os.getpid())
         self._maximum_s = maximum_s
         self._failures = 0
         self.initial_s = initial_s

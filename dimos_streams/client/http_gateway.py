@@ -66,7 +66,7 @@ class HttpGateway:
         self,
         url: str,
         *,
-        rng: random.Random,
+        rng: random.Random | None = None,
         token: str | None = None,
         timeout_s: float = 10.0,
         ping_s: float = 10.0,
@@ -74,9 +74,9 @@ class HttpGateway:
         gone: Callable[[], Exception | None] = lambda: None,
     ) -> None:
         """``timeout_s`` bounds each wait for the bridge: for a connection, for an answer, and for more of one.
-        ``ping_s`` is the pause of the bridge's pings. ``rng`` is for jitter. ``tls`` is for a URL of ``https``.
-        ``gone`` is called on another thread whenever events can't be read, and may return what ``events`` is to raise
-        instead of trying again, since the bridge does not come back.
+        ``ping_s`` is the pause of the bridge's pings. ``rng`` is for jitter, see ``Backoff``. ``tls`` is for a URL of
+        ``https``. ``gone`` is called on another thread whenever events can't be read, and may return what ``events``
+        is to raise instead of trying again, since the bridge does not come back.
 
         Raises ``UserError`` for a URL that no server has, and for a token that no header can carry.
         """

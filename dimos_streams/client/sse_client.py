@@ -60,7 +60,7 @@ class SseClient:
         self,
         url: str,
         *,
-        rng: random.Random,
+        rng: random.Random | None = None,
         headers: Mapping[str, str] | None = None,
         last_event_id: str = "",
         ping_s: float = 15.0,

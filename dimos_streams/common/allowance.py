@@ -12,7 +12,7 @@ class Allowance:
         """``rate`` is per second; all of ``limit`` is there at the beginning."""
         self._rate, self._limit = rate, limit
         self._left = limit
-        self._at = float("-inf")
+        self._era, self._at = -1, float("-inf")
 
     def take(self, amount: float = 1.0) -> bool:
         """Use some of it, or nothing and return False if there is not enough left. At most ``limit`` can be asked."""
@@ -23,9 +23,9 @@ class Allowance:
 
     def has(self, amount: float = 1.0) -> bool:
         """Return whether so much could be used now."""
-        now = clock.monotonic()
-        if not self._at <= now:  # at the first time, or under another loop's clock
-            self._left, self._at = self._limit, now
+        era, now = clock.era(), clock.monotonic()
+        if era != self._era or not self._at <= now:  # at the first time, or under another loop's clock
+            self._era, self._left, self._at = era, self._limit, now
         self._left = min(self._limit, self._left + (now - self._at) * self._rate)
         self._at = now
         return self._left >= min(amount, self._limit)

@@ -7,6 +7,7 @@ import pkgutil
 import re
 import sys
 from collections.abc import Iterable
+from importlib.machinery import PathFinder
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -97,6 +98,7 @@ def import_module(name: str, beside: str = "") -> ModuleType:
         raise UserError(f"{name!r} is not of the form 'package.module'")
     sys.path[:0] = [folder for folder in _first if folder not in sys.path]
     try:
+        _import_behind_a_folder(name.partition(".")[0])
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name or ""
@@ -111,6 +113,23 @@ def import_module(name: str, beside: str = "") -> ModuleType:
         raise _unfit(name, kind + " ".join(str(error).split()), error) from error
     except (Exception, SystemExit) as error:  # somebody's module may raise anything when it is imported
         raise _unfit(name, f"{type(error).__name__}: {_in_a_line(error)}", error) from error
+
+
+def _import_behind_a_folder(package: str) -> None:
+    """Import a package that is installed with ``--editable`` where a mere folder of its name is on the path, as its
+    checkout is in the folder above it: such packages are found after the path, where any folder counts as one."""
+    on_path = PathFinder.find_spec(package)
+    if package in sys.modules or on_path is None or on_path.origin is not None:
+        return
+    for finder in sys.meta_path:
+        spec = None if finder is PathFinder else finder.find_spec(package, None)
+        if spec is not None and spec.origin is not None and spec.loader is not None:
+            sys.modules[package] = module = importlib.util.module_from_spec(spec)
+            try:
+                spec.loader.exec_module(module)
+            except BaseException:
+                del sys.modules[package]
+                raise
 
 
 def _unfit(name: str, why: str, error: BaseException) -> UserError:

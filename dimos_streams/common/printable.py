@@ -9,12 +9,15 @@ import traceback
 from datetime import datetime
 from types import TracebackType
 
+from dimos_streams.common.readable.shortening import ends
 from dimos_streams.common.readable.unseen import written_out
 from dimos_streams.common.secrets import redacted
 
 CONTINUATION = "  | "
 """The prefix of every line of a log record but the first, since a line that does not begin with a time is not a
 record."""
+_MAX_PART = 16_000
+"""Maximum characters of a record's message, and of its traceback, which says at its end what went wrong."""
 
 
 def printable(text: str) -> str:
@@ -41,7 +44,7 @@ class LogFormatter(logging.Formatter):
 
     def formatMessage(self, record: logging.LogRecord) -> str:
         """See ``logging.Formatter``."""
-        record.message = printable(record.message)
+        record.message = printable(ends(redacted(record.message), _MAX_PART))
         return super().formatMessage(record)
 
     def formatException(self, ei: object) -> str:
@@ -65,8 +68,10 @@ def show_tracebacks() -> None:
 
 
 def _show_traceback(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
-    sys.stderr.write(printable_lines("".join(traceback.format_exception(kind, error, trace))))
+    text = "".join(traceback.format_exception(kind, error, trace))
+    sys.stderr.write(printable_lines(ends(redacted(text), _MAX_PART)))
 
 
 def _set_off(text: str) -> str:
-    return "\n".join(f"{CONTINUATION}{printable(line)}" for line in text.split("\n"))
+    # Redacted before it is cut: a part of a secret is not recognised.
+    return "\n".join(f"{CONTINUATION}{printable(line)}" for line in ends(redacted(text), _MAX_PART).split("\n"))

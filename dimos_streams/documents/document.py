@@ -120,6 +120,14 @@ def parse_document(text: str, origin: str) -> Document:
         raise BlueprintError([Problem(f"not valid YAML: {' '.join(str(error).split())}", origin)]) from error
 
 
+def value_of(text: str) -> tuple[Any, str]:
+    """Return what a text means as YAML; or the text itself, with the reason if it looks like a list or an object."""
+    try:
+        return parse_document(text, "value").data, ""
+    except BlueprintError as error:
+        return text, error.problems[0].text if text.lstrip().startswith(("[", "{")) else ""
+
+
 def _in_words(error: MarkedYAMLError) -> str:
     """The fault in a text, and what it mostly comes from where the parser's words are about its grammar."""
     text = str(error.problem or error.context)

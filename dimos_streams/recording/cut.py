@@ -17,7 +17,7 @@ from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress, events_of_logs
 from dimos_streams.recording.selection import Selection
-from dimos_streams.recording.steady_times import going_on
+from dimos_streams.recording.steady_times import Steadiness, going_on
 from dimos_streams.recording.writer import LogWriter
 from dimos_streams.tool_stream.liveness.skill_fragments import fragment_number
 from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS
@@ -62,16 +62,15 @@ class LogPart:
 def timed(
     logs: Iterable[LogReader], on_progress: OnProgress | None = None
 ) -> Iterator[tuple[float | None, LogEvent]]:
-    """Yield all events, each with its seconds since the first one that is not metadata, or with None for metadata.
-    Where the clock was set back they go on. ``on_progress`` is called now and then with the log that is read."""
-    start: int | None = None
-    for utime, event in going_on(events_of_logs(logs, on_progress), []):
-        if event.channel == CHANNEL:
+    """Yield all events, each with its seconds since the first one that is not metadata, see ``Steadiness.first``, or
+    with None for metadata. Where the clock was set back they go on. ``on_progress`` is called now and then with the
+    log that is read."""
+    known = Steadiness()
+    for utime, event in going_on(events_of_logs(logs, on_progress), known):
+        if event.channel == CHANNEL or known.first is None:
             yield None, event
-            continue
-        if start is None:
-            start = utime
-        yield (utime - start) / 1e6, event
+        else:
+            yield (utime - known.first) / 1e6, event
 
 
 def events_of(logs: Iterable[LogReader], part: LogPart) -> Iterator[LogEvent]:

@@ -47,6 +47,9 @@ class SetBack:
 class Steadiness:
     """The state of the times of the events before the next one."""
 
+    first: int | None = None
+    """The time from which seconds are counted, µs: that of the first of them, or of the second where the stamp of the
+    first is impossible."""
     last: int | None = None
     """The latest of them, µs."""
     ahead: int = 0
@@ -69,18 +72,10 @@ class Steadiness:
             self.impossible.append(why)
 
 
-def going_on(
-    events: Iterable[LogEvent], found: list[SetBack], impossible: list[str] | None = None
-) -> Iterator[tuple[int, LogEvent]]:
+def going_on(events: Iterable[LogEvent], known: Steadiness) -> Iterator[tuple[int, LogEvent]]:
     """Yield the same events, each with its time by a clock that goes on where the log's was set back, as ``steady``
-    has it, but with all pauses and impossible stamps. ``found`` gets those places, and ``impossible`` the events with
-    such stamps, in words; both are bounded."""
-    return _timed(
-        events,
-        Steadiness(set_backs=found, impossible=[] if impossible is None else impossible),
-        mends=False,
-        warns=False,
-    )
+    has it, but with all pauses and impossible stamps. ``known`` is brought up to each event before that is given."""
+    return _timed(events, known, mends=False, warns=False)
 
 
 def steady(events: Iterable[LogEvent], known: Steadiness | None = None, *, warns: bool = True) -> Iterator[LogEvent]:
@@ -124,6 +119,8 @@ def _timed(
         if warns and judged.why:
             _log.warning("%s", judged.why)
         known.last = judged.last
+        if known.first is None:
+            known.first = judged.last
         yield judged.utime, event
 
 

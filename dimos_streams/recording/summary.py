@@ -12,7 +12,7 @@ from dimos_streams.messages import registry
 from dimos_streams.messages.codec import split_channel, type_named
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress, events_of_logs
-from dimos_streams.recording.steady_times import SetBack, going_on
+from dimos_streams.recording.steady_times import SetBack, Steadiness, going_on
 
 GAP_S = 1.0
 """A channel that is silent for longer, and for longer than usual, has a gap."""
@@ -122,8 +122,8 @@ class LogSummary:
     """The events of all channels beyond ``MAX_CHANNELS`` together; None if there are none."""
     events: int = 0
     first: int = 0
-    """The time of the earliest event, µs since the Unix epoch. Where the clock was set back, this and all other times
-    go on from those before."""
+    """The time from which all commands count seconds, µs since the Unix epoch, see ``Steadiness.first``; an event may
+    have an earlier one. Where the clock was set back, this and all other times go on from those before."""
     last: int = 0
     set_backs: list[SetBack] = field(default_factory=list)
     """The places at which the clock goes back, bounded."""
@@ -141,7 +141,7 @@ class LogSummary:
 
     @property
     def span_s(self) -> float:
-        """Seconds from the earliest event to the latest."""
+        """Seconds from that time to the latest event."""
         return (self.last - self.first) / 1e6
 
     def describe(self, data: bytes) -> None:
@@ -170,7 +170,8 @@ def summarize(logs: Iterable[LogReader], on_progress: OnProgress | None = None) 
     """Read logs, which are open, as one. ``on_progress`` is called now and then with the log that is being read."""
     summary = LogSummary()
     channels, newest, gap_us = summary.channels, 0, round(GAP_S * 1e6)
-    for utime, event in going_on(events_of_logs(logs, on_progress), summary.set_backs, summary.impossible):
+    known = Steadiness(set_backs=summary.set_backs, impossible=summary.impossible)
+    for utime, event in going_on(events_of_logs(logs, on_progress), known):
         name, data = event.channel, event.data
         channel = channels.get(name)
         if channel is None:
@@ -178,7 +179,7 @@ def summarize(logs: Iterable[LogReader], on_progress: OnProgress | None = None) 
                 summary.describe(data)
                 continue
             if not channels:
-                summary.first = newest = utime
+                summary.first, newest = known.first or 0, utime
             channel = summary.channel_of(name, utime, data)
         if utime > newest:
             if utime - newest > gap_us and len(summary.gaps) < _MAX_GAPS:
@@ -189,7 +190,6 @@ def summarize(logs: Iterable[LogReader], on_progress: OnProgress | None = None) 
         channel.add(utime, len(data))
     counted = [*channels.values(), *filter(None, [summary.beyond])]
     summary.events = sum(channel.count for channel in counted)
-    summary.first = min((channel.first for channel in counted), default=0)
     summary.last = newest
     return summary
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from dimos_streams.errors import UserError
-from dimos_streams.recording.files.claim import claim, part_numbers, part_path
+from dimos_streams.recording.files.claim import claim, newest_part, part_path
 from dimos_streams.recording.format import pack
 from dimos_streams.recording.reader import LogReader
 
@@ -57,7 +57,7 @@ class LogWriter:
         """Open the file. Raises ``UserError`` if it can't be written: it has something in it and is no log, or
         somebody else is writing it."""
         if self._append:
-            self._part = max(part_numbers(self.path), default=0)
+            self._part = newest_part(self.path)
         try:
             self._begin_part(append=self._append)
         except OSError as error:
@@ -95,7 +95,7 @@ class LogWriter:
         if self._split_bytes is not None and self._size >= self._split_bytes:
             self.close()
             self._part += 1
-            while self._append and self.part.exists():  # earlier parts may have been moved away, and this one is old
+            while self._append and self.part.exists():  # somebody may have put back one that was moved away
                 self._part += 1
             self._begin_part(append=False)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -97,12 +97,25 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
         )
         report: Report = run_with_feed(run.run, start)
         changed = changed_settings(metadata, blueprint, options.modules, initial)
-        return dataclasses.replace(report, settings=tuple(changed))
+        remarks = (*report.remarks, *_unknown_then(metadata, options.modules))
+        return dataclasses.replace(report, settings=tuple(changed), remarks=remarks)
 
 
 def usual_tolerances(metadata: Metadata | None) -> Tolerances:
     """Return the tolerances for a log with such metadata, unless somebody wants others."""
     return EXACT if _is_virtual(metadata) else LIVE
+
+
+def _unknown_then(metadata: Metadata | None, modules: Iterable[str]) -> Iterator[str]:
+    """Yield a line for each module that the recorded run did not have, as one that was called otherwise."""
+    had = (metadata.blueprint or {}).get("modules") if metadata is not None else None
+    if isinstance(had, Mapping):
+        for name in modules:
+            if name not in had:
+                yield (
+                    f"the recorded run had no module {name!r} (modules: {', '.join(map(str, had))}): one that is"
+                    " called otherwise now is found by its name of then, which --blueprint can give it"
+                )
 
 
 def _is_virtual(metadata: Metadata | None) -> bool:

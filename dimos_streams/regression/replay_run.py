@@ -30,7 +30,7 @@ from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of
 from dimos_streams.regression.settings.initial_settings import Assignments
 from dimos_streams.regression.tolerances import Tolerances
-from dimos_streams.regression.unreadable_inputs import UnreadableInputs
+from dimos_streams.regression.unreadable_messages import UnreadableMessages
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.liveness.heartbeat import STOPS
@@ -81,7 +81,7 @@ class ReplayRun:
         self._made_up: dict[int, bytes] = {}
         self._counts: dict[str, int] = {}
         self._untyped: dict[str, int] = {}
-        self._unreadable = UnreadableInputs(scope.inputs)
+        self._unreadable = UnreadableMessages(scope.inputs, scope.outputs)
         self._inputs = self._outputs = 0
         self._first_utime = self._last_utime = 0
         self._times = Steadiness()
@@ -157,6 +157,7 @@ class ReplayRun:
     def _judge_output(self, event: LogEvent) -> bool:
         """Have an output of the log compared; return whether it takes the place of an input, too."""
         channel, data, utime = event.channel, event.data, event.utime
+        self._unreadable.add(event)
         said = unpack_event(data) if channel == EVENTS else None
         if said is not None and said.call_id in self._earlier:
             self._keep(event)

@@ -16,7 +16,14 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dimos_streams.common.json.reading import parse_command
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problems import ProblemError
-from dimos_streams.serving.query_names import check_headers, check_query, header_names, query_names
+from dimos_streams.serving.query_names import (
+    check_headers,
+    check_numbers,
+    check_query,
+    header_names,
+    number_names,
+    query_names,
+)
 
 _JSON = re.compile(r"application/(?!problem\+)([\w!#$&^.+-]+\+)?json", re.IGNORECASE | re.ASCII)
 """Also types of a client's own, which are JSON by their names (RFC 6838). A problem is an answer: who sends one as a
@@ -52,11 +59,12 @@ class StrictRoute(APIRoute):
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         handle = super().get_route_handler()
-        names, headers = query_names(self), header_names(self)
+        names, headers, numbers = query_names(self), header_names(self), number_names(self)
 
         async def handle_strictly(request: Request) -> Response:
             if names:
                 check_query(request, names)
+                check_numbers(request, numbers)
             check_headers(request, headers)
             strict = _StrictJsonRequest(request.scope, request.receive)
             try:

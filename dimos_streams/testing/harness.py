@@ -18,9 +18,10 @@ import contextlib
 import itertools
 from collections.abc import Generator, Mapping
 from functools import partial
-from typing import Any, NoReturn
+from typing import Any, Generic, NoReturn, Self
 
 from pydantic import ValidationError
+from typing_extensions import TypeVar
 
 from dimos_streams.blueprint.checks.argument_check import shown
 from dimos_streams.blueprint.classes import module_config
@@ -43,10 +44,13 @@ from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.protocol.channels import STATUS
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 
+M = TypeVar("M", bound=Module, covariant=True, default=Module)
+"""The class of the module under test."""
+
 
 def _made(
-    cls: type[Module], config: Mapping[str, Any] | ModuleConfig | None, name: str | None, context: RunContext | None
-) -> Module:
+    cls: type[M], config: Mapping[str, Any] | ModuleConfig | None, name: str | None, context: RunContext | None
+) -> M:
     try:
         return cls(config, name=name, context=context)
     except ValidationError:
@@ -67,12 +71,12 @@ def _check_not_replaced(module: Module, skill: SkillSpec) -> None:
         )
 
 
-class ModuleHarness:
+class ModuleHarness(Generic[M]):
     """One module, or several with ``add``, on a memory bus. Use with ``async with``."""
 
     def __init__(
         self,
-        module: type[Module] | Module,
+        module: type[M] | M,
         config: Mapping[str, Any] | ModuleConfig | None = None,
         *,
         name: str | None = None,
@@ -86,7 +90,7 @@ class ModuleHarness:
         """
         if isinstance(module, type):
             module = _made(module, config, name, context)
-        self.module = module
+        self.module: M = module
         self._block = Block("ModuleHarness", f"async with ModuleHarness({type(module).__name__}, …) as harness:")
         if not (bus is None or isinstance(bus, Bus)):
             raise UserError(f"bus={shown(bus)}: it must be a bus that is open, as create_bus makes one of a URL")
@@ -105,7 +109,7 @@ class ModuleHarness:
         self._subscriptions: list[Subscription] = []
         self._failure: ModuleFailedError | None = None
 
-    async def __aenter__(self) -> ModuleHarness:
+    async def __aenter__(self) -> Self:
         if self._given_bus is None:
             await self.bus.open()
         self._block.begin()

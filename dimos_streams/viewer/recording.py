@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import tempfile
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
 from dimos_streams.bridge.live.kinds import topic_infos
 from dimos_streams.bridge.live.topics import LiveTopics
@@ -23,6 +21,7 @@ from dimos_streams.viewer.about import about_recording
 from dimos_streams.viewer.app import create_app, guarded
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.index import Index
+from dimos_streams.viewer.index_folder import index_folder
 from dimos_streams.viewer.playback import Playback
 
 HOST = "127.0.0.1"
@@ -76,8 +75,7 @@ async def viewed(
 
 def _indexed(logs: Sequence[LogReader], stack: AsyncExitStack, on_progress: OnProgress) -> Index:
     """The index, whose journal is in a folder that goes with the stack."""
-    folder = stack.enter_context(tempfile.TemporaryDirectory(prefix="dimos-streams-view-"))
-    journal = Journal(Path(folder) / "journal.sqlite", EVERYTHING)
+    journal = Journal(stack.enter_context(index_folder()) / "journal.sqlite", EVERYTHING)
     journal.open()
     stack.callback(journal.close)
     index = Index(Tape(logs), journal, first_metadata(logs[0]))

@@ -65,12 +65,14 @@ async def test_settings_on_a_full_disk(small_disk: Path) -> None:
         assert not (await said(made, "pause"))[1]
         settings = read_by_a_successor(small_disk).settings
         assert (settings.mode, settings.model, settings.skills) == (Mode.RUNNING, "", {"look": False})
+        assert settings.outdated
 
         ballast.unlink()
         assert (await said(made, "pause"))[1], "given again it is tried again"
         assert await said(made, "set_skill", skill="look", enabled=True) == ("look was enabled already", True)
         settings = read_by_a_successor(small_disk).settings
         assert (settings.mode, settings.model, settings.skills["look"]) == (Mode.PAUSED, "openai:m", True)
+        assert not settings.outdated
 
 
 @pytest.mark.feature("B10", "C5", "F5")

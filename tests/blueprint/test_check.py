@@ -382,6 +382,11 @@ class Known(Module):
             " and models",
         ),
         (
+            "@skill\n    def count(self, a: Annotated[int, Field(json_schema_extra={'type': 'float'})]) -> int: ...",
+            "skill 'count' can't be offered: its schema can't be used: it is not valid in JSON Schema 2020-12 (`type`"
+            " is 'float'; valid: array, boolean, integer, null, number, object, string)",
+        ),
+        (
             "@skill\n    async def spawn(self) -> int: ...",
             "TypeError: Odd.spawn would replace a method that every module has: rename the method, and name the"
             " skill by @skill(name='spawn')",

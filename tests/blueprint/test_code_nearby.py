@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
+from importlib.machinery import ModuleSpec
+from importlib.util import spec_from_file_location
 from pathlib import Path
 
 import pytest
@@ -56,6 +58,21 @@ def test_a_package_whose_project_has_its_name(write: Write) -> None:
     finds = FINDS.format("nearby_d")
     assert refusal("nearby_d:B") == f"'nearby_d' has no 'B'; nearby_d/nearby_d/__init__.py is there: {finds}"
     assert refusal("nearby_d.robots:B").endswith(f"; nearby_d/nearby_d/robots.py is there: {finds}")
+
+
+def test_a_package_is_found_in_the_folder_above_its_checkout(write: Write, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As `pip install --editable` has it found: behind the path, on which the checkout is a mere folder."""
+    code = write(
+        "nearby_p/nearby_p/__init__.py", "from dimos_streams.blueprint import blueprint\nB = blueprint('b')\n"
+    )
+
+    class Finder:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+            return spec_from_file_location(name, code) if name == "nearby_p" else None
+
+    monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder])
+    assert resolve("nearby_p:B").name == "b"
 
 
 def test_a_module_that_another_one_imports(write: Write) -> None:

@@ -71,6 +71,13 @@ def test_namespaced_modules_are_set_from_the_environment(variable: str) -> None:
     assert found.modules["walk"].config["distance_m"] == 1.8
 
 
+def test_a_variable_that_nearly_names_a_namespaced_module_is_told_how_it_is_written() -> None:
+    assert refused(TWO, {"DIMOS_STREAMS__ROBOT1_WALK__DISTANCE_M": "1"}) == [
+        "environment DIMOS_STREAMS__ROBOT1_WALK__DISTANCE_M: it names no module and setting of blueprint 'two'; "
+        "did you mean 'robot1/walk'? ('/' is written '__' here)"
+    ]
+
+
 def test_namespaced_modules_are_set_from_the_command_line() -> None:
     found = apply_settings(TWO, None, ["robot1/walk.distance_m=1.2"])
     assert found.modules["robot1/walk"].config["distance_m"] == 1.2
@@ -112,6 +119,11 @@ def test_an_empty_text_that_does_not_fit_is_named_as_it_was_given() -> None:
     for environment, assignments in (({"DIMOS_STREAMS__WALK__DISTANCE_M": ""}, []), ({}, ["walk.distance_m="])):
         with pytest.raises(BlueprintError, match=r"distance_m: it must be a number \(given: ''\)"):
             apply_settings(ROBOT, environment, assignments)
+
+
+def test_a_key_that_is_given_twice_is_named() -> None:
+    [line] = refused(ROBOT, None, ("camera.lens={zoom: 3, zoom: 4}",))
+    assert line == "command line: module 'camera': lens: key 'zoom' is there twice, also at line 1"
 
 
 def test_settings_that_only_fit_together_are_judged_together() -> None:

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -140,12 +141,15 @@ def test_checking_them_imports_nothing_heavy() -> None:
 
 @pytest.mark.slow
 def test_other_packages_may_register_blueprints(monkeypatch: pytest.MonkeyPatch) -> None:
+    broken_one = EntryPoint("broken", "tests.blueprint.test_load:A_FILE", GROUP)
+    vars(broken_one).update(dist=SimpleNamespace(name="somebody"))
+
     def entry_points(group: str) -> EntryPoints:
         assert group == GROUP
         return EntryPoints(
             [
                 EntryPoint("theirs", "tests.blueprint.test_load:FROM_PYTHON", GROUP),
-                EntryPoint("broken", "tests.blueprint.test_load:A_FILE", GROUP),
+                broken_one,
                 EntryPoint("base-robot", "tests.blueprint.test_load:FROM_PYTHON", GROUP),
             ]
         )
@@ -155,6 +159,10 @@ def test_other_packages_may_register_blueprints(monkeypatch: pytest.MonkeyPatch)
     assert resolve("base-robot").name == "base-robot"
     assert set(stock_blueprints()) >= {"theirs", "broken", *OWN}
     (broken,) = [summary for summary in stock_summaries() if summary.name == "broken"]
+    assert {summary.name: summary.package for summary in stock_summaries() if summary.name in (*OWN, "broken")} == {
+        **dict.fromkeys(OWN, ""),
+        "broken": "somebody",
+    }
     assert broken.description == "cannot be loaded: there is no blueprint file 'somewhere.yaml'"
 
 

@@ -18,7 +18,7 @@ from tests.helpers import until
 async def test_a_journal_that_somebody_deletes_is_written_anew(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
     async with ModuleHarness(Bridge, {"http": False, "journal": path}) as harness:
-        journal = harness.module.journal  # type: ignore[attr-defined]
+        journal = harness.module.journal
         journal.append([event(1)])
         path.unlink()
         await until(path.exists)
@@ -37,7 +37,7 @@ async def test_a_deleted_journal_is_not_copied_on_the_loop(tmp_path: Path, monke
             return await run_blocking(function, *args)
 
         monkeypatch.setattr(harness.module, "run_blocking", noted)
-        journal = harness.module.journal  # type: ignore[attr-defined]
+        journal = harness.module.journal
         journal.append([event(number) for number in range(1, 1201)])
         path.unlink()
         await until(lambda: any("FileCopy" in each for each in copied))

@@ -11,6 +11,7 @@ import pytest
 
 from dimos_streams.agent.record.mission_record import FOLDER, MissionRecord
 from dimos_streams.agent.record.read_record import read_missions
+from dimos_streams.cli.commands.of_runs.missions import _text
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.cli.machine import Machine
 
@@ -119,3 +120,11 @@ def test_what_does_not_fit_in_a_record_hides_no_mission(machine: Machine) -> Non
     shown = machine("missions", "abc1")
     assert shown.out.splitlines()[-1] == "completed: 2 requests, 200 + 40 tokens, cost 0.5000"
     assert machine("missions", "abc1", "--json").json["began_utime"] == 1_700_000_000_000_000
+
+
+def test_what_an_event_says_is_in_json() -> None:
+    event = events("m", "go", over=False)[3]
+    said = {**event.data, "finish": None, "arguments": {"fast": True, "to": None, "name": "é"}, "cut": True}
+    assert _text(event.model_copy(update={"data": said})) == (
+        'I am there  arguments={"fast": true, "to": null, "name": "é"} cut=true'
+    )

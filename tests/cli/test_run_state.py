@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.cli.bridge_client.run_status import states
 from dimos_streams.cli.bridge_client.run_status.readiness import unready
 from dimos_streams.cli.bridge_client.run_status.states import states_of
 from dimos_streams.cli.bridge_client.run_status.text import write_run
 from dimos_streams.common.process import run_owner
-from tests.runtime.test_registry import living_record
+from tests.runtime.test_registry import living_record, process_record
 
 
 @pytest.mark.parametrize("step_h", [-24, 24])
@@ -39,3 +41,16 @@ def test_a_run_whose_supervisor_is_suspended_is_not_ready(
     assert unready([state]) == ([why] if suspended else [])
     write_run(state)
     assert ("SUSPENDED" in capsys.readouterr().out) is suspended
+
+
+def test_a_process_whose_end_the_run_is_just_noting_is_not_shown_as_dead(monkeypatch: pytest.MonkeyPatch) -> None:
+    process = process_record("drive", pid=os.getpid(), pid_started=1 << 60)
+    before, noted = (
+        living_record().model_copy(update={"processes": (each,)})
+        for each in (process, replace(process, state="stopped", pid=None, pid_started=None))
+    )
+    monkeypatch.setattr(states, "_LOOK_S", 0.0)
+    monkeypatch.setattr(states, "read_record", lambda run_dir: noted)
+    assert [each.state for each in asyncio.run(states_of([before]))[0].processes] == ["stopped"]
+    monkeypatch.setattr(states, "read_record", lambda run_dir: before)
+    assert [each.state for each in asyncio.run(states_of([before]))[0].processes] == ["dead"]

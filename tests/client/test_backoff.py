@@ -7,6 +7,7 @@ import random
 import pytest
 
 from dimos_streams.client.backoff import Backoff
+from dimos_streams.client.http_gateway import HttpGateway
 
 
 def delays(backoff: Backoff, count: int) -> list[float]:
@@ -28,3 +29,8 @@ def test_delays_double_up_to_the_longest_and_are_never_shorter_than_the_first(
 def test_delays_have_no_end() -> None:
     backoff = Backoff(random.Random(1), initial_s=1.0, maximum_s=5.0)
     assert max(delays(backoff, 2000)) <= 7.5
+
+
+def test_a_script_need_not_say_by_what_its_clients_are_apart() -> None:
+    assert 1.0 <= Backoff(initial_s=1.0).next() <= 1.5
+    HttpGateway("http://127.0.0.1:1").close()

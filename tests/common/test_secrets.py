@@ -273,6 +273,17 @@ def test_logs(key: str) -> None:
     assert shown.count(REDACTED) == 2
 
 
+def test_records_have_bounds(key: str) -> None:
+    try:
+        raise ValueError(f"{key}{'x' * 1_000_000}" * 2)
+    except ValueError as error:
+        record = logging.LogRecord("x", logging.ERROR, "x.py", 1, "%s", (error,), (type(error), error, None))
+    shown = LogFormatter("%(message)s").format(record)
+    assert len(shown) < 33_000
+    assert shown.count(REDACTED) == 2, "at the beginning of each part"
+    assert key[:8] not in shown
+
+
 def test_logs_that_are_not_set_up(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     last = logging.lastResort
     assert last is not None
@@ -331,7 +342,7 @@ def test_a_token_that_no_header_can_carry_is_refused_and_not_shown(token: str, w
     givers: list[Callable[[], object]] = [
         lambda: checked(token, "DIMOS_STREAMS_TOKEN"),
         lambda: RunOptions(token=token),
-        lambda: HttpGateway("http://127.0.0.1:1", rng=None, token=token),  # type: ignore[arg-type]
+        lambda: HttpGateway("http://127.0.0.1:1", token=token),
         lambda: explain(resolve("agent-openai").configured({"bridge.token": token})),
     ]
     for give in givers:

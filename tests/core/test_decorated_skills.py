@@ -51,7 +51,7 @@ async def test_a_guard_is_passed_on_whichever_side_of_the_mark_it_stands(name: s
     async with ModuleHarness(Gun) as harness:
         refused = await harness.call(name, times=2)
         assert (await refused.closed()).text == "not armed"
-        harness.module.armed = True  # type: ignore[attr-defined]
+        harness.module.armed = True
         assert await (await harness.call(name, times=2)).result() == "fired 2"
     spec = skills_of(Gun)[name]
     assert (spec.policy.motion, spec.description) == (True, "Fire, ``times`` times.")

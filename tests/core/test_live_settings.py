@@ -118,6 +118,8 @@ def test_constraints_across_settings_hold_for_all_of_a_change_together() -> None
         ("low", "-3", "it must be at least 0 (given: -3)"),
         ("low", "warm", "it must be a number (given: 'warm')"),
         ("low", "", "it must be a number (given: '')"),
+        ("heads", "{reach_m: 1, reach_m: 2}", "key 'reach_m' is there twice"),
+        ("heads", "[{reach_m: 1}", "not valid YAML: "),
         ("arm.grip", "wild", "it must be 'soft' or 'firm' (given: 'wild')"),
     ],
 )

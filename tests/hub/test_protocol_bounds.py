@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import json
 import tracemalloc
@@ -17,9 +18,14 @@ from dimos_streams.common.json.writing import json_text
 from dimos_streams.fleet.batches import Batch, ShippedEvent, encoded_event
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES, MAX_BATCH_BYTES, MAX_REPORT_BYTES
 from dimos_streams.hub.batches import robot_batch
+from dimos_streams.hub.http import robot_side
+from dimos_streams.serving.problems import ProblemError
 from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME, ToolEvent
+from dimos_streams.tool_stream.protocol.bounds import MAX_DATA_DEPTH, MAX_EVENT
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
 from tests.hub.test_shipping import problem
+
+DEEP: list[Any] = functools.reduce(lambda within, _: [within], range(MAX_DATA_DEPTH), [])
 
 
 @pytest.fixture
@@ -85,9 +91,19 @@ def test_a_gap_of_a_call_as_its_bridge_has_journalled_it_is_an_event_like_others
 @pytest.mark.feature("H2")
 @pytest.mark.parametrize(
     "changed",
-    [{"caller": "cli "}, {"module": "a b"}, {"module": "dr\u0456ve"}, {"skill": "\u0442urn"}, {"caller": "\ud800"}],
+    [
+        *(
+            {"caller": "cli "},
+            {"module": "a b"},
+            {"module": "dr\u0456ve"},
+            {"skill": "\u0442urn"},
+            {"caller": "\ud800"},
+        ),
+        *({"text": "x" * MAX_EVENT}, {"data": {"a": "é" * (MAX_EVENT // 2)}}, {"data": {"a": DEEP}}),
+    ],
+    ids=lambda changed: ascii(changed)[:30],
 )
-def test_an_event_in_a_name_that_nobody_can_have_is_left_out_and_holds_nothing_up(changed: dict[str, str]) -> None:
+def test_an_event_that_no_bus_has_is_left_out_and_holds_nothing_up(changed: dict[str, Any]) -> None:
     fields = parse_json(json.dumps({**json.loads(event(2)), **changed}))
     sound = [ShippedEvent(offset=n, event=json.loads(event(n))) for n in (1, 3)]
     odd = ShippedEvent(offset=2, event=fields)
@@ -97,8 +113,15 @@ def test_an_event_in_a_name_that_nobody_can_have_is_left_out_and_holds_nothing_u
     assert (left_out.first, left_out.last, left_out.type) == (2, 2, "gap")
     served = ToolEvent.from_dict(json.loads(left_out.body))
     assert (served.module, served.skill, served.caller, served.call_id) == ("", "", "", "")
-    assert "an event is left out: a name in it is " in served.text
+    why = "a name in it is " if changed.keys() & {"module", "skill", "caller"} else "its "
+    assert f"an event is left out: {why}" in served.text
     assert served.text.isascii()
+
+
+@pytest.mark.feature("H2")
+def test_a_message_with_two_members_of_one_name_is_refused() -> None:
+    with pytest.raises(ProblemError, match="several members of the name 'journal'"):
+        robot_side._message(Batch, b'{"journal": "a", "journal": "b"}', "batch", 99)
 
 
 @pytest.mark.feature("H2")

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.common.json.writing import json_text
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.lanes import MOST_AT_ONCE
@@ -55,6 +56,8 @@ def test_each_offset_is_stored_once_however_often_it_is_sent(storage: HubStorage
     assert storage.store([batch(*numbered(1, 3))]) == [Taken(3)]
     assert storage.store([batch(*numbered(1, 3))]) == [Taken(3)], "the same again"
     assert storage.store([batch(*numbered(2, 5)), batch(*numbered(4, 6))]) == [Taken(5), Taken(6)]
+    turned_over = entry(6)._replace(body=json_text(dict(reversed(list(entry(6).event.items())))))
+    assert storage.store([batch(turned_over)]) == [Taken(6)], "with its members in another order"
     assert storage.position("r1", "journal-1") == 6
     assert seqs(storage) == [1, 2, 3, 4, 5, 6]
     event = storage.read(Query(0), 1, ALL).entries[0].event

@@ -252,15 +252,16 @@ def test_in_csv_no_text_is_a_formula_and_numbers_stay(tmp_path: Path, command: A
     texts = [encode(String(data=text)) for text in (*FORMULAS, *PLAIN)]
     log = [(START + at, "/said#std_msgs.String", text) for at, text in enumerate(texts)]
     driven = (START + 100, "/cmd_vel#geometry_msgs.Twist", encode(Twist(linear=Vector3(x=-0.5))))
-    path = write_log(tmp_path / "a.lcmlog", [*log, driven])
+    stray = (START - 1_000_000, *driven[1:])
+    path = write_log(tmp_path / "a.lcmlog", [*log, driven, stray])
     table = tmp_path / "a.csv"
     assert command("recording", "export", path, "--csv", "/said", "-o", table)[0] == 0
     with table.open(newline="") as lines:
         cells = [row["data"] for row in csv.DictReader(lines)]
     assert cells == [*(f"'{text}" for text in FORMULAS), *PLAIN]
     _, out, _ = command("recording", "export", path, "--csv", "/cmd_vel")
-    (row,) = csv.DictReader(out.splitlines())
-    assert (row["linear.x"], row["time_s"]) == ("-0.5", "0.000100")
+    row, earlier = csv.DictReader(out.splitlines())
+    assert (row["linear.x"], row["time_s"], earlier["time_s"]) == ("-0.5", "0.000100", "-1.000000")
 
 
 def test_what_has_a_time_that_mcap_has_not_is_left_out_and_listed(

@@ -154,14 +154,17 @@ def test_a_log_that_is_moved_while_it_is_written_goes_on(tmp_path: Path) -> None
     assert [event.channel for event in read_log(moved)] == ["/x"]
 
 
-def test_where_earlier_parts_were_moved_away_later_ones_are_kept(tmp_path: Path) -> None:
-    later = write_log(tmp_path / "a.2.lcmlog", EVENTS[:1])
-    with LogWriter(tmp_path / "a.lcmlog", append=True, split_bytes=1) as writer:
+@pytest.mark.parametrize("suffix", [".lcmlog", ""])
+def test_where_earlier_parts_were_moved_away_it_goes_on_behind_the_later_ones(tmp_path: Path, suffix: str) -> None:
+    later = write_log(tmp_path / f"a.2{suffix}", EVENTS[:1])
+    copy = write_log(tmp_path / f"a.20261129{suffix}", EVENTS[:1])
+    with LogWriter(tmp_path / f"a{suffix}", append=True, split_bytes=1) as writer:
         for event in EVENTS[1:4]:
             writer.write(*event)
-    assert raw(read_log(later)) == EVENTS[:1]
-    written = [tmp_path / name for name in ("a.lcmlog", "a.1.lcmlog", "a.3.lcmlog")]
-    assert [raw(read_log(path)) for path in written] == [[event] for event in EVENTS[1:4]]
+    assert raw(read_log(copy)) == EVENTS[:1]
+    written = [later, tmp_path / f"a.3{suffix}", tmp_path / f"a.4{suffix}"]
+    assert [raw(read_log(path)) for path in written] == [EVENTS[:2], EVENTS[2:3], EVENTS[3:4]]
+    assert not (tmp_path / f"a{suffix}").exists()
 
 
 @contextmanager

@@ -127,6 +127,15 @@ def test_an_input_that_is_called_otherwise_now_is_told_what_the_log_has(mission_
         replayed(mission_log, "drive", blueprint=renamed)
 
 
+def test_a_module_that_is_called_otherwise_now_is_told_of_those_that_there_were(mission_log: Path) -> None:
+    recorded = recorded_blueprint(mission_log)
+    spec = recorded.modules["follow"].model_copy(update={"name": "pursue"})
+    renamed = recorded.model_copy(update={"modules": {**recorded.modules, "pursue": spec}})
+    report = replayed(mission_log, "pursue", blueprint=renamed)
+    assert not report.passed
+    assert "  the recorded run had no module 'pursue' (modules: robot, gate, " in text_of(report)
+
+
 def test_a_recorded_setting_that_its_module_has_no_more_is_named() -> None:
     now = resolve("robot-only")
     then = describe(blueprint=now.configured({"follow.gone": 1}).model_dump(mode="json"))

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dimos_streams.bus import create_bus
 from dimos_streams.clock import monotonic, run_virtual
-from dimos_streams.recording.cut import LogPart
+from dimos_streams.recording.cut import LogPart, timed
 from dimos_streams.recording.format import HEADER, LogEvent
 from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.player import Player
@@ -65,9 +65,9 @@ def test_where_the_clock_was_set_back_it_goes_on(back_s: float) -> None:
     found = [event.utime for event in steady(events, known)]
     assert found == [*true[:4], *(utime - STEP for utime in true[4:])], "nobody knows how long it took to set it"
     assert known.set_backs == [SetBack(4, back - STEP, true[3])]
-    summary: list[SetBack] = []
+    summary = Steadiness()
     assert [utime for utime, _ in going_on(events, summary)] == found
-    assert summary == known.set_backs
+    assert summary.set_backs == known.set_backs
 
 
 def test_a_summary_names_the_event_whose_stamp_is_impossible(tmp_path: Path) -> None:
@@ -76,6 +76,18 @@ def test_a_summary_names_the_event_whose_stamp_is_impossible(tmp_path: Path) -> 
         summary = summarize([log])
     assert summary.impossible == ["event 2 is 100.0 s ahead of its neighbours"]
     assert summary.set_backs == []
+
+
+@pytest.mark.parametrize("stray", [-1000, 9000])
+def test_seconds_count_from_the_first_event_for_all_commands_whatever_a_stray_stamp_says(
+    stray: int, tmp_path: Path
+) -> None:
+    times = [0, stray, 1, 2, 3] if stray < 0 else [stray, 0, 1, 2, 3]
+    events = [(START + time * 1_000_000, "/x", b"") for time in times]
+    with LogReader(write_log(tmp_path / "a.lcmlog", events)) as log:
+        summary = summarize([log])
+        assert (summary.first, summary.gaps) == (START, [])
+        assert [after_s for after_s, _ in timed([log])] == times
 
 
 def test_what_overtook_others_sets_no_clock_back() -> None:
@@ -89,19 +101,19 @@ def test_what_overtook_others_sets_no_clock_back() -> None:
 
 def test_messages_that_are_far_apart_show_a_clock_that_was_set_back_too() -> None:
     times = [START + 1_000_000 * number for number in (1, 2, 3, 1, 2, 3)]
-    known, summary = Steadiness(), list[SetBack]()
+    known, summary = Steadiness(), Steadiness()
     found = [event.utime - START for event in steady(log_of(times), known)]
     assert found == [1_000_000, 2_000_000, 3_000_000, 3_000_000, 4_000_000, 5_000_000]
     assert [utime - START for utime, _ in going_on(log_of(times), summary)] == found
-    assert known.set_backs == summary == [SetBack(3, 2_000_000, START + 3_000_000)]
+    assert known.set_backs == summary.set_backs == [SetBack(3, 2_000_000, START + 3_000_000)]
 
 
 def test_two_messages_that_came_late_set_no_clock_back() -> None:
     times = [START + STEP * number for number in (0, 10, 20, 15, 16, 30, 40)]
-    known, summary = Steadiness(), list[SetBack]()
+    known, summary = Steadiness(), Steadiness()
     assert [event.utime for event in steady(log_of(times), known)] == times
     assert [utime for utime, _ in going_on(log_of(times), summary)] == times
-    assert known.set_backs == summary == []
+    assert known.set_backs == summary.set_backs == []
 
 
 @pytest.mark.parametrize("places", [(0,), (1, 2), (3, 7), tuple(range(2, 60)), (9,)])

@@ -177,7 +177,7 @@ async def test_events_come_in_the_order_of_their_times_and_people_walk_on_when_r
 
         def red() -> tuple[float, float, float] | None:
             truth = {t.child_frame_id: t.transform for t in harness.sent("ground_truth")[-1].transforms}
-            assert ("person_green" in truth) == (harness.module.world.time < 0.5)  # type: ignore[attr-defined]
+            assert ("person_green" in truth) == (harness.module.world.time < 0.5)
             at = truth["person_red"]
             return at.translation.x, at.translation.y, math.degrees(2 * math.asin(at.rotation.z))
 

@@ -169,7 +169,7 @@ def test_a_goal_of_a_robot_that_is_started_anew_at_once_is_lost(
             await until(lambda: harness.sent("odom"))
             call = await harness.call("navigate_to", x=45.0, y=0.0)
             await call.wait_for(lambda event: event.type == "progress")
-            await restart(harness.module._wire)  # type: ignore[attr-defined]
+            await restart(harness.module._wire)
             with pytest.raises(SkillError, match=f"^{RESTARTED}$"):
                 await call.result()
             asked = robots[1].state().cancels

@@ -15,7 +15,10 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.blueprint.checks import message_check
 from dimos_streams.blueprint.model import ModuleSpec
+from dimos_streams.documents.problem import BlueprintError
+from dimos_streams.messages.generation.freshness import Stale
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ModulePlan, ProcessPlan
 from dimos_streams.runtime.processes.preparation import prepare
@@ -283,3 +286,13 @@ def test_what_a_thread_imports_while_they_are_looked_at_is_known_too(
     monkeypatch.setitem(sys.modules, "imported_first", Imported("imported_first"))
     assert sources.new_files() == [str(first), str(second)]
     assert sources.new_files() == []
+
+
+def test_a_successor_on_order_has_message_classes_that_fit_their_definitions(
+    shop: Shop, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = shop.kettle("kettle_of_old_steam")
+    monkeypatch.setattr(message_check, "stale_types", lambda used: [Stale("String: 'c' is new", f"{[*used]}:3")])
+    with pytest.raises(BlueprintError, match="String: 'c' is new"):
+        prepare(plan, frozenset(), {}, ordered=True)
+    prepare(plan, frozenset(), {})  # one that has ended is started again all the same

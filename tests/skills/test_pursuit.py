@@ -214,19 +214,19 @@ def test_a_sighting_is_what_fits_best_and_where_it_can_be() -> None:
 )
 async def test_of_a_scan_only_what_is_near_and_measured_is_around(change: dict[str, float], points: int) -> None:
     async with ModuleHarness(Drive) as harness:
-        assert not surroundings_of(harness.module.scan, 0.33)._points  # type: ignore[attr-defined]
+        assert not surroundings_of(harness.module.scan, 0.33)._points
         ranges = [1.0, 1.4, 1.9, 2.1, 0.05, math.nan, math.inf]
         scan = LaserScan(angle_min=-0.5, angle_increment=0.5, range_min=0.1, range_max=12.0, ranges=ranges)
         for name, value in change.items():
             setattr(scan, name, value)
         harness.feed("scan", scan)
         await asyncio.sleep(0.4)
-        around = surroundings_of(harness.module.scan, 0.33)  # type: ignore[attr-defined]
+        around = surroundings_of(harness.module.scan, 0.33)
         assert len(around._points) == points
         if not change:
             assert around._points == pytest.approx([1.0 * turned(-0.5), 1.4 + 0j, 1.9 * turned(0.5)], abs=1e-6)
         await asyncio.sleep(0.2)
-        assert not surroundings_of(harness.module.scan, 0.33)._points  # type: ignore[attr-defined]
+        assert not surroundings_of(harness.module.scan, 0.33)._points
 
 
 @pytest.mark.slow

@@ -34,6 +34,8 @@ _HIDDEN = ".ended"
 """The ending of a file that lacks the line of the mission's end."""
 OLD = ".old"
 """The ending of the general file before the present one."""
+OUTDATED = ".outdated"
+"""The ending of the general file while it lacks what an operator has set."""
 _NEXT = ".next"
 """The ending of a general file that is not whole yet."""
 _APPEND = os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_NONBLOCK
@@ -77,6 +79,7 @@ class MissionRecord:
         """The missions whose end is among these."""
         self._lost = False
         """True if general events could not be written: those that still hold are to be written once more."""
+        self._outdated = False  # as is the general file, by its name
         self._broken = False
         self._unmade = False
         """True if the directory is still to be made, because there was no room for it."""
@@ -86,6 +89,7 @@ class MissionRecord:
         """Make the directory, and delete the oldest missions."""
         if self._directory is None:
             return
+        self._outdated = self._path(GENERAL).with_suffix(OUTDATED).exists()
         try:
             self._directory.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -123,9 +127,22 @@ class MissionRecord:
                     self._unended.add(mission)
                     self._hide(mission)
         if not self._broken:
-            self._write_owed()
+            self.catch_up()
         if self._closed:
             self.close()
+
+    def set_outdated(self, outdated: bool) -> None:
+        """Say by the name of the general file, which needs no room, whether it lacks what an operator has set."""
+        if self._directory is None or outdated is self._outdated:
+            return
+        path, self._outdated = self._path(GENERAL), outdated
+        try:
+            if path.is_file():
+                path.rename(self._path(GENERAL))
+            else:
+                self._path(GENERAL).touch()
+        except OSError as error:
+            self._say_broken(error)
 
     @property
     def lacks_general(self) -> bool:
@@ -142,14 +159,10 @@ class MissionRecord:
         anything lack nothing."""
         return not (self._owed.keys() - self._unended).isdisjoint(_files(missions))
 
-    def catch_up(self) -> None:
-        """Try again to write what could not be written and is still wanted."""
-        self._write_owed()
-
     def close(self) -> None:
         """Close the files; what is written later opens and closes them again. Twice is fine."""
         self._closed = True
-        self._write_owed()
+        self.catch_up()
         for mission in tuple(self._files):
             self._close(mission)
 
@@ -178,7 +191,8 @@ class MissionRecord:
             _logger.error("the mission record in %s can't be written: %s", self._directory, error)
         self._broken = True
 
-    def _write_owed(self) -> None:
+    def catch_up(self) -> None:
+        """Try again to write what could not be written and is still wanted."""
         if self._lost:
             self._lost = not self._append(GENERAL, self._head())
         while len(self._owed) > self._kept:
@@ -224,7 +238,8 @@ class MissionRecord:
 
     def _path(self, mission: str) -> Path:
         assert self._directory is not None
-        return self._directory / file_name(self._agent, mission)
+        path = self._directory / file_name(self._agent, mission)
+        return path.with_suffix(OUTDATED) if mission == GENERAL and self._outdated else path
 
     def _turn_over(self) -> None:
         """Begin the general file anew; one old one is kept.

@@ -17,7 +17,7 @@ from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.data_check import check_data
 from dimos_streams.agent.record.event_data.missions import DoneData
 from dimos_streams.agent.record.event_data.model_answers import UsageData
-from dimos_streams.agent.record.mission_record import GENERAL, OLD, file_name, mission_files
+from dimos_streams.agent.record.mission_record import GENERAL, OLD, OUTDATED, file_name, mission_files
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.printable import printable
@@ -30,7 +30,7 @@ from dimos_streams.tool_stream.event import MAX_UTIME, MIN_UTIME
 _FILE_BYTES = 256_000_000
 """Maximum size of a file that is read, in bytes: five times that of a mission of 10,000 turns."""
 _MAX_NUMBER = 2**53
-_MAX_OFFSET = 2**63 - 1
+MAX_OFFSET = 2**63 - 1
 _SHOWN = 200
 _logger = logging.getLogger(__name__)
 
@@ -49,7 +49,7 @@ class RecordLine(BaseModel):
 
     model_config = ConfigDict(frozen=True, defer_build=True)
 
-    offset: Annotated[int, Field(ge=0, le=_MAX_OFFSET)]
+    offset: Annotated[int, Field(ge=0, le=MAX_OFFSET)]
     event: Annotated[AgentEvent, AfterValidator(_with_numbers_of_a_record)]
 
 
@@ -125,7 +125,13 @@ def _mission(path: Path, lines: list[RecordLine]) -> RecordedMission | None:
 def read_general(directory: Path, agent: str) -> list[RecordLine]:
     """The events of an agent apart from missions, as far as they are kept."""
     path = directory / file_name(agent, GENERAL)
-    return [*read_lines(path.with_suffix(OLD)), *read_lines(path)]
+    files = (path.with_suffix(OLD), path.with_suffix(OUTDATED), path)
+    return [line for each in files for line in read_lines(each)]
+
+
+def is_outdated(directory: Path, agent: str) -> bool:
+    """Return whether an agent could not write down what an operator had set last."""
+    return (directory / file_name(agent, GENERAL)).with_suffix(OUTDATED).exists()
 
 
 def read_lines(path: Path) -> Iterator[RecordLine]:

@@ -19,7 +19,9 @@ def keep_settings(
     use_model: Callable[[str], None],
 ) -> None:
     """Set everything as it was. ``model`` is the name of the one that is asked; ``use_model`` replaces it."""
-    if settings.mode is Mode.PAUSED:
+    if settings.outdated:
+        control.pause("an operator's order before the restart could not be written down, so nobody knows what holds")
+    elif settings.mode is Mode.PAUSED:
         control.pause("as it was when the agent was restarted")
     elif settings.mode is Mode.STEPPING:
         control.step_mode()

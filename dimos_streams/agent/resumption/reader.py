@@ -14,7 +14,14 @@ from dimos_streams.agent.record.agent_events import (
     tool_call_of,
     tool_event_of,
 )
-from dimos_streams.agent.record.read_record import RecordedMission, RecordLine, read_general, read_missions
+from dimos_streams.agent.record.read_record import (
+    MAX_OFFSET,
+    RecordedMission,
+    RecordLine,
+    is_outdated,
+    read_general,
+    read_missions,
+)
 from dimos_streams.agent.resumption.mission_reader import read_unfinished
 from dimos_streams.agent.resumption.state import (
     OperatorSettings,
@@ -32,7 +39,9 @@ def read_resumption(directory: Path, agent: str) -> Resumption | None:
     """Read the record of an agent; return None if there is none."""
     missions = read_missions(directory, agent)
     lines = _in_order([*missions], read_general(directory, agent))
-    if not lines:
+    settings = _settings(line.event for line in lines)
+    settings.outdated = is_outdated(directory, agent)
+    if not (lines or settings.outdated):
         return None
     events = [line.event for line in lines]
     open_calls, closed = _calls(events)
@@ -40,12 +49,12 @@ def read_resumption(directory: Path, agent: str) -> Resumption | None:
     _end_aborted(open_missions, events)
     return Resumption(
         events=events,
-        offset=lines[-1].offset,
+        offset=lines[-1].offset if lines else MAX_OFFSET,
         missions=open_missions,
         calls=open_calls,
         closed=dict([*closed.items()][-_CLOSED:]),
         unanswered=_unanswered(events),
-        settings=_settings(events),
+        settings=settings,
         lessons=_lessons(events),
         abort=_abort(events),
     )

@@ -79,6 +79,8 @@ class OperatorSettings:
     """The name of the model; empty for that of the config."""
     skills: dict[str, bool] = field(default_factory=dict)
     """The skills that were enabled (True) or disabled (False), by name."""
+    outdated: bool = False
+    """True if something that was set last could not be written down, whatever the others say."""
     watched: bool | None = None
     """True if a console was there; None if the record says nothing of it."""
 

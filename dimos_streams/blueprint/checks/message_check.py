@@ -21,8 +21,13 @@ def message_problems(blueprint: Blueprint, ports: Iterable[Port]) -> Iterator[Pr
         for cls in port.stream.messages:
             users[cls].append(port)
     yield from _definition_problems(blueprint, users)
+    yield from stale_problems(users)
+
+
+def stale_problems(classes: Iterable[type[Message]]) -> Iterator[Problem]:
+    """Classes that are older than their definitions."""
     try:
-        stale_classes = stale_types(users)
+        stale_classes = stale_types(classes)
     except LcmGenError as error:
         yield Problem(f"whether message classes fit their definitions is not known: {error}", severity="warning")
     else:

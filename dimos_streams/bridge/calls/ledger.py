@@ -145,19 +145,21 @@ class Ledger:
             asyncio.get_running_loop().call_later(_BEHIND_S, self.journal.commit_tail)
 
     def _going_on(self, events: Sequence[ToolEvent]) -> dict[str, CallState] | None:
-        """The calls of these events by id; None if one is not journalled, or if an event changes its call's state or
-        has been entered before."""
+        """The calls of these events by id; None if one is not journalled, or if an event changes its call's state,
+        has been entered before, or is in other names than its call."""
         calls: dict[str, CallState] = {}
         for event in events:
             call = calls.get(event.call_id) or self.calls.get(event.call_id)
             if call is None or not call.journalled or event.seq <= call.last_seq or call.changes_state_with(event):
                 return None
+            if not call.is_named_in(event):
+                return None
             calls[event.call_id] = call
         return calls
 
     def _enter_changing(self, events: Sequence[ToolEvent]) -> None:
-        """Enter events of which some change the state of their calls, or are of calls that are not journalled: these
-        calls are kept with them."""
+        """Enter events of which some change the state of their calls, are in other names than these, or are of calls
+        that are not journalled: what has changed of the calls is kept with them."""
         folded = _Folded()
         try:
             for event in events:
@@ -182,6 +184,7 @@ class Ledger:
         call = self._call_of(event)
         if call is None or call.state == CLOSED or event.seq <= call.last_seq:
             return
+        event = call.named(event)
         if call.call_id not in folded.touched:
             folded.touched[call.call_id] = call, call.copy()
         if call.journalled:

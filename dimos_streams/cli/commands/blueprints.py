@@ -30,16 +30,21 @@ _LIVE_CHECK_S = 5.0
 
 
 def list_blueprints(as_json: options.Json = False) -> None:
-    """List the stock blueprints, with what moves in each: a simulated robot, one of ROS 2, one outside of the run."""
+    """List the stock blueprints and those that installed packages register, with what moves in each: a simulated
+    robot, one of ROS 2, one outside of the run."""
     from dimos_streams.blueprint.load import stock_summaries
 
     found = stock_summaries()
     if as_json:
         write_json([asdict(summary) for summary in found], indent=2)
     elif found:
-        write_table(("NAME", "ROBOT", "DESCRIPTION"), [(row.name, _kinds(row), row.description) for row in found])
+        write_table(("NAME", "ROBOT", "DESCRIPTION"), [(row.name, _kinds(row), _described(row)) for row in found])
     else:
         note("there are no stock blueprints")
+
+
+def _described(row: StockSummary) -> str:
+    return f"{row.description} (of {row.package})" if row.package else row.description
 
 
 def _kinds(row: StockSummary) -> str:

@@ -6,6 +6,8 @@ import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from dimos_streams.common.json.reading import parse_json
+
 
 def canonical_json(value: Any, text: Callable[[str], str] = str) -> str:
     """Return JSON that is equal for equal values, whatever the order of their fields; 1 and 1.0 are equal, 1 and true
@@ -14,6 +16,11 @@ def canonical_json(value: Any, text: Callable[[str], str] = str) -> str:
     Texts count as what ``text`` makes of them. The JSON is for comparing, and never sent.
     """
     return json.dumps(_plain(value, text), sort_keys=True, separators=(",", ":"), ensure_ascii=False)
+
+
+def is_same_json(one: str, other: str) -> bool:
+    """Return whether two JSON texts are of equal values, see ``canonical_json``."""
+    return one == other or canonical_json(parse_json(one)) == canonical_json(parse_json(other))
 
 
 def with_sorted_sets(data: Any, origin: Any) -> Any:

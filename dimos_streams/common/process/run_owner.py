@@ -31,8 +31,9 @@ class RunOwner(FrozenModel):
     """The directory's own name: a copy under another name is not a run."""
 
 
-def own(directory: Path) -> None:
-    """Make a directory a run of this process until it and all that it forks have ended. Raises ``OSError``."""
+def own(directory: Path) -> int:
+    """Make a directory a run of this process until it and all that it forks have ended, or have closed the descriptor
+    that this returns. Raises ``OSError``."""
     unlocked = directory / f"{OWNER_FILE}.new"  # which nobody takes for the file of a run that has ended
     descriptor = os.open(unlocked, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
@@ -42,6 +43,7 @@ def own(directory: Path) -> None:
     except OSError:
         os.close(descriptor)  # else it stays open for as long as the process lives
         raise
+    return descriptor
 
 
 def run_id_of(run_dir: Path) -> str:

@@ -1,4 +1,4 @@
-"""Texts no longer than so many characters, each with a mark where its end is left out."""
+"""Texts no longer than so many characters, each with a mark where something is left out."""
 
 from __future__ import annotations
 
@@ -11,6 +11,13 @@ def beginning(text: str, characters: int, mark: str = "…") -> str:
 def shortened(text: str, characters: int, mark: str = "...") -> str:
     """Return the text, or its beginning and the mark, so many characters together."""
     return text if len(text) <= characters else f"{text[: characters - len(mark)]}{mark}"
+
+
+def ends(text: str, characters: int) -> str:
+    """Return the text, or as much of its beginning and of its end as has so many characters together, with a line
+    between them that says so."""
+    half = characters // 2
+    return text if len(text) <= characters else f"{text[:half]}\n… ({len(text)} characters) …\n{text[-half:]}"
 
 
 def at_most(text: str, characters: int) -> str:

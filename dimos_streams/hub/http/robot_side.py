@@ -11,7 +11,7 @@ from starlette.types import Send
 
 from dimos_streams import __version__
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.common.json.reading import parse_json
+from dimos_streams.common.json.reading import parse_command
 from dimos_streams.fleet.batches import Batch, Position, ShippedGap
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import (
@@ -176,7 +176,7 @@ def _message(model: type[M], body: bytes, what: str, most: int) -> M:
         text = f"the {what} has {len(body)} bytes, one may have {most}: send less at once"
         raise ProblemError(problem_kinds.TOO_LARGE, text)
     try:
-        fields = parse_json(body)
+        fields = parse_command(body)
     except ValueError as error:
         raise ProblemError(problem_kinds.BAD_JSON, f"the body is not JSON: {error}") from error
     # The version first: what else there is follows from it.

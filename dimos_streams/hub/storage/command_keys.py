@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from dimos_streams.common.json.canonical import canonical_json
+from dimos_streams.common.json.canonical import is_same_json
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.fleet.commands import Method, Outcome, Role, began_nothing, is_last_word
 from dimos_streams.hub.storage.engine import Transaction
@@ -63,9 +63,7 @@ def is_same(one: NewCommand | CommandOfKey, other: NewCommand | CommandOfKey) ->
     """Return whether two commands of one key ask for the same; 1 and 1.0 are one number, as at a robot's bridge."""
     *how, body = what_of(one)
     *other_how, other_body = what_of(other)
-    if how != other_how:
-        return False
-    return body == other_body or canonical_json(parse_json(body)) == canonical_json(parse_json(other_body))
+    return how == other_how and is_same_json(body, other_body)
 
 
 def shown_key(new: NewCommand) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from dimos_streams.common.json.canonical import is_same_json
 from dimos_streams.hub.storage.engine import Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, Conflicting, NotNext, RobotBatch, TakeAnswer, Taken
 
@@ -69,6 +70,6 @@ class LockedJournals:
         }  # fmt: skip
         stored |= {entry.last: entry.body for _, of, entry in self.fresh if of == id and entry.type != "gap"}
         for entry in entries:
-            if entry.type != "gap" and stored.get(entry.last, entry.body) != entry.body:
+            if entry.type != "gap" and not is_same_json(stored.get(entry.last, entry.body), entry.body):
                 return entry.last
         return 0

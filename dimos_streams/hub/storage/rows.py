@@ -46,19 +46,22 @@ class BatchEntry(NamedTuple):
     """The event, decoded."""
 
 
-class Taken(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Taken:
     """The answer for a batch all of which is stored, now or before."""
 
     acknowledged: int
 
 
-class NotNext(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class NotNext:
     """The answer for a batch that begins behind the offset that would be next; nothing of it was stored."""
 
     acknowledged: int
 
 
-class Conflicting(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Conflicting:
     """The answer for a batch at one of whose offsets another event is stored; nothing of it was stored."""
 
     offset: int

@@ -57,7 +57,7 @@ def csv_lines(
             continue
         if not rows.written:
             yield _line(["log_utime", "time_s", *cells])
-        yield _line([event.utime, f"{after_s:.6f}", *cells.values()])
+        yield _line([event.utime, f"{after_s:.6f}", *map(_no_formula, cells.values())])
         rows.written += 1
     check_found(rows.written + rows.damaged, [log], part)
 
@@ -115,7 +115,7 @@ def _cells(message: Message, prefix: str) -> Iterator[tuple[str, Any]]:
 
 def _line(cells: list[Any]) -> str:
     text = io.StringIO()
-    csv.writer(text, lineterminator=_LINE_END).writerow(map(_no_formula, cells))
+    csv.writer(text, lineterminator=_LINE_END).writerow(cells)
     return text.getvalue().removesuffix(_LINE_END)
 
 

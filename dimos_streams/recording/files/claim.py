@@ -6,9 +6,14 @@ import errno
 import fcntl
 import os
 import stat
+from collections.abc import Iterator
+from glob import escape
 from pathlib import Path
 
 from dimos_streams.recording.format import SYNC_BYTES
+
+_HIGHEST_PART = 999_999
+"""The highest number that is taken for a part's: a longer one is a date that somebody has given a copy."""
 
 
 def part_path(path: Path, part: int) -> Path:
@@ -32,6 +37,19 @@ def part_numbers(path: Path) -> list[int]:
         numbers.append(number)
         number += 1
     return numbers
+
+
+def parts_named(path: Path) -> Iterator[int]:
+    """Yield the numbers of all files that are called as later parts of a log, whichever are missing."""
+    for place in path.parent.glob(f"{escape(path.stem)}.*{escape(path.suffix)}"):
+        number = place.name[len(path.stem) + 1 : len(place.name) - len(path.suffix)]
+        if number.isdecimal() and place == part_path(path, int(number)):
+            yield int(number)
+
+
+def newest_part(path: Path) -> int:
+    """The highest number of a log's parts that are there, also where earlier ones have gone; 0 if there are none."""
+    return max((number for number in parts_named(path) if number <= _HIGHEST_PART), default=0)
 
 
 def claim(path: Path, *, make: bool = True) -> int:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
-from glob import escape
 from pathlib import Path
 
 from dimos_streams.errors import UserError
-from dimos_streams.recording.files.claim import claim, part_numbers, part_path
+from dimos_streams.recording.files.claim import claim, part_numbers, part_path, parts_named
 
 
 def check_replaceable(path: Path, *, splits: bool) -> None:
@@ -17,9 +16,9 @@ def check_replaceable(path: Path, *, splits: bool) -> None:
     there: anything but logs that nobody is writing."""
     if not (path.parent.is_dir() and os.access(path.parent, os.W_OK)):
         raise UserError(f"log {str(path)!r} can't be written: nothing can be written in {str(path.parent)!r}")
-    places = path.parent.glob(f"{escape(path.stem)}.*{escape(path.suffix)}") if splits else ()
+    later = parts_named(path) if splits else ()
     with ExitStack() as claims:
-        claim_all([*_files_of(path), *(place for place in places if _is_part(place, path))], claims)
+        claim_all([*_files_of(path), *(part_path(path, number) for number in later)], claims)
 
 
 @contextmanager
@@ -60,11 +59,6 @@ def _files_of(path: Path) -> list[Path]:
         return [part_path(path, number) for number in part_numbers(path)]
     except OSError as error:
         raise UserError(f"log {str(path)!r} can't be written: {error.strerror}") from error
-
-
-def _is_part(place: Path, path: Path) -> bool:
-    number = place.name[len(path.stem) + 1 : len(place.name) - len(path.suffix)]
-    return number.isdecimal() and place == part_path(path, int(number))
 
 
 def _move(path: Path, to: Path) -> None:

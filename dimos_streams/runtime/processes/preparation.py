@@ -9,11 +9,12 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from dimos_streams.blueprint.check import usable_class
+from dimos_streams.blueprint.checks.message_check import stale_problems
 from dimos_streams.blueprint.checks.wiring_check import unfed_problem
 from dimos_streams.blueprint.classes import config_problems, module_config, required_inputs
 from dimos_streams.blueprint.model import ModuleSpec
 from dimos_streams.blueprint.wiring import output_channels, ports_of, topics_of
-from dimos_streams.documents.problem import BlueprintError, Problem
+from dimos_streams.documents.problem import BlueprintError, Problem, errors_among
 from dimos_streams.errors import SettingsError
 from dimos_streams.live_settings import with_assignments
 from dimos_streams.messages.codec import split_channel
@@ -30,16 +31,20 @@ class Prepared:
     """The channels that its modules publish on."""
 
 
-def prepare(plan: ProcessPlan, supplied: frozenset[str], live: LiveSettings) -> Prepared:
+def prepare(plan: ProcessPlan, supplied: frozenset[str], live: LiveSettings, *, ordered: bool = False) -> Prepared:
     """Import the modules of a process, check their settings and skills, and wire them anew.
 
-    ``supplied`` are the channels that anything else sends to. Raises ``BlueprintError`` with the same texts as
-    ``check``, also for an input that is required and that nothing sends to.
+    ``supplied`` are the channels that anything else sends to. ``ordered`` is for a successor of what runs, which need
+    not be replaced: message classes that their definitions do not fit are a fault then. Raises ``BlueprintError``
+    with the same texts as ``check``, also for an input that is required and that nothing sends to.
     """
     classes = [(each.spec, usable_class(each.spec)) for each in plan.modules]
     outputs = frozenset[str]().union(*(output_channels(spec, cls) for spec, cls in classes))
     problems = [problem for spec, cls in classes for problem in _problems(spec, cls, live.get(spec.name, {}))]
     problems += [problem for spec, cls in classes for problem in _unfed(spec, cls, supplied | outputs)]
+    if ordered:
+        used = {message for spec, cls in classes for port in ports_of(spec, cls) for message in port.stream.messages}
+        problems += errors_among(stale_problems(used))
     if problems:
         raise BlueprintError(problems)
     modules = tuple(

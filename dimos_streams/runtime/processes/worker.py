@@ -12,6 +12,7 @@ import traceback
 from dataclasses import replace
 from functools import partial
 from multiprocessing.connection import Connection
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.common.json.reading import parse_json
@@ -60,6 +61,7 @@ def main(task: WorkerTask, reports: Connection) -> None:
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM})  # the server of which this is a fork blocks it
     keep_private()
+    name_process(task.process.label)
     give_back_large_blocks()
     know_environment(os.environ)
     show_tracebacks()
@@ -74,6 +76,13 @@ def main(task: WorkerTask, reports: Connection) -> None:
         logging.getLogger(__name__).error("%s", error)
         code = EXIT_FAILED
     sys.exit(code)
+
+
+def name_process(label: str) -> None:
+    """Have the system's tools show this process by its label, as far as they have room: all of a run have one command
+    line."""
+    with contextlib.suppress(OSError):
+        Path("/proc/self/comm").write_text(label)
 
 
 def _prepare(task: WorkerTask, supplied: frozenset[str], reports: Connection, sources: LoadedSources) -> WorkerTask:
@@ -94,7 +103,7 @@ def _check(task: WorkerTask, supplied: frozenset[str], writer: ReportWriter, sou
     from dimos_streams.runtime.processes.preparation import prepare
 
     try:
-        return prepare(task.process, supplied, task.live)
+        return prepare(task.process, supplied, task.live, ordered=task.waits)
     except Exception as error:
         loaded = {"kind": "sources", "files": sources.new_files()}
         failure = {"kind": "failed", "text": _reason(_problem(error)), "user": True}

@@ -224,6 +224,13 @@ class BoundedProtocol(H11Protocol):
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         self._shared.forget(self)
         super().handle_websocket_upgrade(event)
+        # Some clients send frames without waiting for the answer; uvicorn would lose what came with the request.
+        early = self.conn.trailing_data[0] + bytes(self._unread)
+        self._unread.clear()
+        if early:
+            web_socket = self.transport.get_protocol()
+            assert isinstance(web_socket, asyncio.Protocol)
+            web_socket.data_received(early)
 
     def send_400_response(self, msg: str) -> None:
         self._unread.clear()

@@ -18,6 +18,7 @@ _PIECE = 1024
 """Bytes that are taken apart before the frames in them are counted: 170 at most."""
 _FRAMES = 64
 """Maximum number of frames that are taken apart in one turn; those of the last piece come on top."""
+_REQUEST_END = b"\r\n\r\n"
 _GOODBYE_S = 1.0
 """Time, in seconds, within which a client takes the reason why it is cut off."""
 
@@ -28,7 +29,8 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     """One connection.
 
     What comes is taken apart when it has its turn among all that comes on connections of the server, and when the
-    application has taken the messages before. A client that sends too many frames is cut off.
+    application has accepted the connection and taken the messages before. A client that sends too many frames is cut
+    off.
     """
 
     conn: MeteredFrames
@@ -48,7 +50,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
             self.transport.pause_reading()
             return
         self._unread += data
-        if self._waits or self.read_paused:
+        if self._waits or self._is_behind:
             self._hold()
         elif self._shared.turns.admit(self.loop):
             self._take_apart()
@@ -58,7 +60,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
     def go_on(self) -> None:
         """Read on now that it is this connection's turn; ``Turns`` calls it."""
         self._waits = False
-        if not self.read_paused:
+        if not self._is_behind:
             self.transport.resume_reading()
             self._take_apart()
 
@@ -122,13 +124,24 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def _take_apart(self) -> None:
         until = self.conn.taken + _FRAMES
-        while self._unread and self.conn.taken < until and not self.read_paused and not self.transport.is_closing():
-            piece = bytes(self._unread[:_PIECE])
-            del self._unread[:_PIECE]
+        while self._unread and self.conn.taken < until and not self._is_behind and not self.transport.is_closing():
+            size = _PIECE if self.handshake_initiated else self._request_size()
+            piece = bytes(self._unread[:size])
+            del self._unread[:size]
             super().data_received(piece)
             if self.conn.handshake_exc is not None and not self.transport.is_closing():
                 self._refuse_request(self.conn.handshake_exc)
         self._look_at_unread()
+
+    @property
+    def _is_behind(self) -> bool:
+        """True if the application has yet to accept the connection, or to take a message."""
+        return self.read_paused or (self.handshake_initiated and not self.handshake_complete)
+
+    def _request_size(self) -> int:
+        """Return the bytes of the request for the WebSocket, which comes whole: frames behind it, if any, wait until
+        it is answered."""
+        return self._unread.find(_REQUEST_END) + len(_REQUEST_END)
 
     def _refuse_request(self, error: Exception) -> None:
         """Answer what is HTTP and no request for a WebSocket, to which uvicorn would say nothing."""
@@ -138,7 +151,7 @@ class BoundedWebSocket(WebSocketsSansIOProtocol):
 
     def _look_at_unread(self) -> None:
         """Wait for a turn to read what is unread, if there is something that could be read."""
-        if self._unread and not self.read_paused and not self.transport.is_closing():
+        if self._unread and not self._is_behind and not self.transport.is_closing():
             self._wait()
         else:
             self._shared.leave_unparsed(self, len(self._unread))

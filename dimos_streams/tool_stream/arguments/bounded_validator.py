@@ -117,6 +117,21 @@ def _nothing(validator: Any, value: Any, instance: Any, schema: Any) -> tuple[()
     return ()
 
 
+def _bounded(kind: Any) -> Any:
+    """Return a class of validators that stay of it in every part of a schema: jsonschema chooses another one, which
+    counts nothing and runs expressions, for a part with a ``$schema`` of its own."""
+    evolve = kind.evolve
+
+    def of_same_kind(validator: Any, **changes: Any) -> Any:
+        schema = changes.get("schema", validator.schema)
+        if isinstance(schema, Mapping) and "$schema" in schema:
+            changes["schema"] = {name: part for name, part in schema.items() if name != "$schema"}
+        return evolve(validator, **changes)
+
+    kind.evolve = of_same_kind
+    return kind
+
+
 _OURS: dict[str, _Keyword] = {
     "$ref": _reference,
     "enum": _enum,
@@ -129,5 +144,5 @@ _OURS: dict[str, _Keyword] = {
 }
 _ALL = {name: _counted(keyword) for name, keyword in {**Draft202012Validator.VALIDATORS, **_OURS}.items()}
 _extended: Any = validators.extend
-_Strict = _extended(Draft202012Validator, _ALL)
-_Lenient = _extended(_Strict, {"oneOf": _ALL["anyOf"], **dict.fromkeys(_MAY_FOLLOW, _counted(_nothing))})
+_Strict = _bounded(_extended(Draft202012Validator, _ALL))
+_Lenient = _bounded(_extended(_Strict, {"oneOf": _ALL["anyOf"], **dict.fromkeys(_MAY_FOLLOW, _counted(_nothing))}))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -24,7 +25,7 @@ _BOUNDS = {
     "exclusiveMinimum": "more than {}",
     "exclusiveMaximum": "less than {}",
     "multipleOf": "a multiple of {}",
-    "const": "{!r}",
+    "const": "{}",
 }
 _SIZES = {
     "minLength": ("at least", "character"),
@@ -55,9 +56,9 @@ def _wrong(error: Any) -> str:
     if keyword == "type":
         return _MUST_BE + listed([_kind(name) for name in ([wanted] if isinstance(wanted, str) else wanted)], "or")
     if keyword == "enum" and wanted:
-        return _MUST_BE + listed([repr(each) for each in wanted], "or")
+        return _MUST_BE + listed([_shown(each) for each in wanted], "or")
     if keyword in _BOUNDS:
-        return _MUST_BE + _BOUNDS[keyword].format(wanted)
+        return _MUST_BE + _BOUNDS[keyword].format(_shown(wanted))
     if keyword in _SIZES:
         return f"it must have {_size(keyword, wanted)}"
     return str(error.message)
@@ -65,13 +66,18 @@ def _wrong(error: Any) -> str:
 
 def limits(schema: Mapping[str, Any]) -> list[str]:
     """Return what a schema wants of a value besides its type, in the words that faults have for it."""
-    bounds = [text.format(schema[keyword]) for keyword, text in _BOUNDS.items() if keyword in schema]
+    bounds = [text.format(_shown(schema[keyword])) for keyword, text in _BOUNDS.items() if keyword in schema]
     return [*bounds, *(_size(keyword, schema[keyword]) for keyword in _SIZES if keyword in schema)]
 
 
 def _size(keyword: str, wanted: int) -> str:
     bound, part = _SIZES[keyword]
     return f"{bound} {plural(wanted, part)}"
+
+
+def _shown(value: object) -> str:
+    """Return a value as it is written in JSON, or a text as all messages quote one."""
+    return repr(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=repr)
 
 
 def _kind(name: str) -> str:
@@ -83,4 +89,4 @@ def _with_value(wrong: Iterable[str], value: object) -> str:
     texts = list(dict.fromkeys(wrong))
     if all(text.startswith(_MUST_BE) for text in texts):
         texts = [_MUST_BE + listed([text.removeprefix(_MUST_BE) for text in texts], "or")]
-    return f"{shortened('; or '.join(texts), _MAX_WRONG)} (given: {shortened(repr(value), _MAX_GIVEN)})"
+    return f"{shortened('; or '.join(texts), _MAX_WRONG)} (given: {shortened(_shown(value), _MAX_GIVEN)})"

@@ -16,6 +16,7 @@ from dimos_streams.common.schemas.references import MAX_PARTS, resolved
 from dimos_streams.errors import SkillArgumentError, SkillError
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.arguments.faults import fault, fault_of_options
+from dimos_streams.tool_stream.arguments.schema_form import check_form
 from dimos_streams.tool_stream.arguments.steps import MAX_STEPS, TooManySteps
 from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS, MAX_ARGUMENTS_DEPTH
 
@@ -31,8 +32,8 @@ and callers see them."""
 def check_schema(schema: Mapping[str, Any]) -> None:
     """Raise ``ValueError`` for a schema that can't be that of arguments, or that would make checks of them endless.
 
-    The first is one that does not describe an object. The second refers to other schemas or to itself, or becomes too
-    large when each ``$ref`` is replaced by what it refers to."""
+    The first is one that does not describe an object, or is of another version of JSON Schema. The second refers to
+    other schemas or to itself, or becomes too large when each ``$ref`` is replaced by what it refers to."""
     if (kind := schema.get("type", "object")) != "object":
         raise ValueError(f"it describes no object with properties: its type is {kind!r:.50}")
     properties = schema.get("properties", {})
@@ -43,6 +44,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     nodes = _Expansion(schema).nodes(schema, 0)
     if nodes > MAX_PARTS:
         raise ValueError(f"with each $ref put in it has more than {MAX_PARTS} parts")
+    check_form(schema)
 
 
 def check_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> None:

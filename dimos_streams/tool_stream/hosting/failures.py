@@ -5,10 +5,17 @@ from __future__ import annotations
 import logging
 import traceback
 
+from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.process.internal_error import internal_error
+from dimos_streams.common.readable.shortening import beginning
+from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import SkillError
 
 _logger = logging.getLogger(__name__)
+_MAX_WHAT = 1000
+_tracebacks = Allowance(1.0, 20.0)
+"""Numbers of tracebacks per second, and at once: a skill that fails many times a second would leave room for nothing
+else in the log."""
 
 
 class ExitedError(Exception):
@@ -30,7 +37,10 @@ def logged_bug(call_id: str, skill: str, error: BaseException) -> str:
     """Log an error that is a bug, and return what the caller of the skill hears of it: an id, by which the log has
     the details."""
     error_id = f"{call_id}-error"
-    what = "".join(traceback.format_exception_only(error)).strip()  # also of one that can't say what it is
-    _logger.error("skill %s, %s: %s", skill, error_id, what, exc_info=error)
+    what = redacted("".join(traceback.format_exception_only(error)).strip())  # also of one that can't say what it is
+    shown = _tracebacks.take()
+    more = "" if shown else " (there are too many of these for a traceback)"
+    what = beginning(what, _MAX_WHAT)
+    _logger.error("skill %s, %s: %s%s", skill, error_id, what, more, exc_info=error if shown else None)
     bug = error.__cause__ if isinstance(error, ExitedError) and error.__cause__ is not None else error
     return internal_error(error_id, bug)

@@ -25,6 +25,8 @@ LATE_S = 60.0
 predecessor. An older one is of a log that is played, or of a clock that differs."""
 _MAX_OPEN = 1000
 """Maximum number of calls that a module runs at a time; more are rejected."""
+_MAX_OF_ONE = 750
+"""Maximum number of these that are of one skill: a flood of what agents are told keeps nobody from pausing one."""
 
 
 def read_call(message: SkillCall) -> tuple[dict[str, Any], OnLoss | None]:
@@ -58,6 +60,8 @@ def admitted(
     checked = _validated(spec, message, arguments)
     if len(hosted.calls) >= _MAX_OPEN:
         raise CallRejectedError(f"module {message.module!r} runs {_MAX_OPEN} calls already")
+    if sum(call.skill == message.skill for call in hosted.calls.values()) >= _MAX_OF_ONE:
+        raise CallRejectedError(f"module {message.module!r} runs {_MAX_OF_ONE} calls of {message.skill!r} already")
     if spec.policy.moves and hosted.loss.runaway:
         raise CallRejectedError(
             f"module {message.module!r} can't move the robot: its call {hosted.loss.runaway} does not end"

@@ -12,7 +12,7 @@ from dimos_streams.tool_stream.hosting.loss import LossWatch
 from dimos_streams.tool_stream.hosting.running_call import RunningCall
 from dimos_streams.tool_stream.hosting.settings_change import SET, settings_skill, state_json
 from dimos_streams.tool_stream.liveness.heartbeat import module_said, stopping
-from dimos_streams.tool_stream.liveness.skill_fragments import described
+from dimos_streams.tool_stream.liveness.skill_fragments import offered
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ def _offer(module: Module) -> tuple[dict[str, SkillSpec], tuple[str, ...], str]:
     check_undos(type(module).__name__, skills)
     specs = skills.values()
     infos = [spec.info(prefix) for spec in specs]
-    descriptions = described(module.name, infos)
+    descriptions = offered(module.name, infos)
     version = hashlib.sha256("".join(descriptions).encode()).hexdigest()[:12]
     named = {info.name: spec for info, spec in zip(infos, specs, strict=True)}
     named[SET] = settings_skill()  # which is not described: nobody finds it by its name

@@ -62,6 +62,18 @@ def _keyword_without_secrets(name: str, value: Any) -> Any:
     return value if name in _WORDS and not isinstance(value, Mapping) else _schema_without_secrets(value)
 
 
+def offered(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
+    """Return what ``described`` does, for skills of a module here. Raises ``TypeError`` as it does, and for a schema
+    for which listeners would leave a skill out."""
+    offer = tuple(infos)
+    for info in offer:
+        try:
+            check_schema(info.parameters)
+        except ValueError as error:
+            raise TypeError(f"skill {info.name!r} can't be offered: its schema can't be used: {error}") from error
+    return described(module, offer)
+
+
 def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
     """Return what a module's heartbeats say of its skills, without secrets, one text for each. Raises ``TypeError``
     for more than fits, and for a name that listeners would not believe."""

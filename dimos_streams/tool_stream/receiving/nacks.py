@@ -111,11 +111,11 @@ class NackSchedule:
 
         A call of which nothing has come is but a name, which anybody can make up: another one gets its place then.
         Events behind which nothing waits delay nothing, and may be the call's close: as long as the module names the
-        call, it has the events or says that they are gone.
+        call, it has the events or says that they are gone; unless what it answers can't be read.
         """
         waits_behind = call.pending.first is not None
         if not call.delivered and not waits_behind:
             return False
-        if not waits_behind and now - call.named_at < _NAMED_S:
+        if not waits_behind and now - call.named_at < _NAMED_S and not call.answers_unreadably:
             return True
         return now - self._missed_at() < sum(NACK_DELAYS_S) and call.attempts < _MAX_DEAF_ATTEMPTS

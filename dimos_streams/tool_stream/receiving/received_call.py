@@ -89,6 +89,8 @@ class ReceivedCall:
     """The time on the loop's clock at which a heartbeat of its instance last named it."""
     attempts: int = 0
     """Number of requests for its missing events since something was delivered."""
+    answers_unreadably: bool = False
+    """True if an event that can't be read has come since something was delivered: what is asked for may be that."""
     nack_at: float | None = None
     """The time on the loop's clock of the next request; None while nothing is missing."""
 

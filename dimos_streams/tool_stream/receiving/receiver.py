@@ -29,7 +29,7 @@ from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls
 from dimos_streams.tool_stream.receiving.reorder_buffer import PROXY
 from dimos_streams.tool_stream.receiving.requests import Requests
 from dimos_streams.tool_stream.receiving.statistics import ReceiverStatistics
-from dimos_streams.tool_stream.wire.layout import call_id_of, instance_ending
+from dimos_streams.tool_stream.wire.layout import call_id_of, instance_ending, may_be_of
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 _log = LimitedLog(logging.getLogger(__name__))
@@ -164,14 +164,8 @@ class ToolStreamReceiver:
 
     def statistics(self) -> ReceiverStatistics:
         """Return the counters of what has come in."""
-        return ReceiverStatistics(
-            self._delivered,
-            self._duplicates,
-            self._malformed,
-            self._requests.nacks,
-            self._gaps,
-            self._admission.refused,
-        )
+        nacks, refused = self._requests.nacks, self._admission.refused
+        return ReceiverStatistics(self._delivered, self._duplicates, self._malformed, nacks, self._gaps, refused)
 
     def refusal_note(self) -> str:
         """Return a note for operators on the call that somebody else wrote on in the last ``NOTED_S``; empty for
@@ -212,6 +206,8 @@ class ToolStreamReceiver:
             read = unpack_event(data, channel) if call is None else call.unpacker.unpack(data, channel)
         except MessageError as error:
             self._malformed += 1
+            if call is not None and may_be_of(data, call.instance):
+                call.answers_unreadably = True
             whose = "" if call is None or call.names is None else f" of module {call.names.module!r}, call {call_id}"
             _log.warning("skipped an event%s: %s", whose, error)
             return False
@@ -261,7 +257,7 @@ class ToolStreamReceiver:
                 self._calls.close(call)
                 break
             following = call.pending.pop(call.delivered + 1) if call.pending.events else None
-        call.attempts, call.nack_at = 0, None
+        call.attempts, call.nack_at, call.answers_unreadably = 0, None, False
 
     def _acknowledge(self, events: list[ToolEvent]) -> None:
         """Have what was handed over acknowledged."""

@@ -14,10 +14,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from typing_extensions import is_typeddict
 
+from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.record import read_record
-from dimos_streams.agent.record.agent_events import KINDS
+from dimos_streams.agent.record.agent_events import KINDS, EventKind
 from dimos_streams.agent.record.data_check import recorded
-from dimos_streams.agent.record.read_record import read_lines, read_missions
+from dimos_streams.agent.record.mission_record import MissionRecord
+from dimos_streams.agent.record.read_record import is_outdated, read_lines, read_missions
+from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.agent.loop.rig import FunctionModel, Rig, fields_of, says
 from tests.agent.loop.skills import LineWorld
@@ -186,6 +189,29 @@ async def test_a_pipe_in_the_place_of_a_file_holds_up_no_agent(tmp_path: Path) -
         rig.core.control.resume()
         assert not rig.core.record.lacks_general
         assert [found.event.kind for found in read_lines(tmp_path / "agent.general.jsonl")][-1] == "resume"
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("begun", [True, False])
+async def test_the_successor_of_an_agent_whose_pause_could_not_be_written_begins_paused(
+    begun: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with restarted(tmp_path) as rig:
+        if begun:
+            rig.core.events.emit(EventKind.NOTE, (), text="so that there is a file")
+        with monkeypatch.context() as full:
+            full.setattr(MissionRecord, "_append", lambda record, mission, line: False)
+            rig.core.control.pause("by an operator")
+            rig.core.control.resume()
+            assert not is_outdated(tmp_path, "agent"), "what is written says the same"
+            rig.core.control.pause("by an operator")
+            assert is_outdated(tmp_path, "agent")
+            await rig.leave()
+    async with restarted(tmp_path) as rig:
+        assert rig.core.control.paused
+        found = read_resumption(tmp_path, "agent")
+        assert found is not None
+        assert (found.settings.outdated, found.settings.mode) == (False, Mode.PAUSED)
 
 
 JSON = st.recursive(

@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from dataclasses import replace
 
 import pytest
 
+from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.journal.broadcast import JournalBroadcast
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.query import Query
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
@@ -105,3 +111,35 @@ async def test_a_request_with_more_arguments_than_an_event_can_have_is_refused_w
         await until(lambda: world.broker.ledger.calls.get(request.call_id))
         refused = await closed(world.broker, request.call_id)
         assert (refused.outcome, refused.arguments) == (Outcome.REJECTED, {})
+
+
+@pytest.mark.parametrize("requested", [True, False])
+async def test_every_event_of_a_call_is_in_the_names_that_it_was_begun_with(requested: bool) -> None:
+    with contextlib.closing(Journal()) as journal:
+        journal.open()
+        ledger = Ledger(JournalBroadcast(journal))
+        if requested:
+            ledger.begin(CallState(call_id="c1", skill="follow", module="worker", caller="agent"))
+        other = replace(event(2, caller="other", data={"at": 1}), skill="drive", module="another")
+        close = event(4, "close", caller="other")
+        ledger.enter([event(1, "open", caller="other" if requested else "agent")])
+        ledger.enter([other])
+        ledger.enter([replace(other, seq=3, type="update", text="hello"), close])
+        kept = [entry.event for entry in journal.read(Query(0, caller="agent"), 10, 1 << 20).entries]
+        (call,) = ledger.calls
+    assert [(each.seq, each.module, each.skill) for each in kept] == [(n, "worker", "follow") for n in (1, 2, 3, 4)]
+    assert (call.caller, call.answer, call.outcome) == ("agent", "hello", Outcome.COMPLETED)
+
+
+async def test_a_close_without_an_outcome_is_given_up_and_frees_what_its_call_holds(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with scene() as world:
+        bus = world.processes[-1].bus
+        publish = bus.publish
+        monkeypatch.setattr(
+            bus, "publish", lambda channel, data: publish(channel, data.replace(b'"outcome":', b'"outkome":'))
+        )
+        call_id = await world.broker.call("at_once", {"value": 1}, caller="agent")
+        call = await closed(world.broker, call_id)
+        assert (call.outcome, call.last_seq, world.broker.ledger.leases.holders()) == (Outcome.LOST, 3, {})

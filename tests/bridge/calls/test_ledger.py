@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -295,3 +296,17 @@ def test_calls_that_others_have_begun_push_none_out_that_an_agent_may_take_back(
         )
         calls.close(call)
     assert [call_id for call_id in ("own", "a", "b", "c") if calls.get(call_id)] == ["own", "b", "c"]
+
+
+def test_events_that_name_their_call_otherwise_reach_those_who_read_its_caller() -> None:
+    with contextlib.closing(Journal()) as journal:
+        journal.open()
+        ledger = Ledger(JournalBroadcast(journal))
+        ledger.begin(CallState(call_id="c1", skill="follow", module="worker", caller="agent"))
+        ledger.enter([event(1, "open", caller="")])
+        ledger.enter([event(2, "update")])
+        ledger.enter([event(3, caller=""), replace(event(4), skill="fly"), event(5, "close", caller="somebody else")])
+        kept = journal.read(Query(0, caller="agent"), 10, 1 << 20).entries
+        assert [(entry.event.seq, entry.event.skill, entry.event.caller) for entry in kept] == [
+            (seq, "follow", "agent") for seq in range(1, 6)
+        ]

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import os
+import sqlite3
 from pathlib import Path
 
 import pytest
@@ -92,6 +94,16 @@ async def test_a_damaged_journal_hides_no_other_one(
     (tmp_path / "0-damaged" / "journal.sqlite").write_bytes(b"x" * 5000)
     assert _after_killed_run(tmp_path, opened).calls
     assert "0-damaged" in caplog.text
+
+
+async def test_journals_that_nobody_has_written_since_are_not_opened(
+    tmp_path: Path, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert _after_killed_run(tmp_path, opened).calls
+    for file in (tmp_path / "1-killed").glob("journal.sqlite*"):
+        os.utime(file, ns=(0, (clock.utime() - int((KEEP_S + 61.0) * 1e6)) * 1000))
+    monkeypatch.setattr(sqlite3, "connect", None)
+    assert not earlier_commands(tmp_path / "2-now" / "journal.sqlite", "r1").calls
 
 
 def _after_killed_run(runs: Path, opened: OpenJournal, stopped: int = 0) -> EarlierCommands:

@@ -6,12 +6,16 @@ import json
 from contextlib import closing
 from dataclasses import replace
 from http.client import HTTPConnection
+from urllib.parse import quote
 
 import pytest
+from fastapi.exceptions import RequestValidationError
+from starlette.requests import Request
 
 from dimos_streams.bridge.calls import ledger
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
+from dimos_streams.serving.query_names import check_numbers
 from dimos_streams.tool_stream.protocol.channels import CALLS
 from tests.bridge.http.test_http import problem
 from tests.bridge.serving import served
@@ -33,10 +37,21 @@ def test_a_query_parameter_that_nobody_reads_is_refused(path: str, named: list[s
             assert f"{name}: there is no such parameter; valid: {valid}" in refused["detail"]
 
 
-def test_a_query_parameter_is_given_once() -> None:
+def test_a_query_parameter_is_given_once_and_a_number_where_it_is_one() -> None:
     with served() as bridge:
         refused = problem(bridge.get("/tool_streams?from=1&from=5"), 422, "bad-request")
         assert refused["errors"] == {"query.from": "it can be given once only (given: ['1', '5'])"}
+        for path in ("/tool_streams?from=1_0", "/events?limit=1_0", "/calls?limit=%2B5"):
+            (fault,) = problem(bridge.get(path), 422, "bad-request")["errors"].values()
+            assert fault.startswith("it must be a number: digits of ASCII")
+        assert bridge.get("/calls?limit=05").status_code == 200
+
+
+@pytest.mark.parametrize("text", ["1_0", " 5", "%2B5", "5%20", "\u0663", "\uff15"])
+def test_a_number_is_one_for_everybody(text: str) -> None:
+    request = Request({"type": "http", "query_string": f"from={quote(text, safe='%')}".encode(), "headers": []})
+    with pytest.raises(RequestValidationError, match="it must be a number: digits of ASCII"):
+        check_numbers(request, ["from"])
 
 
 def test_the_id_of_the_last_event_is_given_once() -> None:

@@ -54,7 +54,7 @@ _INTEGER, _NULL = {"type": "integer"}, {"type": "null"}
         (
             [{**_POINT, "required": ["z"]}, {"type": "object", "properties": {"y": {"maximum": 2}}}],
             {"y": 3},
-            {"it": "'z' is a required property; or y: it must be at most 2 (given: {'y': 3})"},
+            {"it": "'z' is a required property; or y: it must be at most 2 (given: {\"y\": 3})"},
         ),
         ([_INTEGER, _NULL], 1.5, {"it": "it must be a whole number or null (given: 1.5)"}),
         ([{**_INTEGER, "minimum": 1}, _NULL], 0, {"it": "it must be at least 1 or null (given: 0)"}),
@@ -203,11 +203,35 @@ def test_a_schema_that_could_take_for_ever_is_none(schema: dict[str, Any], why: 
 
 @pytest.mark.parametrize(
     ("schema", "value"),
-    [({"items": [{"type": "integer"}]}, [1]), ({"minimum": "x"}, 1), ({"type": "objekt"}, 1)],
+    [
+        ({"items": [{"type": "integer"}]}, [1]),
+        ({"minimum": "x"}, 1),
+        ({"type": "objekt"}, 1),
+        ({"type": ["string", ["null"]]}, 1),
+        ({"exclusiveMinimum": True, "minimum": 0}, 1),
+        ({"required": True}, 1),
+        ({"type": "array", "items": {"properties": {"b": {"anyOf": [{"type": "any"}]}}}}, [1]),
+    ],
 )
 def test_a_schema_of_another_draft_is_named_as_such(schema: dict[str, Any], value: object) -> None:
     with pytest.raises(SkillError, match=r"can't be used: it is not valid in JSON Schema 2020-12 \([^\n]+\)$"):
         check_arguments(skill({"properties": {"a": schema}}), {"a": value})
+    with pytest.raises(ValueError, match="it is not valid in JSON Schema 2020-12"):
+        check_schema({"properties": {"a": schema}})  # so it is not listed
+
+
+def test_what_only_looks_like_a_part_of_a_schema_is_none() -> None:
+    odd = {"type": "any", "items": [{}], "required": True, "minimum": "x"}
+    check_schema({"x-units": odd, "default": odd, "properties": {"type": {"const": odd}, "items": {}}, "$defs": {}})
+
+
+@pytest.mark.parametrize("draft", ["http://json-schema.org/draft-07/schema#", "http://json-schema.org/schema#"])
+def test_a_part_with_a_version_of_its_own_is_checked_within_the_same_bounds(draft: str) -> None:
+    text = {"$schema": draft, "type": "string", "pattern": "^(a+)+$"}
+    schemas = ({"properties": {"a": text}}, {"properties": {"a": {"$ref": "#/$defs/T"}}, "$defs": {"T": text}})
+    for schema in schemas:
+        check_arguments(skill(schema), {"a": f"{'a' * 60}b"})
+        assert problems({"a": 1}, schema) == {"a": "it must be a text (given: 1)"}
 
 
 def test_a_sound_schema_may_refer_to_its_parts_often() -> None:
@@ -302,8 +326,8 @@ def test_what_robots_are_asked_for_fits_and_equality_is_that_of_json() -> None:
     for twice in ([1, 1.0], [{"a": 1, "b": [2]}, {"b": [2.0], "a": 1}], [True, True]):
         assert "non-unique" in problems({"d": twice}, unique)["d"]
     assert problems({"d": 1.0}, _d({"enum": ["a", 1]})) == problems({"d": [1.0]}, _d({"const": [1]})) == {}
-    assert problems({"d": True}, _d({"enum": [1]})) == {"d": "it must be 1 (given: True)"}
-    assert problems({"d": 0}, _d({"const": False})) == {"d": "it must be False (given: 0)"}
+    assert problems({"d": True}, _d({"enum": [1]})) == {"d": "it must be 1 (given: true)"}
+    assert problems({"d": 0}, _d({"const": False})) == {"d": "it must be false (given: 0)"}
 
 
 @pytest.mark.slow

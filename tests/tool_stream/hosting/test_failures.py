@@ -13,6 +13,7 @@ from dimos_streams.module import Module
 from dimos_streams.skill import skill
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.tool_stream.hosting.failures import logged_bug
 
 
 class _MuteError(Exception):
@@ -109,6 +110,17 @@ async def test_it_ends_the_call_and_says_what_it_is(
         assert ("Traceback" in caplog.text) is ("internal error" in text)
         assert "never retrieved" not in caplog.text
         assert await (await harness.call("serve")).result() == "soup"
+
+
+@pytest.mark.virtual_time
+async def test_many_failures_have_a_line_each_and_few_tracebacks(caplog: pytest.LogCaptureFixture) -> None:
+    for number in range(200):
+        logged_bug(f"c{number}", "serve", ValueError("x" * 100_000))
+        await asyncio.sleep(0.02)
+    lines = [record for record in caplog.records if "-error: ValueError" in record.getMessage()]
+    assert len(lines) == 200
+    assert sum(record.exc_info is not None for record in lines) == 23
+    assert max(len(record.getMessage()) for record in lines) < 1200
 
 
 @pytest.mark.virtual_time

@@ -536,6 +536,11 @@ class Carrier(Module):
     """It says what it carries, in different ways."""
 
     @skill
+    async def rest(self) -> str:
+        """Rest."""
+        return "rested"
+
+    @skill
     async def carry(self, call: Call, how: str) -> Any:
         """Carry."""
         if how == "on":
@@ -569,6 +574,17 @@ async def test_a_module_runs_so_many_calls_and_no_more(monkeypatch: pytest.Monke
         await asyncio.sleep(0.1)
         closed = await (await harness.call("carry", how="plain")).closed()
         assert (closed.outcome, closed.text) == (Outcome.REJECTED, "module 'carrier' runs 2 calls already")
+
+
+@pytest.mark.virtual_time
+async def test_calls_of_one_skill_leave_room_for_those_of_another(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(host_admission, "_MAX_OF_ONE", 1)
+    async with ModuleHarness(Carrier, name="carrier") as harness:
+        await harness.call("carry", how="on")
+        await asyncio.sleep(0.1)
+        closed = await (await harness.call("carry", how="plain")).closed()
+        assert (closed.outcome, closed.text) == (Outcome.REJECTED, "module 'carrier' runs 1 calls of 'carry' already")
+        assert await (await harness.call("rest")).result() == "rested"
 
 
 @pytest.mark.virtual_time

@@ -89,6 +89,16 @@ async def test_what_comes_and_can_not_be_used_is_named_with_the_reason() -> None
         await until(lambda: health().startswith("what comes on /odom can't be used: its fingerprint is "))
 
 
+async def test_what_can_not_be_used_is_named_also_where_silence_is_no_fault() -> None:
+    async with walking() as (harness, walker, health):
+        harness.feed("notes", String(data="a note"))
+        await until(lambda: walker.notes.latest is not None)
+        sending = asyncio.create_task(send(harness, HERE, to=walker.notes.channel))
+        await until(lambda: "what comes on /notes can't be used: its fingerprint is " in health())
+        sending.cancel()
+        await until(lambda: "/notes" not in health())
+
+
 async def test_what_the_module_says_itself_comes_first() -> None:
     async with walking() as (_, walker, health):
         walker.health = "its battery is low"
@@ -96,7 +106,7 @@ async def test_what_the_module_says_itself_comes_first() -> None:
         assert health() == "its battery is low"
 
 
-async def send(harness: ModuleHarness, odometry: Odometry) -> None:
+async def send(harness: ModuleHarness, odometry: Odometry, to: str = "/odom#nav_msgs.Odometry") -> None:
     while True:
-        harness.feed("odom", odometry)
+        harness.bus.publish(to, encode(odometry))
         await asyncio.sleep(0.1)

@@ -6,7 +6,7 @@ import copy
 import itertools
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from pydantic import ValidationError
@@ -81,6 +81,10 @@ class CallState(JournalledCall):
     """The moment from which its close is safe in the journal."""
     arguments_bytes: int | None = None
     """Approximate memory of its arguments, in bytes; None until somebody asks for ``size``."""
+
+    def is_named_in(self, event: ToolEvent) -> bool:
+        """Return whether an event has the call's names, as far as they are known."""
+        return not self.skill or (event.caller, event.skill, event.module) == (self.caller, self.skill, self.module)
 
     def changes_state_with(self, event: ToolEvent) -> bool:
         """Return whether the call's next event changes more of its state than its newest text and progress."""
@@ -199,6 +203,15 @@ class CallState(JournalledCall):
             data=data,
             instance=self.instance,
         )
+
+    def named(self, event: ToolEvent) -> ToolEvent:
+        """An event of it under its own names: those of its request or its first event say whose readers it is for,
+        whatever a later one claims."""
+        if self.is_named_in(event):
+            return event
+        if event.type != "gap":  # which a receiver may make before it knows the names
+            _log.warning("event %d of call %s is in other names than the call", event.seq, self.call_id)
+        return replace(event, module=self.module, skill=self.skill, caller=self.caller)
 
     def row(self) -> CallRow:
         """The call as the journal keeps it."""

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import functools
-import os
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -48,9 +46,8 @@ class BridgeAddress:
         from dimos_streams.client.http_gateway import HttpGateway
         from dimos_streams.client.orders import ANSWER_S
 
-        rng = random.Random(os.getpid())  # nobody needs the jitter of its reconnections to repeat
         tls = own_tls(self.url)
-        return HttpGateway(self.url, rng=rng, token=self.sent_token(), timeout_s=ANSWER_S, tls=tls, gone=gone)
+        return HttpGateway(self.url, token=self.sent_token(), timeout_s=ANSWER_S, tls=tls, gone=gone)
 
     def sent_token(self) -> str | None:
         """Return the token for a request. If it can be read on the way, the person is told once for each host."""

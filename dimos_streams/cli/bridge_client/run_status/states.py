@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+
+from pydantic import ValidationError
 
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.answers import HEALTH, MODULES, Health, ModuleAnswer
@@ -21,8 +24,12 @@ from dimos_streams.cli.bridge_client.run_status.state import (
 )
 from dimos_streams.common.process.disk import trouble_with
 from dimos_streams.common.process.run_owner import is_suspended, process_start
-from dimos_streams.runtime.registry import ProcessRecord, RunRecord, lives
+from dimos_streams.runtime.registry import ProcessRecord, RunRecord, lives, read_record
 from dimos_streams.tool_stream.liveness.part_state import PART
+
+_LOOKS, _LOOK_S = 3, 0.06
+"""The number of looks at a record of which a process has ended, and the time between them in seconds: a run that is
+not held up, and whose disk is not full, has noted the end by then."""
 
 
 async def states_of(records: Iterable[RunRecord]) -> list[RunState]:
@@ -32,6 +39,7 @@ async def states_of(records: Iterable[RunRecord]) -> list[RunState]:
 
 async def _state(record: RunRecord) -> RunState:
     """Return the state of a run."""
+    record = await _noted(record)
     bridge, modules = await _bridge(record)
     known = {module.name: module for module in modules}
     return RunState(
@@ -57,6 +65,17 @@ async def _state(record: RunRecord) -> RunState:
         processes=tuple(process_state(process, known) for process in record.processes),
         modules=tuple(_module(name, known) for name in record.modules),
     )
+
+
+async def _noted(record: RunRecord) -> RunRecord:
+    """Return a run's record with the ends of its processes that it is just noting, as those of a stop."""
+    for _ in range(_LOOKS):
+        if all(process.pid is None or lives(process.pid, process.pid_started) for process in record.processes):
+            break
+        await asyncio.sleep(_LOOK_S)
+        with contextlib.suppress(OSError, ValidationError):  # it has ended
+            record = read_record(record.run_dir)
+    return record
 
 
 def _up_s(record: RunRecord) -> float:

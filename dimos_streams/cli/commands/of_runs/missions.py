@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -126,5 +127,10 @@ def _text(event: AgentEvent) -> str:
     said = " ".join(str(data.pop("text", "")).split())
     for name in _LEFT_OUT:
         data.pop(name, None)
-    rest = " ".join(f"{name}={value}" for name, value in data.items() if value not in (None, "", [], {}))
+    rest = " ".join(f"{name}={_plain(value)}" for name, value in data.items() if value not in (None, "", [], {}))
     return beginning("  ".join(part for part in (said, rest) if part), _LINE)
+
+
+def _plain(value: object) -> str:
+    """Return a text as it is, and any other value in JSON."""
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
