@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.resumption.unfinished import spent_in
+from dimos_streams.agent.resumption.mission_reader import spent_in
 from dimos_streams.operator.messages.agent import AgentEvent, RetryView, Usage
 
 _ENDS = frozenset({EventKind.CONTENT, EventKind.CALL_START, EventKind.ANSWER, EventKind.ERROR, EventKind.STOP})

@@ -31,12 +31,11 @@ from dimos_streams.bridge.monitor.routes import mount_monitor
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.serving import problems
-from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.openapi import describe, refusals
 from dimos_streams.serving.route import StrictRoute, answer_head
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.serving.server.request_guard import Guard
 from dimos_streams.serving.server.request_order import RequestOrder
-from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.serving.server.timing import PING_S
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
@@ -49,17 +48,25 @@ def create_app(
     monitor: Monitor | None = None,
     live: LiveTopics | None = None,
     ping_s: float = PING_S,
-    slow_clients: SlowClients | None = None,
-    close_code: CloseCode = going_away,
+    connection_ends: ConnectionEnds | None = None,
     run_dir: Path | None = None,
     disk: Callable[[], str] = lambda: "",
     fleet_hub: Callable[[], dict[str, Any] | None] = lambda: None,
 ) -> FastAPI:
-    """Create the app, without its guard. ``ping_s`` is the time without events, in seconds, after which an event
-    stream sends a comment; ``close_code`` is for WebSockets that are closed because the bridge ends; ``run_dir`` is
-    the folder with the run's files, None if there is none; ``disk`` returns the reason why they can't be written,
-    empty if they can; ``fleet_hub`` returns the state of the link to a hub, None if there is no link."""
-    slow_clients = slow_clients or SlowClients()
+    """Create the app, without its guard.
+
+    Args:
+        broker: what looks after calls.
+        broadcast: hands out their events.
+        monitor: what operators' consoles watch; without it there are neither these nor the dashboard.
+        live: the topics of the bus that clients may watch.
+        ping_s: the time without events, in seconds, after which an event stream sends a comment.
+        connection_ends: how connections are ended.
+        run_dir: the folder with the run's files, None if there is none.
+        disk: returns the reason why these can't be written, empty if they can.
+        fleet_hub: returns the state of the link to a hub, None if there is no link.
+    """
+    connection_ends = connection_ends or ConnectionEnds()
     app = FastAPI(
         title="dimos-streams bridge", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
     )
@@ -69,14 +76,14 @@ def create_app(
 
     _mount_views(app, broker, broadcast, disk, fleet_hub)
     mount_calls(app, broker)
-    mount_events(app, broker, broadcast, ping_s=ping_s, slow_clients=slow_clients)
+    mount_events(app, broker, broadcast, ping_s=ping_s, connection_ends=connection_ends)
     mount_robots(app, broker)
     mount_settings(app, broker)
     mount_pictures(app, run_dir)
     if live is not None:
-        mount_live(app, live, slow_clients, close_code)
+        mount_live(app, live, connection_ends)
     if monitor is not None:
-        mount_monitor(app, monitor, broker, slow_clients, close_code)
+        mount_monitor(app, monitor, broker, connection_ends)
         mount_dashboard(app)
     mount_mcp(app, McpServer(BrokerCalls(broker), broadcast))
     answer_head(app)

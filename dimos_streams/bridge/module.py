@@ -8,38 +8,27 @@ import importlib
 import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.config import BridgeConfig
+from dimos_streams.bridge.endpoint import BridgeEndpoint
 from dimos_streams.bridge.live.kinds import topic_infos
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bus import Bus
 from dimos_streams.common.process.disk import trouble_with
-from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.errors import DimosStreamsError
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.journal import JOURNAL_FILE, Journal
 from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
-from dimos_streams.serving.close_codes import GOING_AWAY, SERVICE_RESTART
-from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
-
-if TYPE_CHECKING:
-    from fastapi import FastAPI
-
-    from dimos_streams.bridge.fleet.link import HubLink
-    from dimos_streams.bridge.fleet.settings import HubLinkSettings
-    from dimos_streams.serving.server.server import HttpServer
 
 S = TypeVar("S")
 
 _MAINTENANCE_S = 5.0
-_LONG_S = 300.0
-"""Ping period and client timeout, in seconds, in virtual time, where a timeout of wall time is many times as long."""
-_VIRTUAL = "this run is in virtual time: a function of its seed and inputs, it can be watched but not be commanded"
 
 
 class Bridge(Module):
@@ -74,9 +63,8 @@ class Bridge(Module):
         context: RunContext | None = None,
     ) -> None:
         super().__init__(config, name=name, context=context)
-        self._server: HttpServer | None = None
-        self._link: HubLink | None = None
         self._disk = ""
+        self.endpoint = BridgeEndpoint(self, self.config, disk=lambda: self._disk, unwell=self._unwell)
         self._to_undo = contextlib.AsyncExitStack()
 
     @classmethod
@@ -93,7 +81,7 @@ class Bridge(Module):
     @property
     def url(self) -> str:
         """The URL at which HTTP is served; empty if it is not served."""
-        return self._server.url if self._server is not None else ""
+        return self.endpoint.url
 
     async def start(self) -> None:
         """See ``Module``. Raises ``UserError`` if the port is taken, or a token is missing."""
@@ -104,12 +92,13 @@ class Bridge(Module):
         await self.run_blocking(importlib.import_module, "jsonschema")
         serves = self.config.http if self.config.http is not None else not clock.is_virtual()
         if serves:
-            self._bind()
+            self.endpoint.bind()
+            self._to_undo.callback(self.endpoint.release)
         self.journal = Journal(self._journal_path(), self.config.journal_limits)
         self._to_undo.callback(self.journal.close)
         self.journal.open()
         await self._look_at_disk()
-        self._to_undo.push_async_callback(self._finish_link)
+        self._to_undo.push_async_callback(self.endpoint.finish_link)
         self.broadcast = JournalBroadcast(self.journal)
         self.broker = self._make_broker(bus, directory)
         self._to_undo.push_async_callback(self.broker.stop)
@@ -117,7 +106,7 @@ class Bridge(Module):
         self._report_health()
         self.context.services.offer(SkillGateway, self.broker)  # type: ignore[type-abstract]
         self._to_undo.callback(self.context.services.withdraw, SkillGateway)
-        self._to_undo.push_async_callback(self._stop_serving)
+        self._to_undo.push_async_callback(self.endpoint.stop)
         self.monitor = Monitor(self.broker, self.broadcast)
         self._to_undo.push_async_callback(self.monitor.stop)
         self.monitor.start()
@@ -126,8 +115,8 @@ class Bridge(Module):
         self._to_undo.callback(self.live.stop)
         # Readers are ended first of all: a stream that waits for events would hold the server up.
         self._to_undo.callback(self.broadcast.close)
-        if not clock.is_virtual() and (self._server is not None or self.config.hub is not None):
-            await self._serve(self._server, self._make_app(self._server))
+        if not clock.is_virtual():
+            await self.endpoint.serve(self.broker, self.broadcast, self.monitor, self.live)
 
     def _make_broker(self, bus: Bus, directory: ModuleDirectory) -> Broker:
         # A bridge that starts again must not make the ids of calls that it made before.
@@ -151,8 +140,11 @@ class Bridge(Module):
 
     async def run(self) -> None:
         """See ``Module``: keeps the journal within its bounds."""
-        if self._server is not None and clock.is_virtual():
-            await self._serve_watchers(self._server)
+        if self.url and clock.is_virtual():
+            self._to_undo.push_async_callback(self.endpoint.cut)
+            self._to_undo.callback(self.broadcast.close)
+            self._to_undo.callback(self.live.stop)
+            await self.endpoint.serve_watchers(self.broker, self.broadcast, self.live)
         while True:
             await asyncio.sleep(_MAINTENANCE_S)
             self.journal.trim()
@@ -185,95 +177,6 @@ class Bridge(Module):
                 await asyncio.sleep(clock.SETTLED_AFTER_S)
         finally:
             await self._to_undo.aclose()
-
-    def _bind(self) -> None:
-        from dimos_streams.common.process.loopback import is_loopback
-        from dimos_streams.serving.server import protocol as http_protocol
-        from dimos_streams.serving.server.server import HttpServer
-
-        if self._token() is None and not is_loopback(self.config.host):
-            raise UserError(
-                f"module {self.name!r}: serving on {self.config.host!r}, which others reach, needs a token:"
-                " set --token or DIMOS_STREAMS_TOKEN"
-            )
-        self._server = HttpServer(
-            self.config.host,
-            self.config.port,
-            ping_s=self.config.ping_s,
-            connections=http_protocol.MAX_CONNECTIONS,
-            port_is_kept=self.context.port_is_kept,
-        )
-        self._server.bind()
-        self._to_undo.callback(self._server.release)
-
-    def _make_app(self, server: HttpServer | None) -> FastAPI:
-        from dimos_streams.bridge.app import create_app
-
-        return create_app(
-            self.broker,
-            self.broadcast,
-            monitor=self.monitor,
-            live=self.live,
-            ping_s=self.config.ping_s,
-            slow_clients=SlowClients(self.config.send_timeout_s, None if server is None else server.abort),
-            close_code=lambda: SERVICE_RESTART if self.context.is_replaced() else GOING_AWAY,
-            run_dir=self.context.run_dir,
-            disk=lambda: self._disk,
-            fleet_hub=lambda: None if self._link is None else self._link.view(),
-        )
-
-    async def _serve(self, server: HttpServer | None, app: FastAPI) -> None:
-        if server is not None:
-            from dimos_streams.bridge.app import guarded
-
-            hosts = self.config.allowed_hosts
-            await server.serve(guarded(app, host=self.config.host, token=self._token(), allowed_hosts=hosts))
-            self.log.info("serving on %s", server.url)
-        if self.config.hub is not None:
-            self._begin_link(self.config.hub, app)
-
-    def _begin_link(self, hub: HubLinkSettings, app: FastAPI) -> None:
-        """Ship to the fleet hub, and take its commands."""
-        from dimos_streams.bridge.fleet.link import HubLink
-
-        # Robots of one seed must not come back all at once.
-        rng = random.Random(f"{self.random.random()}/{self.journal.identity.journal_id}")
-        self._link = HubLink(hub, app, self.broker, self.broadcast, rng=rng, notes=self._unwell)
-        self._link.start()
-
-    async def _stop_serving(self) -> None:
-        """Take no requests any more, of clients or of the fleet hub."""
-        try:
-            if self._link is not None:
-                await self._link.stop()
-        finally:
-            if self._server is not None and not clock.is_virtual():
-                await self._server.stop()
-
-    async def _finish_link(self) -> None:
-        if self._link is not None:
-            await self._link.finish()
-
-    async def _serve_watchers(self, server: HttpServer) -> None:
-        """Serve what can be read, without any effect on the run: no virtual time passes, nothing gets on the bus."""
-        from dimos_streams.bridge.app import create_app, guarded
-        from dimos_streams.bridge.live.routes import PATH
-        from dimos_streams.serving.server.watch_only import WatchOnly
-
-        slow_clients = SlowClients(_LONG_S, server.abort)
-        app = create_app(self.broker, self.broadcast, live=self.live, ping_s=_LONG_S, slow_clients=slow_clients)
-        hosts = self.config.allowed_hosts
-        watched = WatchOnly(app, _VIRTUAL, [PATH])
-        shown = guarded(watched, host=self.config.host, token=self._token(), allowed_hosts=hosts)
-        self._to_undo.push_async_callback(server.cut)
-        self._to_undo.callback(self.broadcast.close)
-        self._to_undo.callback(self.live.stop)
-        await server.serve(shown)
-        self.log.info("serving on %s, for watching only", server.url)
-
-    def _token(self) -> str | None:
-        own = self.config.token
-        return own.get_secret_value() if own is not None else self.context.token
 
     def _journal_path(self) -> Path | None:
         if self.config.journal is not None:

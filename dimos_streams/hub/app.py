@@ -13,12 +13,13 @@ from dimos_streams.hub.http.call_routes import mount_calls
 from dimos_streams.hub.http.elsewhere import mount_elsewhere
 from dimos_streams.hub.http.event_routes import mount_events
 from dimos_streams.hub.http.hub_kinds import KINDS
-from dimos_streams.hub.http.robot_routes import mount_robot_side
+from dimos_streams.hub.http.robot_side import mount_robot_side
 from dimos_streams.hub.http.robot_tokens import RobotTokens
 from dimos_streams.hub.http.robots import mount_robots
 from dimos_streams.hub.http.views import mount_views
 from dimos_streams.hub.mcp_calls import FleetCalls
 from dimos_streams.hub.parts import HubParts
+from dimos_streams.hub.upkeep import Upkeep
 from dimos_streams.serving import problems
 from dimos_streams.serving.openapi import describe
 from dimos_streams.serving.route import StrictRoute, answer_head
@@ -26,14 +27,14 @@ from dimos_streams.serving.server.request_guard import Guard
 from dimos_streams.serving.server.request_order import RequestOrder
 
 
-def create_app(parts: HubParts) -> ASGIApp:
+def create_app(parts: HubParts, upkeep: Upkeep) -> ASGIApp:
     """The app of a hub: robots with their tokens on one side, operators behind their guard on the other."""
     settings = parts.settings
     robots = Guard(
         RequestOrder(_robot_side(parts)), host=settings.host, token=None, allowed_hosts=settings.allowed_hosts
     )
     operators = Guard(
-        RequestOrder(_operators_side(parts)),
+        RequestOrder(_operators_side(parts, upkeep)),
         host=settings.host,
         token=settings.token,
         token_of="the operators'",
@@ -49,9 +50,9 @@ def _robot_side(parts: HubParts) -> FastAPI:
     return app
 
 
-def _operators_side(parts: HubParts) -> FastAPI:
+def _operators_side(parts: HubParts, upkeep: Upkeep) -> FastAPI:
     app = _new_app()
-    mount_views(app, parts)
+    mount_views(app, parts, upkeep)
     mount_events(app, parts)
     mount_robots(app, parts)
     mount_calls(app, parts)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from dimos_streams import clock
@@ -15,7 +14,7 @@ from dimos_streams.hub.fleet_view import FleetView
 from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import HubThreads, in_thread
-from dimos_streams.serving.server.slow_clients import SlowClients
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 
 _REMEMBERED = 10_000
 _SILENT_S = 12.0
@@ -40,11 +39,7 @@ class HubParts:
     streams: CommandStreams
     asker: Asker
     robots: FleetView
-    slow_clients: SlowClients
-    others: Callable[[], list[tuple[str, str, str]]]
-    """Returns the other hubs on the database: name, version and URL."""
-    database_bytes: Callable[[], int]
-    """Returns the size of the database when it was looked at last."""
+    connection_ends: ConnectionEnds
     begun: NewestEntries[str, str] = field(default_factory=lambda: NewestEntries(_REMEMBERED))
     """The robots of calls that were begun here, by id: their events may not have come yet. Of others the database
     knows."""

@@ -4,17 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import os
 import secrets
 import socket
-from collections.abc import Awaitable, Callable
 
-from dimos_streams import __version__
-from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.process.loopback import is_loopback
 from dimos_streams.common.tasks import end_tasks_silently
-from dimos_streams.errors import DimosStreamsError, UserError
+from dimos_streams.errors import UserError
 from dimos_streams.hub.asking import Asker
 from dimos_streams.hub.batch_intake import BatchIntake
 from dimos_streams.hub.command_streams import CommandStreams
@@ -26,14 +22,9 @@ from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
 from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.hub.threads import CONNECTIONS, HubThreads, in_thread
+from dimos_streams.hub.upkeep import Upkeep
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.serving.server.server import HttpServer
-from dimos_streams.serving.server.slow_clients import SlowClients
-
-_OTHERS_S = 5.0
-_TRIM_S = 60.0
-
-_logger = logging.getLogger(__name__)
-_log = LimitedLog(_logger, period_s=30.0)
 
 
 class FleetHub:
@@ -46,8 +37,6 @@ class FleetHub:
             settings.host, settings.port, ping_s=settings.ping_s, connections=settings.connections
         )
         self._to_undo = contextlib.AsyncExitStack()
-        self._others: list[tuple[str, str, str]] = []
-        self._bytes = 0
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -107,9 +96,7 @@ class FleetHub:
             streams=CommandStreams(storage, threads.orders, self.name),
             asker=Asker(storage, threads.orders),
             robots=FleetView(storage, threads.orders),
-            slow_clients=SlowClients(self.settings.send_timeout_s, self._server.abort),
-            others=lambda: self._others,
-            database_bytes=lambda: self._bytes,
+            connection_ends=ConnectionEnds(self.settings.send_timeout_s, self._server.abort),
         )
 
     async def _begin(self, parts: HubParts) -> None:
@@ -123,65 +110,24 @@ class FleetHub:
 
         parts.storage.engine.listen(wake)
         parts.storage.commands.listen(lambda: wake(COMMANDS))
-        await self._look_around(parts)
+        upkeep = Upkeep(parts, self.url)
+        await upkeep.look_around()
         works = (
             parts.intake.run(),
             parts.feed.run(),
             parts.streams.run(),
             parts.streams.keep(),
             parts.asker.run(),
-            self._keep(self._trim, parts, _TRIM_S),
-            self._keep(self._look, parts, _OTHERS_S),
+            upkeep.trim(),
+            upkeep.watch(),
         )
         self._tasks = [loop.create_task(work) for work in works]
         self._to_undo.push_async_callback(end_tasks_silently, *self._tasks)
         from dimos_streams.hub.app import create_app
 
-        await self._server.serve(create_app(parts))
-        self._to_undo.push_async_callback(self._leave, parts)
+        await self._server.serve(create_app(parts, upkeep))
+        self._to_undo.push_async_callback(upkeep.leave)
         self._to_undo.push_async_callback(self._server.stop)
         self._to_undo.callback(parts.feed.broadcast.close)
         self._to_undo.callback(parts.streams.end)
         self._to_undo.callback(parts.asker.end)
-
-    async def _leave(self, parts: HubParts) -> None:
-        try:
-            await in_thread(parts.threads.others, parts.storage.leave, self.name)
-        except DimosStreamsError as error:
-            _logger.warning("other hubs are not told that this one ends: %s", error)
-
-    async def _keep(self, work: Callable[[HubParts], Awaitable[None]], parts: HubParts, period_s: float) -> None:
-        """Look after the database again and again, also after that has failed."""
-        while True:
-            try:
-                await work(parts)
-            except DimosStreamsError as error:
-                _log.warning("the hub's database can't be looked after: %s", error)
-            except Exception:  # the hub serves without it, too
-                _log.exception("the hub's database can't be looked after because of a defect")
-            await asyncio.sleep(period_s)
-
-    async def _trim(self, parts: HubParts) -> None:
-        """Drop what is old."""
-        bounds = await in_thread(parts.threads.upkeep, parts.storage.trim, self.settings.retention)
-        parts.feed.note_first(bounds.first)
-        self._bytes = await in_thread(parts.threads.upkeep, parts.storage.engine.size)
-
-    async def _look(self, parts: HubParts) -> None:
-        """Look who else is there. It waits for no trimming: a database that takes no note of it counts as away."""
-        await self._look_around(parts)
-        await parts.robots.all()
-        parts.storage.engine.trouble = ""  # it takes what is written, and gives what is read
-
-    async def _look_around(self, parts: HubParts) -> None:
-        others = await in_thread(parts.threads.others, parts.storage.others, self.name, self.url, 3 * _OTHERS_S)
-        for name, version, url in others:
-            if version != __version__ and name not in {known for known, _, _ in self._others}:
-                _logger.warning(
-                    "hub %s at %s on the same database is of version %s, this one of %s",
-                    name,
-                    url,
-                    version,
-                    __version__,
-                )
-        self._others = others

@@ -29,9 +29,9 @@ from dimos_streams.serving.only_socket import mount_only_socket
 from dimos_streams.serving.openapi import describe, refusals
 from dimos_streams.serving.query_names import check_query
 from dimos_streams.serving.route import StrictRoute, answer_head
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.serving.server.request_guard import Guard
 from dimos_streams.serving.server.seats import Seats
-from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.serving.server.watch_only import WatchOnly
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.liveness.called_skills import called_skills
@@ -61,7 +61,7 @@ def create_app(
     broadcast: JournalBroadcast,
     live: LiveTopics,
     about: dict[str, Any],
-    slow_clients: SlowClients,
+    connection_ends: ConnectionEnds,
 ) -> FastAPI:
     """The app, unguarded. ``about`` is the recording's description for pages."""
     app = FastAPI(title="dimos-streams recording", version=__version__, docs_url=None, redoc_url=None)
@@ -70,8 +70,8 @@ def create_app(
     describe(app)
     _mount_views(app, playback)
     _mount_calls(app, playback, broadcast)
-    _mount_sockets(app, playback, about, slow_clients)
-    mount_live(app, live, slow_clients)
+    _mount_sockets(app, playback, about, connection_ends)
+    mount_live(app, live, connection_ends)
     mount_dashboard(app, "recording")
     answer_head(app)
     return app
@@ -126,7 +126,7 @@ def _mount_calls(app: FastAPI, playback: Playback, broadcast: JournalBroadcast) 
         return await pages.page_back(broadcast, query, limit)
 
 
-def _mount_sockets(app: FastAPI, playback: Playback, about: dict[str, Any], slow_clients: SlowClients) -> None:
+def _mount_sockets(app: FastAPI, playback: Playback, about: dict[str, Any], connection_ends: ConnectionEnds) -> None:
     watchers, clients = Seats(MAX_WATCHERS), Seats(MAX_WATCHERS)
     lock = PlaybackLock(playback)
     for path in ("/monitor", "/transport"):
@@ -137,10 +137,10 @@ def _mount_sockets(app: FastAPI, playback: Playback, about: dict[str, Any], slow
         check_query(socket, QUERY)  # which agents there are changes with the moment that is shown
         async with watchers.accept(socket) as has_seat:
             if has_seat:
-                await serve_monitor(socket, playback, NoOrders(), slow_clients)
+                await serve_monitor(socket, playback, NoOrders(), connection_ends)
 
     @app.websocket("/transport")
     async def transport(socket: WebSocket) -> None:
         async with clients.accept(socket) as has_seat:
             if has_seat:
-                await serve_transport(socket, lock, about, slow_clients)
+                await serve_transport(socket, lock, about, connection_ends)

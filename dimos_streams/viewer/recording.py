@@ -15,8 +15,8 @@ from dimos_streams.journal.journal import Journal, JournalLimits
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.summary import first_metadata
 from dimos_streams.recording.tape import Tape
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.serving.server.server import HttpServer
-from dimos_streams.serving.server.slow_clients import SlowClients
 from dimos_streams.viewer.about import about_recording
 from dimos_streams.viewer.app import create_app, guarded
 from dimos_streams.viewer.bus import ReplayBus
@@ -65,7 +65,7 @@ async def viewed(
         live = LiveTopics(bus, topic_infos(index.channels, index.namespaces), utime=playback.utime)
         broadcast = JournalBroadcast(index.journal)
         stack.push_async_callback(server.stop)
-        app = create_app(playback, broadcast, live, about, SlowClients(abort=server.abort))
+        app = create_app(playback, broadcast, live, about, ConnectionEnds(abort=server.abort))
         await server.serve(guarded(app, HOST))
         stack.callback(broadcast.close)
         stack.callback(live.stop)

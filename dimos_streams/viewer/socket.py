@@ -14,7 +14,7 @@ from starlette.websockets import WebSocket
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks_silently, first_of
-from dimos_streams.serving.server.slow_clients import SlowClients
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.viewer.playback import Playback
 from dimos_streams.viewer.playback_lock import PlaybackLock
 from dimos_streams.viewer.transport_commands import transport_command
@@ -25,17 +25,19 @@ _Send = Callable[[Mapping[str, Any]], Awaitable[None]]
 _log = LimitedLog(logging.getLogger(__name__))
 
 
-async def serve(socket: WebSocket, lock: PlaybackLock, about: Mapping[str, Any], slow_clients: SlowClients) -> None:
+async def serve(
+    socket: WebSocket, lock: PlaybackLock, about: Mapping[str, Any], connection_ends: ConnectionEnds
+) -> None:
     """Serve a client, which is accepted, until either side ends the connection. ``about`` is what it is told of the
     recording."""
 
     async def send(fields: Mapping[str, Any]) -> None:
-        async with slow_clients.timeout():
+        async with connection_ends.timeout():
             await socket.send_text(to_json(fields).decode())
 
     reading = asyncio.create_task(_read(socket, lock, send), name="transport client")
     try:
-        with slow_clients.serving(socket), contextlib.suppress(RuntimeError):  # it has left
+        with connection_ends.serving(socket), contextlib.suppress(RuntimeError):  # it has left
             await send({"type": "recording", **about})
             await _send_changes(send, lock.playback, reading)
     finally:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from dimos_streams.agent.calls.call_manager import CallManager
+from dimos_streams.agent.calls.open_call import CallContext
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.family import continuation_id
@@ -33,7 +34,7 @@ async def test_it_is_the_work_of_whoever_asked_and_held_to_the_same_list(ended: 
 
     bridge = Bridge({"wait": (offered("wait"), wait), "drive": (offered("drive"), wait)})
     manager = CallManager(bridge, "agent", _nothing, key_prefix="a")
-    asking = await manager.start("wait", {}, (Mission("m"),), reviewer=GateBench().chain)
+    asking = await manager.start("wait", {}, CallContext((Mission("m"),), reviewer=GateBench().chain))
     if ended:
         asking.ask_to_end("enough")
     call_id = continuation_id(asking.call_id, 1)

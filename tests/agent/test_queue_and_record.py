@@ -11,7 +11,7 @@ from dimos_streams.agent.context.conversation import SILENT, Conversation
 from dimos_streams.agent.missions.message_queue import CallUpdate, MessageQueue, OperatorInput, QueueItem
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import AssistantMessage, ToolCall, ToolResultMessage, UserMessage
-from dimos_streams.agent.resumption.unfinished import read_unfinished
+from dimos_streams.agent.resumption.mission_reader import read_unfinished
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import EventType, ToolEvent
 

@@ -78,7 +78,7 @@ class Served:
     def keep_send_buffers_small(self) -> None:
         """Have the kernel take little of what a client does not read, for each connection that comes from now on: by
         itself it may take a megabyte, or not."""
-        server = self.scene.bridge._server
+        server = self.scene.bridge.endpoint.server
         assert server is not None
         assert server._server is not None
         (listening,) = server._server.servers[0].sockets

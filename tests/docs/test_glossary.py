@@ -11,7 +11,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 TEXT = (ROOT / "docs" / "glossary.md").read_text()
 TERMS = re.findall(r"^\| (\*\*.+?) \| .+ \| `([\w./]+)` \|$", TEXT, re.MULTILINE)
-_DECISION = re.compile(r"^## (.+)\n\n(.*)$", re.MULTILINE)
+_DECISION = re.compile(r"^### (.+)\n\n(.*)$", re.MULTILINE)
 _STATUS = re.compile(r'\*(\d{4}-\d\d-\d\d) · (?:accepted|superseded on \d{4}-\d\d-\d\d by "(.+)")\*')
 
 
@@ -29,7 +29,7 @@ def test_a_term_lives_where_the_glossary_says(term: str, where: str) -> None:
 def test_each_decision_has_a_date_and_a_status() -> None:
     text = (ROOT / "docs" / "decisions.md").read_text()
     decisions = dict(_DECISION.findall(text))
-    assert len(decisions) == len(re.findall(r"^## ", text, re.MULTILINE))
+    assert len(decisions) == len(re.findall(r"^### ", text, re.MULTILINE))
     for title, status in decisions.items():
         match = _STATUS.fullmatch(status)
         assert match, f"{title}: {status!r} is no date and status"

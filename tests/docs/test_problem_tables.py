@@ -28,7 +28,7 @@ def answered(kinds: Iterable[ProblemKind]) -> list[tuple[str, str]]:
 
 
 def test_each_problem_of_a_bridge_is_in_its_table() -> None:
-    assert named("tool-streams.md") == answered(problem_kinds.KINDS)
+    assert named("http.md") == answered(problem_kinds.KINDS)
 
 
 def test_each_problem_of_a_hub_is_in_its_table() -> None:

@@ -18,7 +18,7 @@ from dimos_streams.common.json.writing import json_text
 from dimos_streams.fleet.batches import Batch, ShippedEvent, encoded_event
 from dimos_streams.fleet.protocol import MAX_ANSWER_BYTES, MAX_BATCH_BYTES, MAX_REPORT_BYTES
 from dimos_streams.hub.batches import robot_batch
-from dimos_streams.hub.http import robot_routes
+from dimos_streams.hub.http import robot_side
 from dimos_streams.serving.problems import ProblemError
 from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME, ToolEvent
 from dimos_streams.tool_stream.protocol.bounds import MAX_DATA_DEPTH, MAX_EVENT
@@ -121,7 +121,7 @@ def test_an_event_that_no_bus_has_is_left_out_and_holds_nothing_up(changed: dict
 @pytest.mark.feature("H2")
 def test_a_message_with_two_members_of_one_name_is_refused() -> None:
     with pytest.raises(ProblemError, match="several members of the name 'journal'"):
-        robot_routes._message(Batch, b'{"journal": "a", "journal": "b"}', "batch", 99)
+        robot_side._message(Batch, b'{"journal": "a", "journal": "b"}', "batch", 99)
 
 
 @pytest.mark.feature("H2")

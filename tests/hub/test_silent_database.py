@@ -37,7 +37,7 @@ def test_who_only_looks_waits_for_a_bounded_time_and_health_says_why(
 
     monkeypatch.setattr("dimos_streams.hub.http.refusing.READ_WAITS_S", 0.05)
     monkeypatch.setattr("dimos_streams.hub.parts._UNANSWERED_S", 0.2)
-    monkeypatch.setattr("dimos_streams.hub.process._OTHERS_S", 0.1)
+    monkeypatch.setattr("dimos_streams.hub.upkeep._OTHERS_S", 0.1)
     monkeypatch.setattr("dimos_streams.hub.fleet_view._FRESH_S", 0.0)
     with served_hub(database) as hub:
         wait_for(lambda: hub.get("/healthz").json()["status"] == "ok")
@@ -65,7 +65,7 @@ def test_what_failed_is_told_until_all_that_is_looked_at_again_is_there(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also if the hub can note that it is there, and can't read its robots."""
-    monkeypatch.setattr("dimos_streams.hub.process._OTHERS_S", 0.01)
+    monkeypatch.setattr("dimos_streams.hub.upkeep._OTHERS_S", 0.01)
     monkeypatch.setattr("dimos_streams.hub.fleet_view._FRESH_S", 0.0)
     looked, notes = threading.Semaphore(0), HubStorage.others
 

@@ -78,7 +78,7 @@ def test_a_database_that_says_nothing_is_told_to_whoever_stops_and_by_health(
     monkeypatch.setattr("dimos_streams.hub.http.refusing.ORDER_WAITS_S", 0.3)
     monkeypatch.setattr("dimos_streams.hub.asking._EXPIRES_IN_S", 0.3)
     monkeypatch.setattr("dimos_streams.hub.parts._SILENT_S", 0.8)
-    monkeypatch.setattr("dimos_streams.hub.process._OTHERS_S", 0.1)
+    monkeypatch.setattr("dimos_streams.hub.upkeep._OTHERS_S", 0.1)
     added(database_url, "r1")
     with served_hub(database_url) as hub:
         assert hub.get("/healthz").json()["status"] == "ok"

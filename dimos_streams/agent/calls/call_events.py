@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dimos_streams.agent.calls.call_endings import CallEndings
 from dimos_streams.agent.calls.call_starts import CallStarts
 from dimos_streams.agent.calls.known_calls import KnownCalls
-from dimos_streams.agent.calls.open_call import CallContext, Deliver, OpenCall
+from dimos_streams.agent.calls.open_call import NO_CONTEXT, Deliver, OpenCall
 from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S, Reconciliation
 from dimos_streams.agent.missions.message_queue import CallUpdate
 from dimos_streams.agent.missions.mission import all_ended
@@ -122,7 +122,7 @@ class CallEvents:
         call = OpenCall(
             event.call_id,
             event.skill,
-            asking.context if asking else CallContext(),
+            asking.context if asking else NO_CONTEXT,
             parent,
             opening.arguments,
             arguments_known=isinstance(said.get("arguments"), Mapping),

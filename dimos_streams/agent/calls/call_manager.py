@@ -9,10 +9,8 @@ from dimos_streams.agent.calls.call_endings import CallEndings, OnGivenUp, nothi
 from dimos_streams.agent.calls.call_events import CallEvents
 from dimos_streams.agent.calls.call_starts import CallStarts
 from dimos_streams.agent.calls.known_calls import KnownCalls
-from dimos_streams.agent.calls.open_call import CallContext, Deliver, OpenCall
+from dimos_streams.agent.calls.open_call import NO_CONTEXT, CallContext, Deliver, OpenCall
 from dimos_streams.agent.calls.reconciliation import Reconciliation
-from dimos_streams.agent.missions.mission import Mission
-from dimos_streams.agent.policies.gates.base import Reviewer
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
@@ -52,22 +50,19 @@ class CallManager:
         self,
         skill: str,
         arguments: Mapping[str, Any],
-        missions: tuple[Mission, ...] = (),
+        context: CallContext = NO_CONTEXT,
         *,
         on_duplicate: OnDuplicate | None = None,
-        deliver: Deliver | None = None,
-        reviewer: Reviewer | None = None,
         time_limit_s: float | None = None,
         silent: bool = False,
         on_late: Callable[[str], None] = lambda call_id: None,
     ) -> OpenCall:
         """Begin a call, whose ``answer`` is waited for. Raises ``SkillError`` if it is refused.
 
-        ``deliver`` gets its updates; None stands for the agent's queue. ``reviewer`` is the one that has let it
-        begin. After ``time_limit_s`` it is cancelled, and given up if that does not help. If starting is cancelled, a
-        call that begins nevertheless is ended, and ``on_late`` called with its id.
+        After ``time_limit_s`` it is cancelled, and given up if that does not help. No event of one that is ``silent``
+        is delivered. If starting is cancelled, a call that begins nevertheless is ended, and ``on_late`` called with
+        its id.
         """
-        context = CallContext(missions, deliver, reviewer)
         call = OpenCall("", skill, context, arguments=dict(arguments), silent=silent, on_late=on_late)
         await self.starts.start(call, on_duplicate)
         self.known.add(call)

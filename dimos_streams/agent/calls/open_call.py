@@ -29,13 +29,17 @@ class CallContext:
     handed over since; None for that of the loop that works on its missions."""
 
 
+NO_CONTEXT = CallContext()
+"""The context of a call that is no mission's work."""
+
+
 @dataclass(slots=True, eq=False)
 class OpenCall:
     """A call of this agent that has not closed. What becomes of it is noted by its methods."""
 
     call_id: str
     skill: str
-    context: CallContext = CallContext()
+    context: CallContext = NO_CONTEXT
     parent: str = ""
     """The id of the call that began it on the agent's behalf; empty if none did."""
     arguments: Mapping[str, Any] = field(default_factory=dict)

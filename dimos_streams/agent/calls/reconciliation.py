@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from dimos_streams.agent.calls.known_calls import KnownCalls
-from dimos_streams.agent.calls.open_call import CallContext, OpenCall, made_close
+from dimos_streams.agent.calls.open_call import NO_CONTEXT, OpenCall, made_close
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
@@ -42,7 +42,7 @@ class Reconciliation:
         call = OpenCall(
             view.call_id,
             view.skill,
-            asking.context if asking else CallContext(),
+            asking.context if asking else NO_CONTEXT,
             view.parent,
             view.arguments,
             last_seq=view.last_seq,

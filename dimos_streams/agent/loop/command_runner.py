@@ -93,9 +93,7 @@ class CommandRunner:
             control.pause("calls that were aborted may still run", ordered=False)
         for task in abort.others:  # more may come meanwhile
             await task
-        undone: list[Undone] = []
-        if abort.rollback:
-            undone = await self._undo(self._undo_log.newest(None, ids(abort.missions)), pause)
+        undone = await self._roll_back(abort, pause) if abort.rollback else []
         report = AbortReport(
             reason=abort.reason,
             missions=ids(abort.missions),
@@ -106,17 +104,7 @@ class CommandRunner:
             held=hold.held,
             not_held=hold.not_held,
         )
-        end = AbortEnd(
-            phase="end",
-            held=list(report.held),
-            not_held=[gate.model_dump(mode="json") for gate in report.not_held],
-            reason=report.reason,
-            cancelled=list(report.cancelled),
-            unfinished=list(report.unfinished),
-            stays_paused=report.stays_paused,
-            undone=[each.model_dump(mode="json") for each in report.undone],
-        )
-        self._transcript.emit(EventKind.ABORT, report.missions, end)
+        self._transcript.emit(EventKind.ABORT, report.missions, _event_of(report))
         self._close_notices(abort.missions)
         for hear in abort.on_end:
             hear(report)
@@ -146,6 +134,9 @@ class CommandRunner:
         if control.paused and not pause.came_meanwhile and attended and not moving.own_besides(entries):
             return control.interrupted("calls are taken back")
         return contextlib.nullcontext()
+
+    async def _roll_back(self, abort: AbortCommand, pause: UndoPause) -> list[Undone]:
+        return await self._undo(self._undo_log.newest(None, ids(abort.missions)), pause)
 
     async def _carry_out_undo(self, undo: UndoCommand) -> list[Undone]:
         undone = await self._undo(self._undo_log.newest(undo.count), self._new_pause())
@@ -184,6 +175,19 @@ class CommandRunner:
         await work.end(entries)
         with await self._pause_interrupted(entries, pause):
             await work.undo(entries, self._catalog.all)
+
+
+def _event_of(report: AbortReport) -> AbortEnd:
+    return AbortEnd(
+        phase="end",
+        held=list(report.held),
+        not_held=[gate.model_dump(mode="json") for gate in report.not_held],
+        reason=report.reason,
+        cancelled=list(report.cancelled),
+        unfinished=list(report.unfinished),
+        stays_paused=report.stays_paused,
+        undone=[each.model_dump(mode="json") for each in report.undone],
+    )
 
 
 def _named(view: CallView) -> str:

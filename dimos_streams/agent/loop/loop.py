@@ -18,7 +18,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.loop.turns.ending import INTERRUPTED, Ending
 from dimos_streams.agent.loop.turns.turn import Turn
-from dimos_streams.agent.missions.message_queue import OperatorInput, QueueItem
+from dimos_streams.agent.missions.message_queue import OperatorInput, QueueItem, has_new_input, is_over
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.event_data.operators import AbortStart
@@ -120,7 +120,7 @@ class AgentLoop:
                     await self._obey(self._commands.popleft())
                 elif len(self.parts.queue) and self.parts.oversight.may_begin_turn():
                     await self._take_messages(self.parts.queue.take_nowait())
-                elif not self._intake.record_where(_is_left):
+                elif not self._intake.record_where(is_over):
                     self._wake.clear()
                     await self._wake.wait()
         finally:
@@ -141,28 +141,33 @@ class AgentLoop:
         loop is closed.
         """
         self._check_open()
-        abort = self._abort
-        is_new = abort is None or self.state is LoopState.UNDOING
-        if abort is None or is_new:
-            abort = self._abort = AbortCommand(
-                reason, rollback, tuple(self.missions.values()), self._calls.known.open
-            )
-            self._commands.appendleft(abort)
+        under_way = None if self.state is LoopState.UNDOING else self._abort
+        abort = under_way or self._order_abort(reason, rollback)
         # Who wants everybody's calls to end wants the robot to stand: it does not go back for an earlier order.
         abort.rollback = rollback or (abort.rollback and others is None)
-        if is_new or (others is not None and not abort.others):
+        if under_way is None or (others is not None and not abort.others):
             start = AbortStart(phase="start", reason=reason, rollback=abort.rollback, others=others is not None)
             self.parts.transcript.emit(EventKind.ABORT, ids(abort.missions), start)
         if others is not None:
             abort.end_others(others)
         abort.missions = tuple(dict.fromkeys((*abort.missions, *self.missions.values())))
+        self._end_work(abort)
+        return abort
+
+    def _order_abort(self, reason: str, rollback: bool) -> AbortCommand:
+        """Return a new abort, which is carried out before all other commands."""
+        self._abort = AbortCommand(reason, rollback, tuple(self.missions.values()), self._calls.known.open)
+        self._commands.appendleft(self._abort)
+        return self._abort
+
+    def _end_work(self, abort: AbortCommand) -> None:
+        """End what an abort can end at once: the turn, the missions, and what is being taken back."""
         if self._turn is not None:
             self._turn.interrupt("aborted", abort.reason)
         for mission in abort.missions:
             mission.end("aborted", abort.reason)
         self._stop_undoing()
         self.wake()
-        return abort
 
     def _stop_undoing(self) -> None:
         """Take nothing back any more, neither what is under way nor what waits to be."""
@@ -214,7 +219,7 @@ class AgentLoop:
     async def _take_messages(self, items: Sequence[QueueItem]) -> None:
         """Take messages into the record and, unless all are progress, let the model react to them."""
         missions = tuple({mission.id: mission for item in items for mission in item.missions}.values())
-        heard = {item.missions[0] for item in items if _is_new(item)}
+        heard = {item.missions[0] for item in items if has_new_input(item)}
         wants_turn = any(item.wants_turn for item in items)
         if any(isinstance(item, OperatorInput) and item.speaker == "operator" for item in items):
             self.parts.stop_policy.guards.begin_anew(missions)
@@ -278,16 +283,6 @@ class AgentLoop:
         for command in self._commands:
             command.give_up()
         self._commands.clear()
-
-
-def _is_new(item: QueueItem) -> bool:
-    """Return whether an item has input that the model will hear."""
-    return isinstance(item, OperatorInput) and bool(item.missions) and not item.withdrawn
-
-
-def _is_left(item: QueueItem) -> bool:
-    """Return whether an item is only for the record, because its missions were ended: no pause keeps it waiting."""
-    return all_ended(item.missions) or (isinstance(item, OperatorInput) and item.withdrawn)
 
 
 def _why_ended(reason: str) -> str:

@@ -9,6 +9,7 @@ from typing import Any
 
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.missions.message_queue import Notice
 from dimos_streams.agent.missions.mission import Mission, all_ended, ids
@@ -121,36 +122,34 @@ class Reviews:
                 permitted.held.set()
 
     async def _review(self, call: Call, asked: AskedCall, asking: OpenCall) -> None:
+        """Judge a call, and hold the permission for it. Raises ``SkillError``, which is the refusal."""
         _check_wanted(asked, asking)
-        parts = self._parts_of(asking.missions)
-        skill = await parts.toolbox.catalog.find(asked.skill)
-        first, is_part = parts.toolbox.catalog.all.get(asking.skill), bool(parent_of(asked.call_id))
-        request = CallRequest(
-            skill=skill,
-            arguments=asked.arguments,
-            missions=ids(asking.missions),
-            parent=asked.parent,
-            authored=is_part and asking.arguments_known and not names_skill(asking.arguments, skill),
-            part_of_motion=is_part and first is not None and first.motion,
-        )
-        verdict = await (asking.context.reviewer or parts.toolbox.reviewer).review(request)
+        toolbox = self._parts_of(asking.missions).toolbox
+        request = await _request_for(asked, asking, toolbox.catalog)
+        verdict = await (asking.context.reviewer or toolbox.reviewer).review(request)
         if isinstance(verdict, Refuse):
             raise SkillError(verdict.text)
         if not self._has_room():
             verdict.give_back()
             raise SkillError(f"{_MAX_PERMITTED} calls wait to begin; no more are permitted")
-        permitted = self._permitted[asked.call_id] = _Permitted(asked, skill, verdict, call)
+        permitted = self._permitted[asked.call_id] = _Permitted(asked, request.skill, verdict, call)
         try:
             await self._hold(permitted, asking)
         finally:
             if self._permitted.get(asked.call_id) is permitted:
-                if call.cancel_reason != BEGUN:
-                    del self._permitted[asked.call_id]
-                    verdict.give_back()
-                elif parent_of(asked.call_id):  # its events are not for this agent
-                    del self._permitted[asked.call_id]
-                    self._child_begun(skill.name, verdict.arguments, request.missions, asked.call_id)
-                    self._notify(permitted, asked.call_id, asking)
+                self._settle(permitted, asking, request.missions)
+
+    def _settle(self, permitted: _Permitted, asking: OpenCall, missions: tuple[str, ...]) -> None:
+        """Give back what a permission has used up, unless the bridge has begun the call: then its first event ends
+        the permission, or, of a child, whose events are not for this agent, this does."""
+        call_id, verdict = permitted.asked.call_id, permitted.verdict
+        if permitted.review.cancel_reason != BEGUN:
+            del self._permitted[call_id]
+            verdict.give_back()
+        elif parent_of(call_id):
+            del self._permitted[call_id]
+            self._child_begun(permitted.skill.name, verdict.arguments, missions, call_id)
+            self._notify(permitted, call_id, asking)
 
     def _has_room(self) -> bool:
         """Return whether one more permission can be held. The oldest of a call that has begun, and whose first event
@@ -208,6 +207,20 @@ class Reviews:
             which = f"{permitted.skill.name} (call {call_id}, begun by call {permitted.asked.parent})"
             text = f"{which}: {permitted.verdict.note}"
             self._parts_of(of.missions).queue.put_nowait(Notice(text, of.missions))
+
+
+async def _request_for(asked: AskedCall, asking: OpenCall, catalog: SkillCatalog) -> CallRequest:
+    """Return a call that a skill asks for as gates judge it. Raises ``UnknownSkillError``."""
+    skill = await catalog.find(asked.skill)
+    first, is_part = catalog.all.get(asking.skill), bool(parent_of(asked.call_id))
+    return CallRequest(
+        skill=skill,
+        arguments=asked.arguments,
+        missions=ids(asking.missions),
+        parent=asked.parent,
+        authored=is_part and asking.arguments_known and not names_skill(asking.arguments, skill),
+        part_of_motion=is_part and first is not None and first.motion,
+    )
 
 
 def _check_wanted(asked: AskedCall, asking: OpenCall) -> None:

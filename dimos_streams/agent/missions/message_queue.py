@@ -67,6 +67,16 @@ class Notice:
 QueueItem: TypeAlias = OperatorInput | CallUpdate | Notice
 
 
+def has_new_input(item: QueueItem) -> bool:
+    """Return whether an item has input that the model will hear."""
+    return isinstance(item, OperatorInput) and bool(item.missions) and not item.withdrawn
+
+
+def is_over(item: QueueItem) -> bool:
+    """Return whether an item is only for the record, because its missions were ended: no pause keeps it waiting."""
+    return all_ended(item.missions) or (isinstance(item, OperatorInput) and item.withdrawn)
+
+
 class MessageQueue:
     """A bounded queue: ``put`` waits while ``capacity`` items wait; so the event reader waits too, and in the end the
     bridge.

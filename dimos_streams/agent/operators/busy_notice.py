@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from dimos_streams.agent.control.control import Mode
-from dimos_streams.agent.control.oversight import Oversight
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.states import LoopState
-from dimos_streams.agent.missions.message_queue import MessageQueue
 from dimos_streams.agent.policies.approval_texts import ways_to
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.common.readable.plural import plural
@@ -18,14 +16,13 @@ _WITHOUT_WAITING = "`abort` stops now, `say --now` goes before all that waits"
 _WORK = {LoopState.SETTLING: "an abort", LoopState.UNDOING: "an undo"}
 
 
-def waits_behind(
-    loop: AgentLoop, queue: MessageQueue, oversight: Oversight, approvals: ApprovalRegistry, *, now: bool
-) -> str:
+def waits_behind(loop: AgentLoop, approvals: ApprovalRegistry, *, now: bool) -> str:
     """Return a text about what new input has to wait for, and how not to; empty if it is heard at once.
 
     ``now`` is for input that goes before all that waits, but not before the end of a pause, of an abort or of an
     undo.
     """
+    queue, oversight = loop.parts.queue, loop.parts.oversight
     foreground = oversight.foreground
     if foreground.listening and not now:
         return ""

@@ -38,19 +38,10 @@ class OperatorSide:
         """``loop`` is the agent's own."""
         self._agent = agent
         self._loop = loop
-        oversight, approvals = loop.parts.oversight, gate_state.approvals
-        self.stop_order = StopOrder(StopWords(stop_words), self._names, loop, missions, oversight, events.emit)
-        self.input_handler = InputHandler(
-            loop=loop,
-            queue=loop.parts.queue,
-            conversation=loop.parts.transcript.conversation,
-            missions=missions,
-            delegation=delegation,
-            oversight=oversight,
-            approvals=approvals,
-            stop=self.stop_order,
-        )
-        self.console = ConsoleWatch(approvals, oversight.control, events.emit, self._abort_unwatched)
+        approvals = gate_state.approvals
+        self.stop_order = StopOrder(StopWords(stop_words), self._names, loop, missions)
+        self.input_handler = InputHandler(loop, missions, delegation, approvals, self.stop_order)
+        self.console = ConsoleWatch(approvals, loop.parts.oversight.control, events.emit, self._abort_unwatched)
         self.snapshots = Snapshots(agent, events, loop, gate_state, model_watch, skill_watch)
 
     def _names(self) -> Iterable[str]:

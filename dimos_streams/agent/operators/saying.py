@@ -11,10 +11,9 @@ from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.entry import Entry
-from dimos_streams.agent.control.oversight import Oversight
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.end_reasons import completed, explained
-from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
+from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.operators.busy_notice import waits_behind
@@ -69,11 +68,9 @@ class InputHandler:
     """Takes in what operators say to an agent, and sees it to the end of the mission that it leads to."""
 
     loop: AgentLoop
-    queue: MessageQueue
-    conversation: Conversation
+    """The agent's own."""
     missions: OpenMissions
     delegation: Delegation
-    oversight: Oversight
     approvals: ApprovalRegistry
     stop: StopOrder
 
@@ -83,16 +80,17 @@ class InputHandler:
             return await self._stop_all(call, text)
         if self.missions.was_begun_before(call.id):
             raise SkillError(_HEARD_BEFORE.format(id=call.id))
-        waits = waits_behind(self.loop, self.queue, self.oversight, self.approvals, now=now)
-        mission = self.missions.begin(call.id, text, on_over=self.conversation.notify)
-        seen = self.conversation.last_number
+        waits = waits_behind(self.loop, self.approvals, now=now)
+        conversation = self.loop.parts.transcript.conversation
+        mission = self.missions.begin(call.id, text, on_over=conversation.notify)
+        seen = conversation.last_number
         await call.update(text[:_LINE], entry={"role": "operator", "text": text[:_LINE]})
         try:
-            self.oversight.control.typed()
+            self.loop.parts.oversight.control.typed()
             if waits:
                 await call.update(waits, entry={"role": "note", "text": waits})
             await self.hear(OperatorInput(text, (mission,), now=now))
-            await _relay(self.conversation, call, mission, seen)
+            await _relay(conversation, call, mission, seen)
         except asyncio.CancelledError:
             mission.end("cancelled")
             mission.let_go()
@@ -106,12 +104,13 @@ class InputHandler:
 
         Input that can't wait answers no dialogue: it cuts the turn that holds it.
         """
+        queue, foreground = self.loop.parts.queue, self.loop.parts.oversight.foreground
         if input.now:
             if not self.delegation.hear(input):
                 self.loop.cut()
-                self.queue.put_nowait(input)
-        elif not self.oversight.foreground.take_input(input) and not self.delegation.hear(input):
-            await self.queue.put(input)
+                queue.put_nowait(input)
+        elif not foreground.take_input(input) and not self.delegation.hear(input):
+            await queue.put(input)
 
     async def _stop_all(self, call: Call, input: str) -> Said:
         stopping = asyncio.create_task(self.stop.carry_out(call.id, input), name=f"the stop of {call.id}")

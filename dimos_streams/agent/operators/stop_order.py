@@ -10,11 +10,10 @@ from functools import partial
 
 from dimos_streams.agent.control.commands import AbortReport
 from dimos_streams.agent.control.others_calls import EndedOthers
-from dimos_streams.agent.control.oversight import Oversight
 from dimos_streams.agent.control.stop_words import StopWords
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.open_missions import OpenMissions
-from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
@@ -32,9 +31,8 @@ class StopOrder:
     names: Callable[[], Iterable[str]]
     """Returns the names by which the agent and its robots may be called."""
     loop: AgentLoop
+    """The agent's own."""
     missions: OpenMissions
-    oversight: Oversight
-    emit: Emit
 
     def is_said_by(self, text: str) -> bool:
         """Return whether an operator's input is this order."""
@@ -50,10 +48,11 @@ class StopOrder:
         has said that it held the robot, as for an abort.
         """
         reason = f"the operator said {input[:_SHOWN]!r}"
-        abort = self.loop.begin_abort(reason, others=partial(self.oversight.others.end, reason))
+        oversight = self.loop.parts.oversight
+        abort = self.loop.begin_abort(reason, others=partial(oversight.others.end, reason))
         ending: asyncio.Task[EndedOthers] = abort.others[-1]
         abort.on_end.append(lambda report: self._record(id, input, _text(report, ending.result())))
-        with self.oversight.hold_reasons.stopping():
+        with oversight.hold_reasons.stopping():
             report = await asyncio.shield(abort.done)
         others = ending.result()
         text = _text(report, others)
@@ -70,8 +69,9 @@ class StopOrder:
             return
         mission = self.missions.begin(id, input, is_done=True)
         mission.retain()
-        self.emit(EventKind.INPUT, (id,), text=input)
-        self.emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
+        emit = self.loop.parts.transcript.emit
+        emit(EventKind.INPUT, (id,), text=input)
+        emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
         mission.end_state.note_turn_end(text, "completed", "", heard=True)
         mission.release()
 

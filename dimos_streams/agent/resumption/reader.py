@@ -22,6 +22,7 @@ from dimos_streams.agent.record.read_record import (
     read_general,
     read_missions,
 )
+from dimos_streams.agent.resumption.mission_reader import read_unfinished
 from dimos_streams.agent.resumption.state import (
     OperatorSettings,
     RecordedCall,
@@ -29,7 +30,6 @@ from dimos_streams.agent.resumption.state import (
     UnfinishedAbort,
     UnfinishedMission,
 )
-from dimos_streams.agent.resumption.unfinished import read_unfinished
 from dimos_streams.operator.messages.agent import AgentEvent
 
 _CLOSED = 1000

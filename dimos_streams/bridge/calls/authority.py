@@ -84,7 +84,7 @@ class Authority:
         self._check_asking(call, call.parent)
         self._check_family(call)
 
-    def name(self, call: CallState) -> None:
+    def resolve_skill(self, call: CallState) -> None:
         """Set the public name of the skill that is asked for; it is looked up in the asking module's namespace
         first."""
         asking = self._calls.get(call.parent)
@@ -92,8 +92,8 @@ class Authority:
             asked_by = asking.module if asking is not None else ""
             call.skill = self._directory.find(call.skill, asked_by=asked_by)[1].name
 
-    def admit(self, call: CallState) -> None:
-        """Check a call that no skill asks for, and set ``by_agent``. Raises ``CallRejectedError``."""
+    def check_caller(self, call: CallState) -> None:
+        """Check who makes a call that no skill asks for, and set ``by_agent``. Raises ``CallRejectedError``."""
         names = {"caller": call.caller, "idempotency key": call.key or ""}
         if call.caller in OWN_CALLERS or self.is_agent(call.caller):  # our words, which may be part of somebody's URL
             names = {"idempotency key": (call.key or "").removeprefix(f"{call.caller}/")}
@@ -103,7 +103,7 @@ class Authority:
                     f"the {what} has a secret of this run in it, a token or key for example, and would be in its"
                     " events: valid is any other text"
                 )
-        self._check_caller(call.caller)
+        self._check_name(call.caller)
         if is_bridge(call.caller):
             raise CallRejectedError(f"{call.caller!r} is the name of a bridge itself: call by a name of your own")
         call.by_agent = self.is_agent(call.caller)
@@ -113,7 +113,7 @@ class Authority:
                 " call by a name of your own"
             )
 
-    def _check_caller(self, caller: str) -> None:
+    def _check_name(self, caller: str) -> None:
         """Raise ``CallRejectedError`` for what is no name, and for one that people would take for another one, as
         ``Agent`` or ``agent.`` for the agent ``agent``: names that mean somebody have small letters only, and no
         signs at their ends."""

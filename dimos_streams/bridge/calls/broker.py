@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from dimos_streams.bridge.calls.authority import Authority, McpApproval
-from dimos_streams.bridge.calls.bus_requests import SkillRequests
+from dimos_streams.bridge.calls.bus_requests import BusRequests
 from dimos_streams.bridge.calls.call_admission import CallAdmission
 from dimos_streams.bridge.calls.call_checker import CallChecker
 from dimos_streams.bridge.calls.contention import Contention
@@ -20,6 +20,7 @@ from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.settings.live_settings import LiveSettings
 from dimos_streams.bridge.calls.settings.rollback_file import SUFFIX as ROLLBACKS
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.stops.cancels import Cancels
 from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
 from dimos_streams.bridge.calls.stops.stop_state import SUFFIX as STOPS
 from dimos_streams.bridge.calls.watchdog import Watchdog
@@ -81,11 +82,12 @@ class Broker:
         self._watchdog = Watchdog(bus, ledger, directory, self.receiver, sender)
         self._authority = authority = Authority(directory, ledger.calls, agents, mcp_approval)
         self.stops = RobotStops(bus, ledger, directory, sender, beside and beside.with_suffix(STOPS))
+        self.cancels = Cancels(ledger, sender, self.stops.check_known)
         checker = CallChecker(directory, authority, self.stops, ledger.calls)
         contention = Contention(ledger, sender, authority, checker)
         self._reviews = CallReviews(name, ledger, sender, authority, contention, self._new_id)
         self._admission = CallAdmission(ledger, authority, checker, contention, self._reviews)
-        self._requests = SkillRequests(bus, ledger, sender, authority, self._admission, self.receiver, directory)
+        self._requests = BusRequests(bus, ledger, sender, authority, self._admission, self.receiver, directory)
         rollbacks = beside and beside.with_suffix(ROLLBACKS)
         self.settings = LiveSettings(directory, authority, sender, self._new_id, rollbacks)
         self._keys = IdempotencyKeys(ledger.find)
@@ -204,7 +206,7 @@ class Broker:
 
     async def cancel_calls(self, call_ids: Collection[str], reason: str) -> None:
         """See ``SkillGateway``."""
-        await self.stops.cancel(call_ids, reason, within_s=0.0)
+        await self.cancels.cancel(call_ids, reason, within_s=0.0)
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""

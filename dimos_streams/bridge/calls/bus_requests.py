@@ -55,7 +55,7 @@ class _Pending:
     """The reason why the asker does not want the call any more; None if it still does."""
 
 
-class SkillRequests:
+class BusRequests:
     """Takes ``SkillCall`` without a module, and every ``SkillCancel``, off the bus. Idempotent by call id."""
 
     def __init__(

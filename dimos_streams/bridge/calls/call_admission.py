@@ -52,8 +52,8 @@ class CallAdmission:
         Raises ``SkillError`` if it can't.
         """
         if not call.parent:
-            self._authority.admit(call)
-        self._authority.name(call)
+            self._authority.check_caller(call)
+        self._authority.resolve_skill(call)
         parent = self._ledger.calls.get(call.parent)
         call.overruled = {} if parent is None else parent.overruled
         room = self._room_for(call, self._checker.check(call))

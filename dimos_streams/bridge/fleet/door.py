@@ -113,7 +113,7 @@ class Door:
 
     async def _cancel_for_model(self, command: Command) -> DoorReply:
         """End those of the calls that a model may end. What they would let begin does not begin, see
-        ``RobotStops.cancel_for_model``."""
+        ``Cancels.cancel_for_model``."""
         try:
             order = models_cancel.ModelsCancel.model_validate(command.body or {})
         except ValidationError as error:
@@ -124,7 +124,7 @@ class Door:
             )
         is_theirs = stoppable_by_models(self._broker)
         calls = [call_id for call_id in order.calls if not await self._why_not_theirs(call_id, is_theirs)]
-        report = await self._broker.stops.cancel_for_model(calls, order.reason, order.caller)
+        report = await self._broker.cancels.cancel_for_model(calls, order.reason, order.caller)
         return DoorReply(200, report.model_dump(mode="json"), {})
 
     async def _ask(self, command: Command, body: dict[str, Any] | None, begin_by: float) -> DoorReply:

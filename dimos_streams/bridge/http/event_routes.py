@@ -13,7 +13,7 @@ from dimos_streams.serving.events import pages
 from dimos_streams.serving.events.parameters import From, LastEventId, OfCall, OfCaller, after_offset
 from dimos_streams.serving.events.stream import EventStream
 from dimos_streams.serving.openapi import answers, refusals
-from dimos_streams.serving.server.slow_clients import SlowClients
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 _OWN_REFUSALS = refusals(problem_kinds.NOT_FOUND, problem_kinds.UNKNOWN_CALL, problem_kinds.BAD_REQUEST)
@@ -27,7 +27,7 @@ _STREAM = answers(
 
 
 def mount_events(
-    app: FastAPI, broker: Broker, broadcast: JournalBroadcast, *, ping_s: float, slow_clients: SlowClients
+    app: FastAPI, broker: Broker, broadcast: JournalBroadcast, *, ping_s: float, connection_ends: ConnectionEnds
 ) -> None:
     """Add the routes that serve the events of all calls."""
 
@@ -42,7 +42,7 @@ def mount_events(
             caller=caller,
             call_id=call,
             ping_s=ping_s,
-            slow_clients=slow_clients,
+            connection_ends=connection_ends,
         )
 
     @app.get("/events", response_class=Response, response_model=None, responses=pages.ANSWER | _OWN_REFUSALS)

@@ -27,7 +27,7 @@ def health_of(
         "disk": disk or "ok",
         "lost": lost,
         "stopped": broker.stops.stopped().model_dump(mode="json"),
-        "not_ending": [call.model_dump(mode="json") for call in broker.stops.lingering()],
+        "not_ending": [call.model_dump(mode="json") for call in broker.cancels.lingering()],
         "unwell": broker.directory.unwell(),
         "journal": {
             "state": journal.state,

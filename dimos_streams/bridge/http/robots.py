@@ -12,7 +12,7 @@ from pydantic import ConfigDict, Field, model_validator
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S
-from dimos_streams.bridge.calls.stops.robot_stops import RobotStops
+from dimos_streams.bridge.calls.stops.cancels import Cancels
 from dimos_streams.operator.messages.message import Name
 from dimos_streams.operator.messages.stop import CancelReport, ReleaseOrder, ReleaseReport, RobotOrder, StopReport
 from dimos_streams.serving import problem_kinds
@@ -62,7 +62,7 @@ def mount_robots(app: FastAPI, broker: Broker) -> None:
     @app.post("/calls/cancel", responses=_REFUSALS)
     async def cancel_all(body: CancelOrder | None = None) -> dict[str, Any]:
         order = body or CancelOrder()
-        report = await _cancel(stops, order)
+        report = await _cancel(broker.cancels, order)
         return _answer(report)
 
 
@@ -70,7 +70,7 @@ def _answer(report: StopReport | ReleaseReport | CancelReport) -> dict[str, Any]
     return {**report.model_dump(mode="json"), "confirmed": report.confirmed, "text": str(report)}
 
 
-async def _cancel(stops: RobotStops, order: CancelOrder) -> CancelReport:
+async def _cancel(cancels: Cancels, order: CancelOrder) -> CancelReport:
     if order.calls is None:
-        return await stops.cancel_all(order.robot, order.reason, within_s=order.wait_s)
-    return await stops.cancel(order.calls, order.reason, within_s=order.wait_s)
+        return await cancels.cancel_all(order.robot, order.reason, within_s=order.wait_s)
+    return await cancels.cancel(order.calls, order.reason, within_s=order.wait_s)

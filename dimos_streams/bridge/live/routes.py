@@ -8,17 +8,16 @@ from fastapi import FastAPI, WebSocket
 
 from dimos_streams.bridge.live.socket import serve
 from dimos_streams.bridge.live.topics import LiveTopics
-from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.openapi import refusals
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.serving.server.seats import Seats
-from dimos_streams.serving.server.slow_clients import SlowClients
 
 PATH = "/live"
 MAX_VIEWERS = 64
 """Maximum number of viewers at a time."""
 
 
-def mount_live(app: FastAPI, live: LiveTopics, slow_clients: SlowClients, close_code: CloseCode = going_away) -> None:
+def mount_live(app: FastAPI, live: LiveTopics, connection_ends: ConnectionEnds) -> None:
     """Add the routes to an app."""
     seats = Seats(MAX_VIEWERS)
 
@@ -30,4 +29,4 @@ def mount_live(app: FastAPI, live: LiveTopics, slow_clients: SlowClients, close_
     async def watch(socket: WebSocket) -> None:
         async with seats.accept(socket) as has_seat:
             if has_seat:
-                await serve(socket, live, slow_clients, close_code)
+                await serve(socket, live, connection_ends)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 
 from starlette.websockets import WebSocket
@@ -14,8 +13,7 @@ from dimos_streams.bridge.live.viewer import Viewer, error
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks
-from dimos_streams.serving.close_codes import CloseCode, going_away
-from dimos_streams.serving.server.slow_clients import SlowClients
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 
 _REQUESTS = (2000.0, 4000.0)
 """Maximum cost of a client's messages, per second and at once; those of a client that sends more are read later."""
@@ -25,30 +23,27 @@ _PAUSE_S = 0.05
 _log = LimitedLog(logging.getLogger(__name__))
 
 
-async def serve(
-    socket: WebSocket, live: LiveTopics, slow_clients: SlowClients, close_code: CloseCode = going_away
-) -> None:
+async def serve(socket: WebSocket, live: LiveTopics, connection_ends: ConnectionEnds) -> None:
     """Send a client, which is accepted, what it watches until either side ends the connection."""
-    with live.view(lambda: slow_clients.cut_off(socket.scope)) as viewer:
+    with live.view(lambda: connection_ends.cut_off(socket.scope)) as viewer:
         reading = asyncio.create_task(_read(socket, viewer), name="live client")
         try:
-            with slow_clients.serving(socket):
-                await _write(socket, viewer, slow_clients, close_code)
+            with connection_ends.serving(socket):
+                await _write(socket, viewer, connection_ends)
         finally:
             await end_tasks(reading)
 
 
-async def _write(socket: WebSocket, viewer: Viewer, slow_clients: SlowClients, close_code: CloseCode) -> None:
+async def _write(socket: WebSocket, viewer: Viewer, connection_ends: ConnectionEnds) -> None:
     while (message := await viewer.next()) is not None:
-        async with slow_clients.timeout():
+        async with connection_ends.timeout():
             if isinstance(message, str):
                 await socket.send_text(message)
             else:
                 await socket.send_bytes(message)
         # That a connection is gone is known in the loop's next turn, and others have theirs.
         await asyncio.sleep(0)
-    with contextlib.suppress(RuntimeError):  # the client has closed it
-        await socket.close(close_code())
+    await connection_ends.close(socket)
 
 
 async def _read(socket: WebSocket, viewer: Viewer) -> None:

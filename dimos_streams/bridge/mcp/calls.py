@@ -104,7 +104,7 @@ class BrokerCalls:
     async def cancel_all(self, calls: list[CallView], reason: str, caller: str) -> CancelReport:
         """See ``McpCalls``. Calls of the caller that have not begun yet don't begin any more, nor do motions that
         other models have asked for."""
-        return await self._broker.stops.cancel_for_model([call.call_id for call in calls], reason, caller)
+        return await self._broker.cancels.cancel_for_model([call.call_id for call in calls], reason, caller)
 
     def is_over(self, call: CallView) -> Callable[[], bool]:
         """See ``McpCalls``."""

@@ -12,20 +12,17 @@ from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.socket import QUERY, serve
 from dimos_streams.operator.agents import agents_offered, is_called, unknown_agent
 from dimos_streams.operator.schema import schema
-from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.only_socket import mount_only_socket
 from dimos_streams.serving.openapi import refusals
 from dimos_streams.serving.query_names import check_query
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.serving.server.seats import Seats
-from dimos_streams.serving.server.slow_clients import SlowClients
 
 MAX_WATCHERS = 64
 """Maximum number of watchers at a time; each may have a megabyte that waits for it."""
 
 
-def mount_monitor(
-    app: FastAPI, monitor: Monitor, broker: Broker, slow_clients: SlowClients, close_code: CloseCode = going_away
-) -> None:
+def mount_monitor(app: FastAPI, monitor: Monitor, broker: Broker, connection_ends: ConnectionEnds) -> None:
     """Add the routes to an app."""
     commands, seats = Commands(broker), Seats(MAX_WATCHERS)
 
@@ -42,7 +39,7 @@ def mount_monitor(
             await _check_agent(broker, agent)
         async with seats.accept(socket) as has_seat:
             if has_seat:
-                await serve(socket, monitor, commands, slow_clients, close_code)
+                await serve(socket, monitor, commands, connection_ends)
 
 
 async def _check_agent(broker: Broker, wanted: str) -> None:

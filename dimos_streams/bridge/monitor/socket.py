@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import itertools
 from typing import Protocol
 
@@ -13,8 +12,7 @@ from dimos_streams.bridge.monitor.lanes import Lanes
 from dimos_streams.bridge.monitor.view import message, numbered
 from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.common.tasks import OwnedTasks, end_tasks
-from dimos_streams.serving.close_codes import CloseCode, going_away
-from dimos_streams.serving.server.slow_clients import SlowClients
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 
 QUERY = ("agent",)
 """The query parameters that are read of a client's address."""
@@ -40,8 +38,7 @@ async def serve(
     socket: WebSocket,
     monitor: Watched,
     commands: Commanded,
-    slow_clients: SlowClients,
-    close_code: CloseCode = going_away,
+    connection_ends: ConnectionEnds,
 ) -> None:
     """Send a client, which is accepted, what happens and take its commands until either side ends the connection.
 
@@ -49,7 +46,7 @@ async def serve(
     """
     running = OwnedTasks()
     try:
-        await _converse(socket, monitor, commands, running, slow_clients, close_code)
+        await _converse(socket, monitor, commands, running, connection_ends)
         if running:
             await asyncio.wait(running)
     finally:
@@ -62,29 +59,27 @@ async def _converse(
     monitor: Watched,
     commands: Commanded,
     running: OwnedTasks,
-    slow_clients: SlowClients,
-    close_code: CloseCode,
+    connection_ends: ConnectionEnds,
 ) -> None:
     with monitor.watch(socket.query_params.get("agent") or None) as watcher:
         reading = asyncio.create_task(_read(socket, watcher, commands, running), name="monitor client")
         try:
-            with slow_clients.serving(socket):
-                await _write(socket, watcher, slow_clients, close_code)
+            with connection_ends.serving(socket):
+                await _write(socket, watcher, connection_ends)
         finally:
             await end_tasks(reading)
 
 
-async def _write(socket: WebSocket, watcher: Watcher, slow_clients: SlowClients, close_code: CloseCode) -> None:
+async def _write(socket: WebSocket, watcher: Watcher, connection_ends: ConnectionEnds) -> None:
     for seq in itertools.count(1):
         update = await watcher.next()
         if update is None:
             break
-        async with slow_clients.timeout():
+        async with connection_ends.timeout():
             await socket.send_text(numbered(seq, update))
         # That a connection is gone is known in the loop's next turn, and others have theirs.
         await asyncio.sleep(0)
-    with contextlib.suppress(RuntimeError):  # the client has closed it
-        await socket.close(close_code())
+    await connection_ends.close(socket)
 
 
 async def _read(socket: WebSocket, watcher: Watcher, commands: Commanded, running: OwnedTasks) -> None:

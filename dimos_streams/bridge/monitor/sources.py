@@ -75,4 +75,4 @@ class RunSources:
 
     def lingering(self) -> Sequence[GoingOn]:
         """See ``Sources``."""
-        return self._broker.stops.lingering()
+        return self._broker.cancels.lingering()

@@ -14,24 +14,23 @@ from typing import Any, Protocol
 from dimos_streams import clock
 from dimos_streams.bus.url import why_local
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
-from dimos_streams.cli.exit_codes import worst_of
+from dimos_streams.cli.running.display.announcement import ready_text, start_line
 from dimos_streams.cli.running.display.log_display import LogDisplay
 from dimos_streams.cli.running.display.shown_logs import set_up_logging
 from dimos_streams.cli.running.display.summary import write_json_summary, write_summary
-from dimos_streams.cli.running.foxglove_plan import foxglove_lines
 from dimos_streams.cli.running.other_parts import OtherParts
 from dimos_streams.cli.running.restartable import restartable
 from dimos_streams.cli.running.run_entry import RunEntry
 from dimos_streams.cli.running.run_link import RunLink, http_link, local_link, own_bus_link, recording_losses
 from dimos_streams.cli.running.run_plan import RunPlan
 from dimos_streams.cli.running.runner import create_runner
+from dimos_streams.cli.running.said_missions import SaidMissions
 from dimos_streams.cli.running.stall import StallWatch
 from dimos_streams.cli.system.async_runner import finish, run_async
 from dimos_streams.cli.terminal.call_counts import CallCounts
 from dimos_streams.cli.terminal.log_files import LogLine
 from dimos_streams.cli.terminal.reporter import Reporter, create_reporter, log_reporter
 from dimos_streams.common.process.collector import keep_all_that_is_there
-from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.runtime import registry
@@ -76,8 +75,7 @@ class _Session:
         self._options = options
         self._on_ready = on_ready
         self._counts = CallCounts()
-        self._closes: dict[int, ToolEvent] = {}
-        """The closes of the missions that are over, by their number among those that the plan begins."""
+        self._missions = SaidMissions(plan)
         self._stall = StallWatch()
         self._runner: _Runner = create_runner(plan, options, self._on_run_event)
         logs = options.run_dir if plan.request.log_stdout else None
@@ -95,10 +93,8 @@ class _Session:
             self._entry.renew()
             if self._logs is not None:
                 self._logs.start()
-            modules = plural(len(self._plan.blueprint.modules), "module")
-            on = f" on machine {self._plan.part.machine!r}" if self._plan.part else ""
-            self._reporter.note(f"starting {self._plan.blueprint.name}: {modules}{on}")
-            if on and (why := why_local(self._options.bus_url)):
+            self._reporter.note(start_line(self._plan))
+            if self._plan.part and (why := why_local(self._options.bus_url)):
                 self._reporter.note(
                     f"parts on other machines can't be heard on {redacted(self._options.bus_url)}: {why}"
                 )
@@ -158,7 +154,7 @@ class _Session:
     async def _time_is_up(self, link: RunLink) -> int:
         """End what goes on when the run's duration is over, as it was meant to; return the exit code, for which what
         had ended before counts, and processes that are down."""
-        code = worst_of(self._closes.values())
+        code = self._missions.exit_code
         over = f"the run's duration of {self._request.duration_s:g} s is over"
         self._how = over
         self._reporter.note(over)
@@ -176,15 +172,11 @@ class _Session:
         if part is not None and self._request.said:
             await part.wait()
             await link.introduced(part.host.part.modules)
-        await asyncio.gather(*(self._say(link, number) for number in range(len(self._request.said))))
+        await self._missions.run(link)
         if self._request.exit_when_done:
-            return worst_of(self._closes.values())
+            return self._missions.exit_code
         never: asyncio.Future[int] = asyncio.get_running_loop().create_future()
         return await never
-
-    async def _say(self, link: RunLink, number: int) -> None:
-        text = self._request.said[number]
-        self._closes[number] = await link.say(text, self._plan.listener(text))
 
     @asynccontextmanager
     async def _among_parts(self) -> AsyncIterator[OtherParts | None]:
@@ -230,17 +222,10 @@ class _Session:
         self._ready_at = (clock.monotonic(), time.perf_counter())
         self._entry.renew()
         self._entry.note_ready()
-        record = self._entry.record
-        bridge = self._options.bridge_url if self._plan.serves else None
-        parts = [
-            f"ready after {clock.monotonic() - self._began:.1f} s" if self._plan.mode != "virtual" else "ready",
-            f"bridge {bridge}" if bridge else "",
-            f"dashboard {bridge}/" if bridge and self._plan.mode != "virtual" else "",
-            *(foxglove_lines(self._plan.blueprint) if self._plan.mode != "virtual" else ()),
-            f"files {record.run_dir}" if record else "",
-        ]
-        run_id = record.run_id if record else None
-        self._reporter.note("\n".join(filter(None, parts)), "ready", run_id=run_id, bridge=bridge)
+        record, took_s = self._entry.record, clock.monotonic() - self._began
+        text = ready_text(self._plan, self._options, record.run_dir if record else None, took_s)
+        run_id, bridge = record.run_id if record else None, self._options.bridge_url if self._plan.serves else None
+        self._reporter.note(text, "ready", run_id=run_id, bridge=bridge)
         if self._on_ready is not None and record is not None:
             self._on_ready(record)
             self._reporter = log_reporter()
@@ -276,7 +261,7 @@ class _Session:
 
     def _summarize(self, ran_s: float, wall_s: float) -> None:
         if self._request.as_json:
-            write_json_summary(ran_s, wall_s, self._counts, self._request.said, self._closes)
+            write_json_summary(ran_s, wall_s, self._counts, self._request.said, self._missions.closes)
         else:
             write_summary(ran_s, wall_s, self._counts, is_virtual=self._plan.mode == "virtual")
 

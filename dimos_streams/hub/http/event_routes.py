@@ -74,7 +74,7 @@ def _mount_stream(app: FastAPI, parts: HubParts) -> None:
             call_id=call,
             robot=robot,
             ping_s=parts.settings.ping_s,
-            slow_clients=parts.slow_clients,
+            connection_ends=parts.connection_ends,
         )
 
 

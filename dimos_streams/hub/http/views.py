@@ -16,25 +16,26 @@ from dimos_streams import __version__
 from dimos_streams.bridge.http.metrics import Family, counter, gauge, readers
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.schema import SCHEMA
+from dimos_streams.hub.upkeep import Upkeep
 from dimos_streams.serving.openapi import refusals
 
 
-def mount_views(app: FastAPI, parts: HubParts) -> None:
+def mount_views(app: FastAPI, parts: HubParts, upkeep: Upkeep) -> None:
     """Add the routes to an app."""
 
     @app.get("/healthz", responses=refusals())
     async def healthz() -> dict[str, Any]:
-        return _health(parts)
+        return _health(parts, upkeep)
 
     registry = CollectorRegistry()
-    registry.register(HubCollector(parts))
+    registry.register(HubCollector(parts, upkeep))
 
     @app.get("/metrics", response_class=PlainTextResponse, responses=refusals())
     async def metrics() -> Response:
         return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
-def _health(parts: HubParts) -> dict[str, Any]:
+def _health(parts: HubParts, upkeep: Upkeep) -> dict[str, Any]:
     """The state of a hub as a whole: the answer to ``GET /healthz``."""
     trouble = parts.trouble
     robots = list(parts.robots.known.values())
@@ -46,7 +47,7 @@ def _health(parts: HubParts) -> dict[str, Any]:
         "name": parts.name,
         "version": __version__,
         "schema": SCHEMA,
-        "others": [{"name": name, "version": version, "url": url} for name, version, url in parts.others()],
+        "others": [{"name": name, "version": version, "url": url} for name, version, url in upkeep.others],
         "offset": parts.feed.log.last_offset,
         "first_offset": parts.feed.broadcast.first_offset,
         "counts": {
@@ -64,8 +65,9 @@ def _health(parts: HubParts) -> dict[str, Any]:
 class HubCollector(Collector):
     """Reads what a hub counts anyway when it is scraped; nothing here asks the database."""
 
-    def __init__(self, parts: HubParts) -> None:
+    def __init__(self, parts: HubParts, upkeep: Upkeep) -> None:
         self._parts = parts
+        self._upkeep = upkeep
 
     def collect(self) -> Iterator[Family]:
         """The families of metrics, each once."""
@@ -77,7 +79,7 @@ class HubCollector(Collector):
             "hub_entries", "Events of robots taken by this hub, again or for the first time.", intake.entries
         )
         yield gauge("hub_pace_seconds", "The pause between batches that robots are asked for.", intake.pace_s)
-        yield gauge("hub_database_bytes", "Bytes that the database used lately.", self._parts.database_bytes())
+        yield gauge("hub_database_bytes", "Bytes that the database used lately.", self._upkeep.database_bytes)
         yield gauge(
             "hub_streams_here", "Robots that hold a stream of commands at this hub.", len(self._parts.streams)
         )

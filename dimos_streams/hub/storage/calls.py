@@ -160,7 +160,7 @@ def _fold(call: CallState | None, robot: str, event: ToolEvent) -> CallState:
         call = CallState.from_event(event)
         call.robot = robot
     elif event.type == "open":
-        call.begin(event)
+        call.read_open(event)
     if event.seq >= call.last_seq:
         call.apply(event)
     return call

@@ -17,7 +17,7 @@ from dimos_streams.journal.broadcast_reader import BroadcastReader
 from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.serving.event_response import STREAM_HEADERS
 from dimos_streams.serving.server.at_once import body_of
-from dimos_streams.serving.server.slow_clients import SlowClients
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 
 _START = b"retry: 500\nid: %d\n\n"
 _PING = b": ping\n\n"
@@ -31,8 +31,8 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 class EventStream(EventSourceResponse):
     """An ASGI response. Between events it sends a comment every ``ping_s`` seconds, so that both sides notice
-    when the other is gone. A client that takes nothing for as long as ``slow_clients`` allows is cut off and counted.
-    Both may be a quarter late.
+    when the other is gone. A client that takes nothing for as long as ``connection_ends`` allows is cut off and
+    counted. Both may be a quarter late.
 
     While the client keeps up, events are written as soon as they are published, and no task is woken for them. If it
     leaves something waiting, the task waits for it.
@@ -50,14 +50,14 @@ class EventStream(EventSourceResponse):
         call_id: str | None,
         robot: str | None = None,
         ping_s: float,
-        slow_clients: SlowClients,
+        connection_ends: ConnectionEnds,
     ) -> None:
         # A ping is a chunk when there is no other.
         super().__init__(self._chunks(), ping=0, sep="\n", headers=STREAM_HEADERS)
         self._broadcast = broadcast
         self._after = after
         self._caller, self._call_id, self._robot = caller, call_id, robot
-        self._ping_s, self._slow_clients = ping_s, slow_clients
+        self._ping_s, self._connection_ends = ping_s, connection_ends
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         self._body = body_of(scope)
@@ -65,7 +65,7 @@ class EventStream(EventSourceResponse):
             after=self._after, caller=self._caller, call_id=self._call_id, robot=self._robot, take=self._take
         )
         with anyio.CancelScope() as stream:
-            send_timeout_s = self._slow_clients.send_timeout_s
+            send_timeout_s = self._connection_ends.send_timeout_s
             self._pace = _Pace(self._reader, stream.cancel, ping_s=self._ping_s, send_timeout_s=send_timeout_s)
             leaving = asyncio.get_running_loop().create_task(
                 self._listen_for_disconnect(receive), name="event stream"
@@ -81,7 +81,7 @@ class EventStream(EventSourceResponse):
         if self._pace.is_stalled:
             self._broadcast.cut += 1
             _log.warning("client %s reads nothing; it was cut off", scope.get("client"))
-            self._slow_clients.cut_off(scope)
+            self._connection_ends.cut_off(scope)
             # A server that does not know yet that the connection is gone would complain of half a response.
             with anyio.move_on_after(_GONE_S):
                 await self._listen_for_disconnect(receive)

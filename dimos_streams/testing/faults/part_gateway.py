@@ -99,7 +99,7 @@ class PartGateway:
         self, connection: _Connection, after: int, caller: str | None, call_id: str | None
     ) -> asyncio.Task[None]:
         from dimos_streams.serving.events.stream import EventStream
-        from dimos_streams.serving.server.slow_clients import SlowClients
+        from dimos_streams.serving.server.connection_ends import ConnectionEnds
 
         async def respond() -> None:
             try:
@@ -110,7 +110,7 @@ class PartGateway:
                     caller=caller,
                     call_id=call_id,
                     ping_s=bridge.config.ping_s,
-                    slow_clients=SlowClients(bridge.config.send_timeout_s),
+                    connection_ends=ConnectionEnds(bridge.config.send_timeout_s),
                 )
                 await self._part.ask(stream({"type": "http", "method": "GET"}, connection.receive, connection.send))
             except PartDownError:

@@ -29,7 +29,8 @@ from dimos_streams.tool_stream.hosting.heart import Heart
 from dimos_streams.tool_stream.hosting.host_admission import MAX_SHOWN, admitted, may_be_done_twice, read_call
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.loss import OVERDUE_AFTER_S
-from dimos_streams.tool_stream.hosting.running_call import RunningCall, close_failed, run_call
+from dimos_streams.tool_stream.hosting.running_call import RunningCall
+from dimos_streams.tool_stream.hosting.skill_run import close_failed, run_call
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import STOPS
 from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS, MAX_REASON, REQUEST_BYTES

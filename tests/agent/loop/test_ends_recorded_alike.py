@@ -15,7 +15,7 @@ from dimos_streams.agent.missions.end_state import EndState
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission, roots
 from dimos_streams.agent.models.protocol import Finish, TextDelta, TokenUsage
-from dimos_streams.agent.resumption.unfinished import read_unfinished
+from dimos_streams.agent.resumption.mission_reader import read_unfinished
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
 from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, says
 from tests.agent.loop.skills import LineWorld

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.resumption.unfinished import read_unfinished
+from dimos_streams.agent.resumption.mission_reader import read_unfinished
 from dimos_streams.operator.messages.agent import AgentEvent
 
 pytestmark = pytest.mark.feature("D4")

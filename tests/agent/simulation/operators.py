@@ -143,7 +143,7 @@ class Operators:
             elif what == "release robot":
                 order.result = await self._link.ask(broker.stops.release(""))
             elif what == "cancel all":
-                order.result = await self._link.ask(broker.stops.cancel_all("", "test"))
+                order.result = await self._link.ask(broker.cancels.cancel_all("", "test"))
             elif rng is not None:
                 speed = rng.choice((0.1, 0.5, 1.0))
                 order.result = await self._link.ask(broker.settings.change([f"gate.max_speed={speed}"], "operator"))

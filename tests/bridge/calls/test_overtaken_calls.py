@@ -43,7 +43,7 @@ async def test_what_waits_for_what_an_order_ends_does_not_begin(order: str) -> N
         if order == "stop":
             await asyncio.gather(broker.stops.stop_robot("", ""), broker.stops.release(""))
         else:
-            await broker.stops.cancel_all("", "")
+            await broker.cancels.cancel_all("", "")
         with pytest.raises(CallRejectedError, match="since it was asked for"):
             await waiting
         assert await hold_tight("c")
@@ -84,7 +84,7 @@ async def test_what_a_script_began_without_the_bridge_after_an_order_begins_what
         await made.world.offered("robot1_watch")
         await broker.stops.stop_robot("", "")
         await broker.stops.release("")
-        await broker.stops.cancel_all("", "")
+        await broker.cancels.cancel_all("", "")
         asked = SkillCall(
             utime=clock.utime(), call_id="c1", module="robot1/watcher", skill="robot1_watch", caller="script"
         )
@@ -112,7 +112,7 @@ async def test_a_model_that_ends_calls_keeps_from_beginning_its_own_and_other_mo
         waiting = asyncio.create_task(broker.call(skill, arguments, caller=caller, on_duplicate="replace"))
         await asyncio.sleep(0)
         assert broker.ledger.waiting
-        await broker.stops.cancel_for_model([running], "enough", "mcp/a")
+        await broker.cancels.cancel_for_model([running], "enough", "mcp/a")
         with contextlib.nullcontext() if begins else pytest.raises(CallRejectedError, match="since it was asked for"):
             assert (await broker.view(await waiting)).state != "closed"
 

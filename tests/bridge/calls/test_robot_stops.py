@@ -211,14 +211,14 @@ async def test_a_hundred_calls_and_one_that_does_not_end() -> None:
         assert not report.confirmed
         assert [(call.call_id, call.module) for call in report.calls.going_on] == [(waving, "robot1/arm")]
         assert f"STILL GOING ON: robot1_wave [{waving}] of robot1/arm" in str(report)
-        await until(lambda: [call.call_id for call in broker.stops.lingering()] == [waving], 1.0)
+        await until(lambda: [call.call_id for call in broker.cancels.lingering()] == [waving], 1.0)
 
-        ended = await broker.stops.cancel_all("", "")
+        ended = await broker.cancels.cancel_all("", "")
         assert set(ended.ended) == set(calls)
         assert [call.call_id for call in ended.going_on] == [waving]
         arm.enough.set()
         await closed(broker, waving)
-        assert broker.stops.lingering() == []
+        assert broker.cancels.lingering() == []
 
 
 @pytest.mark.parametrize(

@@ -36,7 +36,7 @@ async def test_an_order_for_one_robot_ends_no_call_of_another() -> None:
         await answered(broker, second)
         assert (await broker.stops.stop_robot("robot1", "")).calls.ended == (first,)
         sensing = await broker.call("robot1_search", {}, caller="a")
-        assert (await broker.stops.cancel_all("robot1", "")).ended == (sensing,)
+        assert (await broker.cancels.cancel_all("robot1", "")).ended == (sensing,)
         assert (await broker.view(second)).state == "open"
 
 
@@ -67,10 +67,10 @@ async def test_calls_of_the_bridge_itself_are_none_that_operators_end_or_hear_of
         await world.offered("wave")
         own = await broker.call("wave", {}, caller="a", journalled=False)
         await answered(broker, own)
-        assert await broker.stops.cancel_all("", "") == CancelReport()
+        assert await broker.cancels.cancel_all("", "") == CancelReport()
         await broker.cancel(own, "enough")
         await asyncio.sleep(2 * CANCEL_OVERDUE_S)
-        assert broker.stops.lingering() == []
+        assert broker.cancels.lingering() == []
         arm.enough.set()
         assert (await closed(broker, own)).outcome is Outcome.CANCELLED
 

@@ -127,7 +127,7 @@ async def test_a_call_that_was_asked_to_end_while_its_module_was_cut_off_is_aske
         await broker.cancel(call, "enough")
         await asyncio.sleep(30.0)
         assert (await broker.view(call)).state == "open"
-        assert [each.since_utime for each in broker.stops.lingering()] == [asked_at]
+        assert [each.since_utime for each in broker.cancels.lingering()] == [asked_at]
         process.bus.partitioned = False
         ended = await closed(broker, call)
         assert (ended.outcome, ended.text) == (Outcome.CANCELLED, "enough")

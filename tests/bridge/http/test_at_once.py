@@ -26,7 +26,7 @@ def publish(bridge: Served, seq: int, text: str = "") -> None:
 
 def is_left_waiting(bridge: Served) -> bool:
     """Whether some client has not taken all that was written."""
-    server = bridge.scene.bridge._server
+    server = bridge.scene.bridge.endpoint.server
     assert server is not None
     return bool(server.connections._backed_up)
 

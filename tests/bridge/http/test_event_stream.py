@@ -11,7 +11,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.journal.broadcast import BroadcastLimits, JournalBroadcast
 from dimos_streams.serving.events.stream import EventStream
-from dimos_streams.serving.server.slow_clients import SlowClients
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from tests.bridge.journals import OpenJournal
 from tests.bridge.parts import event
 from tests.helpers import until
@@ -51,7 +51,7 @@ def stream(
         caller=None,
         call_id=None,
         ping_s=ping_s,
-        slow_clients=SlowClients(send_timeout_s, client.abort),
+        connection_ends=ConnectionEnds(send_timeout_s, client.abort),
     )
     return asyncio.get_running_loop().create_task(
         response({"type": "http", "method": "GET"}, client.receive, client.send)

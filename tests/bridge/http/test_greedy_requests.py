@@ -94,7 +94,7 @@ def taken_by_kernel(connection: socket.socket, data: bytes) -> int:
 
 
 def shared(bridge: Served) -> Connections:
-    server = bridge.scene.bridge._server
+    server = bridge.scene.bridge.endpoint.server
     assert server is not None
     return server.connections
 
@@ -124,7 +124,7 @@ class Parsed:
 def test_what_waits_to_be_parsed_is_bounded_for_all_together(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(http_protocol, "MAX_UNPARSED", 500_000)
     with served() as bridge, contextlib.ExitStack() as stack:
-        server = bridge.scene.bridge._server
+        server = bridge.scene.bridge.endpoint.server
         assert server is not None
         assert server._server is not None
         state, most = server._server.server_state, 0
@@ -232,7 +232,7 @@ def held(bridge: Served) -> int:
 
 
 def running(bridge: Served) -> uvicorn.Server:
-    server = bridge.scene.bridge._server
+    server = bridge.scene.bridge.endpoint.server
     assert server is not None
     assert server._server is not None
     return server._server

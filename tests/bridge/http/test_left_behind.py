@@ -57,7 +57,7 @@ def bridge() -> Iterator[Served]:
 @pytest.mark.parametrize("what", requests(0))
 def test_a_connection_that_is_gone_leaves_nothing_to_the_collector(bridge: Served, what: str, is_reset: bool) -> None:
     data, is_answered = requests(bridge.port)[what]
-    server = bridge.scene.bridge._server
+    server = bridge.scene.bridge.endpoint.server
     assert server is not None
     assert server._server is not None
     state = server._server.server_state

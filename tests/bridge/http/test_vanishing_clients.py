@@ -122,7 +122,7 @@ def test_a_bridge_ends_while_a_watcher_that_has_said_goodbye_still_has_to_be_sen
 
 def transports(bridge: Served) -> list[asyncio.Transport]:
     """Those of the bridge's connections."""
-    server = bridge.scene.bridge._server
+    server = bridge.scene.bridge.endpoint.server
     assert server is not None
     assert server._server is not None
     return [connection.transport for connection in list(server._server.server_state.connections)]

@@ -73,7 +73,7 @@ async def stalled(scene: Scene, *watched: str) -> Any:
 
 def connections(scene: Scene) -> set[Any]:
     """Those of the bridge's server."""
-    server = scene.bridge._server
+    server = scene.bridge.endpoint.server
     assert server is not None
     assert server._server is not None
     return set(server._server.server_state.connections)

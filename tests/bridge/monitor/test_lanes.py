@@ -15,7 +15,7 @@ from dimos_streams.bridge.monitor.commands import Commands
 from dimos_streams.bridge.monitor.lanes import AT_A_TIME, OF_ALL
 from dimos_streams.bridge.monitor.places import FairPlaces
 from dimos_streams.bridge.monitor.socket import MOST_COMMANDS, serve
-from dimos_streams.serving.server.slow_clients import SlowClients
+from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from tests.bridge.monitor.parts import ToyAgent, agents
 from tests.helpers import until
 
@@ -67,7 +67,7 @@ async def slow_agent(monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[tuple[Fak
         monkeypatch.setattr(scene.broker, "call", slowly)
         socket, commands = FakeSocket(), Commands(scene.broker)
         serving = asyncio.ensure_future(
-            serve(socket, scene.bridge.monitor, commands, SlowClients(send_timeout_s=5.0))  # type: ignore[arg-type]
+            serve(socket, scene.bridge.monitor, commands, ConnectionEnds(send_timeout_s=5.0))  # type: ignore[arg-type]
         )
         yield socket, made["agent"], wakes
         wakes.set()
@@ -205,7 +205,7 @@ async def test_orders_of_many_consoles_leave_room_for_those_of_another_one(monke
         sockets, commands = [FakeSocket() for _ in range(5)], Commands(scene.broker)
         serving = [
             asyncio.ensure_future(
-                serve(socket, scene.bridge.monitor, commands, SlowClients(send_timeout_s=5.0))  # type: ignore[arg-type]
+                serve(socket, scene.bridge.monitor, commands, ConnectionEnds(send_timeout_s=5.0))  # type: ignore[arg-type]
             )
             for socket in sockets
         ]

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from dimos_streams.agent.calls.call_scope import CallScope
-from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.calls.open_call import CallContext, OpenCall
 from dimos_streams.agent.context.render import answer_text, failed
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.loop.model_in_use import ModelInUse
@@ -150,10 +150,8 @@ class CallRunner:
                 return await self._scope.calls.start(
                     skill.name,
                     allowed.arguments,
-                    going_on(self._turn.missions),
+                    CallContext(going_on(self._turn.missions), self._scope.deliver, self._toolbox.reviewer),
                     on_duplicate=replacement.on_duplicate,
-                    deliver=self._scope.deliver,
-                    reviewer=self._toolbox.reviewer,
                     time_limit_s=self._model.limits.call_timeout_s,
                     on_late=partial(self._note_open, tool_call_id, skill, allowed.arguments),
                 )

@@ -9,7 +9,7 @@ A model's call of a skill goes through the one ``Reviewer`` (``gates/chain.py``)
     refusal = await verdict.last_look()           # pause, step mode and the world once more
     ...                                           # nothing is awaited between that look and the call
     try:
-        call = await calls.start(skill, verdict.arguments, missions, on_duplicate=verdict.on_duplicate)
+        call = await calls.start(skill, verdict.arguments, context, on_duplicate=verdict.on_duplicate)
     except SkillError:
         verdict.give_back()                    # the call did not begin: nothing of a plan or of a budget is used up
     text = "\\n".join(part for part in (verdict.note, answer) if part)

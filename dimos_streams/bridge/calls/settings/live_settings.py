@@ -193,7 +193,7 @@ class LiveSettings:
             arguments=arguments,
             journalled=not only_check,
         )
-        self._authority.admit(call)
+        self._authority.check_caller(call)
         if by_model(call):
             raise CallRejectedError(f"settings are for operators: {caller!r} may not change them")
         self._sender.begin(call)

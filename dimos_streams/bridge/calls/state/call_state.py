@@ -251,10 +251,10 @@ class CallState(JournalledCall):
             missing_open=event.type != "open",
         )
         if event.type == "open":
-            call.begin(event)
+            call.read_open(event)
         return call
 
-    def begin(self, event: ToolEvent) -> None:
+    def read_open(self, event: ToolEvent) -> None:
         """Take over from its ``open`` what it was begun with. What is invalid in the event is left out."""
         self.parent, self.arguments, self.resources, self.on_loss = opening_of(event.data)
 

@@ -7,6 +7,7 @@ then.
 
 from __future__ import annotations
 
+from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops.stop_state import is_of
 from dimos_streams.errors import CallRejectedError
@@ -17,6 +18,14 @@ def overrule(call: CallState, kind: OrderKind, robot: str) -> None:
     """Note an order that was given for a robot, or for every one (``""``), while a call was open or waited."""
     if call.overruled.get(robot) != "cancel":
         call.overruled = {**call.overruled, robot: kind}
+
+
+def overrule_all(ledger: Ledger, kind: OrderKind, robot: str) -> None:
+    """Have what is open or waits begin nothing that an order is about; the journal keeps that of open calls."""
+    calls = [call for call in ledger.calls.open if call.journalled]
+    for call in (*calls, *ledger.waiting.values()):
+        overrule(call, kind, robot)
+    ledger.save(*calls)
 
 
 def check_overruled(call: CallState, module: str, *, may_move: bool) -> None:

@@ -6,21 +6,19 @@ It needs no agent: the bridge itself holds the velocity gates, ends the motions 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.authority import by_model
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
-from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S, CallState
-from dimos_streams.bridge.calls.state.journalled_call import CLOSED
+from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops import stop_state
+from dimos_streams.bridge.calls.stops.cancels import wait_for_ends
 from dimos_streams.bridge.calls.stops.gate_watch import CONFIRM_S, GateWatch
 from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel, usual_channels
 from dimos_streams.bridge.calls.stops.late_gates import LateGates
-from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule
+from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule_all
 from dimos_streams.bridge.calls.stops.stop_file import StopFile
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.bus import Bus
@@ -35,8 +33,6 @@ from dimos_streams.operator.hold_beat import HoldBeat
 from dimos_streams.operator.holding import STOP_ROBOT
 from dimos_streams.operator.messages.stop import (
     EVERY_ROBOT,
-    CancelReport,
-    GoingOn,
     ReleaseReport,
     Stop,
     StoppedRobots,
@@ -46,16 +42,13 @@ from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
-from dimos_streams.tool_stream.overtaken import OrderKind
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
 
 _MAX_ROBOTS = 200
-_AT_ONCE = 50
-"""Number of calls that are asked to end before others have their turn on the loop."""
 
 
 class RobotStops:
-    """Stops robots, releases them, and ends calls, on an operator's order. Use from the bus's loop only."""
+    """Stops robots, and releases them, on an operator's order. Use from the bus's loop only."""
 
     def __init__(
         self, bus: Bus, ledger: Ledger, directory: ModuleDirectory, sender: CallSender, path: Path | None = None
@@ -106,7 +99,7 @@ class RobotStops:
     async def stop_robot(self, robot: str, reason: str) -> StopReport:
         """Have a robot, or every one, stand still until it is released. Return what came of it, after ``CONFIRM_S``
         at most and, where calls don't end, another ``CANCEL_OVERDUE_S``. Raises ``UnknownRobotError``."""
-        self._check_known(robot)
+        self.check_known(robot)
         began, reason = clock.monotonic(), redacted(reason)
         self._state = self._state.stop(Stop(robot=robot, utime=clock.utime(), reason=reason))
         self._send()  # before anything that may take its time
@@ -114,10 +107,10 @@ class RobotStops:
             call for call in self._ledger.calls.open if self._moves(call) and stop_state.is_of(call.module, robot)
         ]
         self._cancel(motions, reason)
-        self._overrule("stop", robot)
+        overrule_all(self._ledger, "stop", robot)
         self._beat.changed()
         view, unsaved = await asyncio.gather(self._gates.wait_confirmed(robot, began), self._keep())
-        calls = await self._wait_for_ends(motions)
+        calls = await wait_for_ends(motions)
         released = self._parts(robot, stopped=False)
         return StopReport(
             robot=robot, held=view.held, not_held=view.not_held, calls=calls, released=released, unsaved=unsaved
@@ -128,7 +121,7 @@ class RobotStops:
         ``CONFIRM_S`` at most where a gate held. Raises ``UnknownRobotError``, and ``ConflictError`` for a stop that
         is not among those ``seen``, by their ``utime``; None stands for all."""
         if robot not in self._state.stops:
-            self._check_known(robot)
+            self.check_known(robot)
         self._check_seen(robot, seen)
         before, self._state = self._state, self._state.release(robot)
         # Gates may hold for a bridge that is gone, too.
@@ -146,33 +139,6 @@ class RobotStops:
             stopped_again=self._parts(robot, stopped=True),
         )
 
-    async def cancel_all(self, robot: str, reason: str, *, within_s: float = CANCEL_OVERDUE_S) -> CancelReport:
-        """Ask every call to end, or those of one robot's modules, missions among them. This holds no robot: whoever
-        may begin calls may begin others. Raises ``UnknownRobotError``."""
-        self._check_known(robot)
-        self._overrule("cancel", robot)
-        calls = [call for call in self._ledger.calls.open if call.journalled and stop_state.is_of(call.module, robot)]
-        reason = reason or "an operator ends all calls"
-        return await self.cancel([call.call_id for call in calls], reason, within_s=within_s)
-
-    async def cancel_for_model(self, call_ids: Iterable[str], reason: str, caller: str) -> CancelReport:
-        """The same for calls that a model may end, those that it waits for, and motions that others wait for."""
-        for call in self._ledger.waiting.values():
-            if by_model(call):
-                overrule(call, "cancel" if call.caller == caller else "motion", "")
-        return await self.cancel(call_ids, reason)
-
-    async def cancel(
-        self, call_ids: Iterable[str], reason: str, *, within_s: float = CANCEL_OVERDUE_S
-    ) -> CancelReport:
-        """Ask calls to end, and give them ``within_s``; those that are not known any more have ended."""
-        calls = [call for call_id in call_ids if (call := self._ledger.calls.get(call_id)) is not None]
-        for number, call in enumerate(calls, 1):
-            self._sender.order_end(call, reason)
-            if number % _AT_ONCE == 0:
-                await asyncio.sleep(0)  # holds and heartbeats do not wait for a crowd
-        return await self._wait_for_ends(calls, within_s)
-
     def stopped(self) -> StoppedRobots:
         """The robots that are stopped now, with what their gates say."""
         if not self._state.stops:
@@ -189,13 +155,15 @@ class RobotStops:
         """The orders that are lost, or may be, because they can't be written down."""
         return self._file.lost()
 
-    def lingering(self) -> list[GoingOn]:
-        """Calls that were asked to end and go on all the same, for longer than ``CANCEL_OVERDUE_S``."""
-        return [_going_on(call) for call in self._ledger.calls.open if call.journalled and call.lingers()]
-
     def robots(self) -> set[str]:
         """The namespaces that have a velocity gate, or a skill that moves: what may be stopped by name."""
         return self._gates.robots()
+
+    def check_known(self, robot: str) -> None:
+        """Raise ``UnknownRobotError`` for what is no robot that was heard of, nor every one."""
+        known = self.robots()
+        if robot and not any(is_in(name, robot) for name in known):
+            raise UnknownRobotError(robot, known - {""})
 
     def _hold(self) -> bool:
         """Hold what is stopped once more, and end the motions in it; return whether anything is stopped."""
@@ -231,25 +199,6 @@ class RobotStops:
         for call in motions:
             self._sender.cancel(call, f"{STOPPED}{f': {reason}' if reason else ''}", stops_robot=True)
 
-    async def _wait_for_ends(self, calls: list[CallState], within_s: float = CANCEL_OVERDUE_S) -> CancelReport:
-        """Give calls that were asked to end their time, and report which of them have ended."""
-        if calls:
-            with contextlib.suppress(TimeoutError):
-                async with asyncio.timeout(within_s):
-                    for call in calls:
-                        await call.closed.wait()
-        return CancelReport(
-            ended=tuple(call.call_id for call in calls if call.state == CLOSED),
-            going_on=tuple(_going_on(call) for call in calls if call.state != CLOSED),
-        )
-
-    def _overrule(self, kind: OrderKind, robot: str) -> None:
-        """Have what is open or waits begin nothing that the order is about; the journal keeps that of open calls."""
-        calls = [call for call in self._ledger.calls.open if call.journalled]
-        for call in (*calls, *self._ledger.waiting.values()):
-            overrule(call, kind, robot)
-        self._ledger.save(*calls)
-
     async def _keep(self) -> str:
         return await self._file.keep(self._state, CONFIRM_S)
 
@@ -281,18 +230,3 @@ class RobotStops:
                 f" ago{why}, after what this release is about: whoever has seen that stop releases it",
                 result=self.stopped().model_dump(mode="json"),
             )
-
-    def _check_known(self, robot: str) -> None:
-        known = self.robots()
-        if robot and not any(is_in(name, robot) for name in known):
-            raise UnknownRobotError(robot, known - {""})
-
-
-def _going_on(call: CallState) -> GoingOn:
-    return GoingOn(
-        call_id=call.call_id,
-        skill=call.skill,
-        module=call.module,
-        since_utime=call.cancel.utime if call.cancel is not None else clock.utime(),
-        text=call.text[:500],
-    )

@@ -57,7 +57,7 @@ def restart(
     Its calls are cancelled. Code that can't be imported, and settings that it does not take, change nothing.
     """
     from dimos_streams.cli.bridge_client.connection import find_run
-    from dimos_streams.cli.running.restarting import restart_module
+    from dimos_streams.cli.bridge_client.module_restart import restart_module
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.errors import UserError
 

@@ -1,4 +1,4 @@
-"""The treatment of clients that take nothing of what is sent to them."""
+"""Ends connections: of clients that take nothing of what is sent to them, and all when the server itself ends."""
 
 from __future__ import annotations
 
@@ -12,19 +12,22 @@ from typing import Any
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.serving.close_codes import CloseCode, going_away
 from dimos_streams.serving.server.timing import SEND_TIMEOUT_S
 
 _log = LimitedLog(logging.getLogger(__name__))
 
 
 @dataclass(frozen=True, slots=True)
-class SlowClients:
-    """A bound on how long a client may take nothing, and the way to end its connection then."""
+class ConnectionEnds:
+    """A bound on how long a client may take nothing, and the ways in which a server ends connections."""
 
     send_timeout_s: float = SEND_TIMEOUT_S
     abort: Callable[[object], None] | None = None
     """Ends the connection of a client's address at once, without waiting for it to take what was sent; None where
     requests come from within the process, over no connection."""
+    close_code: CloseCode = going_away
+    """The code for WebSockets that are closed because the server ends."""
 
     def timeout(self) -> asyncio.Timeout:
         """A block in which something is sent; it raises ``TimeoutError`` if the client does not take it in time."""
@@ -41,6 +44,11 @@ class SlowClients:
             self.cut_off(socket.scope)
         except WebSocketDisconnect:
             pass  # it has left while we wrote
+
+    async def close(self, socket: WebSocket) -> None:
+        """Close a WebSocket because the server ends."""
+        with contextlib.suppress(RuntimeError):  # the client has closed it
+            await socket.close(self.close_code())
 
     def cut_off(self, scope: Mapping[str, Any]) -> None:
         """End the connection of a request at once."""

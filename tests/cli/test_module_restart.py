@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.cli.bridge_client import module_restart
 from dimos_streams.cli.bridge_client.answers import MODULES
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
-from dimos_streams.cli.running import restarting
 from dimos_streams.runtime.live.control import ControlReply, Order
 from tests.runtime.test_registry import living_record
 
@@ -38,7 +38,7 @@ async def test_a_restart_waits_until_the_bridge_hears_the_new_module(
         return reply
 
     monkeypatch.setattr(BridgeAddress, "get", get)
-    monkeypatch.setattr(restarting, "ask", ask)
+    monkeypatch.setattr(module_restart, "ask", ask)
     record = living_record(tmp_path).model_copy(update=where)
-    assert await restarting.restart_module(record, "drive") == reply
+    assert await module_restart.restart_module(record, "drive") == reply
     assert asked == [f"{url}/modules", "restart", *[f"{url}/modules"] * 3]
