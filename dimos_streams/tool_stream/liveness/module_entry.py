@@ -57,11 +57,14 @@ class ModuleEntry:
         assert active is not None, "an entry begins with a heartbeat"
         return self._reports[active.id]
 
-    def turn_to_active(self) -> None:
+    def turn_to_active(self) -> int:
         """Have a report of the instance that is active now, and forget those that are neither active nor
-        established any more."""
+        established any more. Return by how many ``bytes`` it has grown."""
         active, established = self.instances.active, self.instances.established
         assert active is not None, "it was heard just now"
+        if len(self._reports) == 1 and active.id in self._reports:
+            return 0
+        before = self.bytes
         if active.id not in self._reports:
             reports = self._reports
             newest = next(reversed(reports.values()), None)
@@ -70,6 +73,7 @@ class ModuleEntry:
         if len(self._reports) > 1:
             kept = {active.id} if established is None else {active.id, established.id}
             self._reports = {id: report for id, report in self._reports.items() if id in kept}
+        return self.bytes - before
 
     def report_of(self, instance: str) -> InstanceReport | None:
         """Return the report of an instance, or None if it is not believed."""
