@@ -46,7 +46,9 @@ def test_one_that_differs_in_its_time_only_is_read_without_being_decoded(decoded
     assert reader.head(beat(3), STATUS) == HeartbeatReader().head(beat(3), STATUS)
 
 
-@pytest.mark.parametrize("other", [beat(seq=5), beat(health="hot"), beat()[:-1] + b"x"])
+@pytest.mark.parametrize(
+    "other", [beat(seq=5), beat(health="hot"), beat()[:-1] + b"x"], ids=["number", "health", "end"]
+)
 def test_any_other_difference_is_seen(other: bytes) -> None:
     reader = HeartbeatReader()
     read(reader, beat())
