@@ -63,10 +63,17 @@ class _Geoms:
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Pairs of a geom and a ray that may meet: which of some geoms, index of the pixel."""
+    """Pairs of a geom and a ray that may meet: which of some geoms, index of the pixel. They come geom by geom."""
 
     geom: Integers
     pixel: Integers
+    geoms: Integers
+    counts: Integers
+    """The numbers of pairs of these geoms."""
+
+    def of_geoms(self, table: Floats) -> Floats:
+        """Return, for each pair, the geom's column of a table."""
+        return np.repeat(table.take(self.geoms, axis=1), self.counts, axis=1)
 
 
 class RayCaster:
@@ -130,19 +137,19 @@ class RayCaster:
     ) -> None:
         """Let the geoms of one shape cover what is behind them."""
         rows, columns = np.divmod(pairs.pixel, len(u))
-        origins = frames.origins.take(pairs.geom, axis=1)
-        directions = frames.directions(pairs.geom, u[columns], v[rows])
-        half = geoms.half_table.take(pairs.geom, axis=1)
+        origins, half = pairs.of_geoms(frames.origins), pairs.of_geoms(geoms.half_table)
+        directions = frames.directions(pairs, u.take(columns), v.take(rows))
         depth = shape.depth(origins, directions, half)
         buffer = hits.depth.reshape(-1)
-        hit = np.flatnonzero((depth > NEAR) & (depth < buffer[pairs.pixel]))
-        np.minimum.at(buffer, pairs.pixel[hit], depth[hit])
-        front = hit[depth[hit] == buffer[pairs.pixel[hit]]]
-        pixel, geom = pairs.pixel[front], pairs.geom[front]
+        hit = np.flatnonzero((depth > NEAR) & (depth < buffer.take(pairs.pixel)))
+        np.minimum.at(buffer, pairs.pixel.take(hit), depth.take(hit))
+        front = hit[depth.take(hit) == buffer.take(pairs.pixel.take(hit))]
+        pixel, geom, ahead = pairs.pixel.take(front), pairs.geom.take(front), depth.take(front)
         hits.geom.reshape(-1)[pixel] = geoms.ids[geom]
         if not hits.lights:
             return
-        normals = shape.normal(origins[:, front] + depth[front] * directions[:, front], half[:, front])
+        points = origins.take(front, axis=1) + ahead * directions.take(front, axis=1)
+        normals = shape.normal(points, half.take(front, axis=1))
         for light, cosines in enumerate(hits.lights):
             cosines.reshape(-1)[pixel] = np.einsum("ij,ij->j", normals, frames.lights[light].take(geom, axis=1))
 
@@ -193,7 +200,7 @@ class RayCaster:
             place = np.arange(len(geom), dtype=np.int32) - np.repeat(starts.astype(np.int32), count)
             row, column = np.divmod(place, np.repeat(widths[geoms].astype(np.int32), count))
             first = (boxes[geoms, 0] * width + boxes[geoms, 2]).astype(np.int32)
-            yield shape, _Pairs(geom, np.repeat(first, count) + row * np.int32(width) + column)
+            yield shape, _Pairs(geom, np.repeat(first, count) + row * np.int32(width) + column, geoms, count)
 
     def _room(self, eye: NDArray[np.float64], turn: NDArray[np.float64], u: Floats, v: Floats, lit: bool) -> Hits:
         """Cast the rays at the inside of the room, the background of everything."""
@@ -221,11 +228,11 @@ class _Frames:
         self.lights = [_table(np.einsum("gij,i->gj", axes, light)) for light in lights]
         self._forward, self._left, self._up = (_table(axes[:, row, :]) for row in range(3))
 
-    def directions(self, geom: Integers, u: Floats, v: Floats) -> Floats:
+    def directions(self, pairs: _Pairs, u: Floats, v: Floats) -> Floats:
         """Directions of the rays through (u, v), each in the frame of its geom."""
-        directions: Floats = self._forward.take(geom, axis=1)
-        directions -= self._left.take(geom, axis=1) * u
-        directions -= self._up.take(geom, axis=1) * v
+        directions = pairs.of_geoms(self._forward)
+        directions -= pairs.of_geoms(self._left) * u
+        directions -= pairs.of_geoms(self._up) * v
         return directions
 
 
