@@ -16,7 +16,7 @@ from dimos_streams.cli.option_groups.ungrouped import ungrouped
 from dimos_streams.cli.option_groups.whole_texts import with_whole_texts
 from dimos_streams.common.process.own_code import DEBUG
 
-_DEBUG = "--debug"
+_DEBUG, _VERSION = "--debug", "--version"
 _CONTROL = "The operator's control"
 _BLUEPRINTS, _RUNS, _SKILLS = "Blueprints", "Runs", "Skills and the agent"
 _BUS, _LOGS = "The bus and this machine", "Recordings"
@@ -97,7 +97,8 @@ def create_app(arguments: Sequence[str] = ()) -> typer.Typer:
     )
     app.callback()(_global_options)
     first = next((argument for argument in arguments if argument != _DEBUG), None)
-    for command in [command for command in _COMMANDS if command.name == first] or _COMMANDS:
+    named = [command for command in _COMMANDS if command.name == first]
+    for command in named if named or first == _VERSION else _COMMANDS:
         command.add_to(app)
     _refuse_bytes_in(app)
     return app
@@ -126,7 +127,7 @@ def _global_options(
         bool, typer.Option(_DEBUG, help="Show tracebacks; so does DIMOS_STREAMS_DEBUG=1.", show_default=False)
     ] = False,
     version: Annotated[
-        bool, typer.Option("--version", help="Show the version.", is_eager=True, callback=_show_version)
+        bool, typer.Option(_VERSION, help="Show the version.", is_eager=True, callback=_show_version)
     ] = False,
 ) -> None:
     if debug:

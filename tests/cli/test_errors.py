@@ -222,11 +222,18 @@ def test_only_the_command_that_is_named_is_put_together(arguments: list[str]) ->
     assert not create_app(arguments).registered_groups
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], ["--help", "status"], ["--version"], ["statsu"]])
+@pytest.mark.parametrize("arguments", [[], ["--help"], ["--help", "status"], ["statsu"]])
 def test_all_commands_are_there_where_none_is_named(arguments: list[str]) -> None:
     app = create_app(arguments)
     assert len(app.registered_commands) > 20
     assert {"new", "topics", "messages", "recording", "hub"} == {group.name for group in app.registered_groups}
+
+
+@pytest.mark.parametrize("arguments", [["--version"], ["--debug", "--version"]])
+def test_no_command_is_put_together_for_the_version(arguments: list[str]) -> None:
+    app = create_app(arguments)
+    assert not app.registered_commands
+    assert not app.registered_groups
 
 
 def test_a_reader_that_leaves_ends_the_command_silently(machine: Machine) -> None:

@@ -33,7 +33,9 @@ class TopDown:
         self._x = np.arange(-half_x - _MARGIN, half_x + _MARGIN, self._texel, dtype=np.float32)
         self._y = np.arange(half_y + _MARGIN, -half_y - _MARGIN, -self._texel, dtype=np.float32)
         x, y = np.meshgrid(self._x, self._y)
-        self._colour: Floats = floor.lookup(floor.floor_texture(scene), scene.room, x, y) * 0.6 + 0.4
+        texture = floor.floor_texture(scene)
+        nearest = floor.nearest_texels(texture, scene.room, x, y)
+        self._colour: Floats = texture.reshape(-1, 3).take(nearest, axis=0) * 0.6 + 0.4
         self._colour[(np.abs(x) > half_x) | (np.abs(y) > half_y)] = np.array(_WALL) / 255.0
         pieces = [(item, part) for item in scene.furniture for part in item.parts]
         for item, part in sorted(pieces, key=lambda piece: piece[1].at[2] + piece[1].size[2] / 2):

@@ -39,7 +39,8 @@ class SegmentationDetector:
         box = small.scaled(camera.width / instances.shape[1], camera.height / instances.shape[0])
         point = None
         if frame.depth is not None:
-            rows, columns = np.nonzero(_resized(mask, frame.depth.shape))
+            if mask.shape != frame.depth.shape:
+                rows, columns = np.nonzero(_resized(mask, frame.depth.shape))
             point = camera.median_point(frame.depth, rows, columns)
         score = min(1.0, 0.5 + 0.5 * (pixels - self._min_pixels) / (4.0 * self._min_pixels))
         return Detection(box=box, label=frame.labels[instance], score=score, point=point)
@@ -47,8 +48,6 @@ class SegmentationDetector:
 
 def _resized(mask: NDArray[np.bool_], shape: tuple[int, ...]) -> NDArray[np.bool_]:
     """The mask at the resolution of another image of the same view (nearest neighbour)."""
-    if mask.shape == shape:
-        return mask
     rows = (np.arange(shape[0]) + 0.5) * mask.shape[0] / shape[0]
     columns = (np.arange(shape[1]) + 0.5) * mask.shape[1] / shape[1]
     return mask[np.ix_(rows.astype(np.intp), columns.astype(np.intp))]

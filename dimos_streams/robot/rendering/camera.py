@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from dimos_streams.robot.simulation.world import World
 
 Floats = NDArray[np.floating[Any]]
+Integers = NDArray[np.integer[Any]]
 
 MOUNT = (CAMERA_FORWARD, 0.0, CAMERA_HEIGHT)
 SUN = (-0.45, 0.4, 0.8)
@@ -74,7 +75,7 @@ class CameraRenderer(Protocol):
 class RayCamera:
     """A camera that casts rays on the processor. The world must be loaded.
 
-    It takes 6 to 9 ms for 320 x 240, a quarter of that without colour.
+    It takes 2 to 5 ms for 320 x 240, a quarter of that without colour.
     """
 
     def __init__(self, world: "World", model: CameraModel | None = None) -> None:
@@ -93,6 +94,11 @@ class RayCamera:
         """The floor's picture, made for the first picture in colour, since there may be none."""
         return floor.floor_texture(self._world.scene)
 
+    @functools.cached_property
+    def _colours(self) -> Floats:
+        """The colours of all geoms, and behind them those of the floor's texels."""
+        return np.concatenate([self._palette, self._floor.reshape(-1, 3)])
+
     def render(self, colour: bool = True) -> RenderedFrame:
         """Take a picture. Without colour only every second ray of every second row is cast."""
         stride = 1 if colour else 2
@@ -108,31 +114,32 @@ class RayCamera:
         """Do nothing: there is nothing to give back."""
 
     def _shade(self, hits: Hits) -> NDArray[np.uint8]:
-        colour = self._palette.take(hits.geom, axis=0)
         sun, up = hits.lights
         light: Floats = AMBIENT + SKY * (0.5 + 0.5 * up) + SUNLIGHT * np.maximum(sun, 0.0)
         light += HEADLIGHT * self._facing
         light *= np.maximum(0.55, 1.0 - FADE_PER_METRE * hits.depth)
-        self._shade_floor(hits, colour, light)
+        index = hits.geom.copy()
+        self._lay_floor(index.reshape(-1), hits.depth, light.reshape(-1))
+        colour = self._colours.take(index, axis=0)
         colour *= light[..., None] * 255.0
         picture: NDArray[np.uint8] = np.minimum(colour, 255.0).astype(np.uint8)
         return picture
 
-    def _shade_floor(self, hits: Hits, colour: Floats, light: Floats) -> None:
+    def _lay_floor(self, index: Integers, depth: Floats, light: Floats) -> None:
         """Lay the floor's picture under the pixels that see it, with a soft shadow at everyone's feet."""
-        pixel = np.flatnonzero(hits.geom == self._floor_geom)
-        ahead = hits.depth.reshape(-1).take(pixel)
+        pixel = np.flatnonzero(index == self._floor_geom)
+        ahead = depth.reshape(-1).take(pixel)
         left = -self._u.take(pixel % self.model.width) * ahead
         base = self._world.pose()
         eye, cos, sin = _eye(base), math.cos(base.yaw), math.sin(base.yaw)
         x = np.float32(eye[0]) + cos * ahead - sin * left
         y = np.float32(eye[1]) + sin * ahead + cos * left
-        colour.reshape(-1, 3)[pixel] = floor.lookup(self._floor, self._world.scene.room, x, y)
-        shade = np.ones_like(x)
+        index[pixel] = len(self._palette) + floor.nearest_texels(self._floor, self._world.scene.room, x, y)
         for stance in self._world.people().values():
-            near = np.hypot(x - np.float32(stance.x + 0.06), y - np.float32(stance.y - 0.06)) / SHADOW_RADIUS
-            shade *= 1.0 - 0.5 * np.maximum(0.0, 1.0 - near * near)
-        light.reshape(-1)[pixel] *= shade
+            across, along = x - np.float32(stance.x + 0.06), y - np.float32(stance.y - 0.06)
+            close = np.flatnonzero((np.abs(across) < SHADOW_RADIUS) & (np.abs(along) < SHADOW_RADIUS))
+            near = np.hypot(across[close], along[close]) / SHADOW_RADIUS
+            light[pixel[close]] *= 1.0 - 0.5 * np.maximum(0.0, 1.0 - near * near)
 
 
 def _eye(base: PlanarPose) -> NDArray[np.float64]:

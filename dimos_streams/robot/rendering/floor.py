@@ -10,6 +10,7 @@ from dimos_streams.robot.simulation.furniture import Furniture, Solid
 from dimos_streams.robot.simulation.scene import Room, Rug, Scene
 
 Floats = NDArray[np.floating[Any]]
+Integers = NDArray[np.integer[Any]]
 
 TEXEL = 0.025
 PLANK_WIDTH = 0.2
@@ -38,13 +39,13 @@ def floor_texture(scene: Scene) -> Floats:
     return colour * shade[..., None]
 
 
-def lookup(texture: Floats, room: Room, x: Floats, y: Floats) -> Floats:
-    """Colours of the room's floor at these places, nearest texel."""
+def nearest_texels(texture: Floats, room: Room, x: Floats, y: Floats) -> Integers:
+    """Indices of the texels of the room's floor that are nearest to these places, row by row."""
     rows, columns = texture.shape[:2]
     column = np.clip(((x + room.length / 2) / TEXEL).astype(np.int32), 0, columns - 1)
     row = np.clip(((y + room.width / 2) / TEXEL).astype(np.int32), 0, rows - 1)
-    found: Floats = texture.reshape(-1, 3).take(row * columns + column, axis=0)
-    return found
+    nearest: Integers = row * columns + column
+    return nearest
 
 
 def _planks(x: Floats, y: Floats) -> Floats:

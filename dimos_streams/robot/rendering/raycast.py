@@ -56,17 +56,26 @@ class _Geoms:
     rows: Integers
     """The rows of the geoms in the caster's tables."""
     ids: Integers
-    kinds: Integers
+    shapes: tuple[tuple[shapes.Shape, Integers], ...]
+    """The shapes, and which of these geoms have each."""
     halves: NDArray[np.float64]
     half_table: Floats
 
 
 @dataclass(frozen=True, slots=True)
 class _Pairs:
-    """Pairs of a geom and a ray that may meet: which of some geoms, index of the pixel."""
+    """Pairs of a geom and a ray that may meet, geom by geom."""
 
-    geom: Integers
-    pixel: Integers
+    row: Integers
+    column: Integers
+    geoms: Integers
+    """Which of some geoms there are."""
+    counts: Integers
+    """The numbers of these geoms' pairs."""
+
+    def of_geoms(self, table: Floats) -> Floats:
+        """Return, for each pair, the geom's column of a table."""
+        return np.repeat(table.take(self.geoms, axis=1), self.counts, axis=1)
 
 
 class RayCaster:
@@ -92,8 +101,10 @@ class RayCaster:
         kinds, sizes = model.geom_type[ids], model.geom_size[ids]
         halves = [shapes.half_extents(int(kind), size) for kind, size in zip(kinds, sizes, strict=True)]
         table = np.array(halves).reshape(-1, 3)
-        return _Geoms(rows, ids, kinds, table, _table(table))
+        found = ((shape, np.flatnonzero(kinds == kind)) for kind, shape in shapes.SHAPES.items())
+        return _Geoms(rows, ids, tuple((shape, those) for shape, those in found if len(those)), table, _table(table))
 
+    @np.errstate(divide="ignore", invalid="ignore", over="ignore")
     def cast(self, data: Any, eye: NDArray[np.float64], yaw: float, u: Floats, v: Floats, lit: bool = True) -> Hits:
         """Cast the rays through all pairs of u (to the right, per column) and v (down, per row)."""
         turn = _turn(yaw)
@@ -106,9 +117,8 @@ class RayCaster:
             rows = geoms.rows
             boxes = self._boxes(geoms, axes[rows], centres[rows], places[rows, 2] > _FAR_BELOW, u, v)
             frames = _Frames(axes[rows], centres[rows], lights)
-            with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-                for shape, pairs in self._pairs(geoms, boxes, len(u)):
-                    self._draw(hits, geoms, shape, pairs, frames, u, v)
+            for shape, pairs in _pairs(geoms, boxes):
+                self._draw(hits, geoms, shape, pairs, frames, u, v)
 
         seen_from = (eye.tobytes(), yaw, u.tobytes(), v.tobytes(), lit)
         if seen_from != self._seen_from:
@@ -129,20 +139,20 @@ class RayCaster:
         v: Floats,
     ) -> None:
         """Let the geoms of one shape cover what is behind them."""
-        rows, columns = np.divmod(pairs.pixel, len(u))
-        origins = frames.origins.take(pairs.geom, axis=1)
-        directions = frames.directions(pairs.geom, u[columns], v[rows])
-        half = geoms.half_table.take(pairs.geom, axis=1)
+        origins, half = pairs.of_geoms(frames.origins), pairs.of_geoms(geoms.half_table)
+        directions = frames.directions(pairs, u.take(pairs.column), v.take(pairs.row))
         depth = shape.depth(origins, directions, half)
-        buffer = hits.depth.reshape(-1)
-        hit = np.flatnonzero((depth > NEAR) & (depth < buffer[pairs.pixel]))
-        np.minimum.at(buffer, pairs.pixel[hit], depth[hit])
-        front = hit[depth[hit] == buffer[pairs.pixel[hit]]]
-        pixel, geom = pairs.pixel[front], pairs.geom[front]
+        buffer, pixels = hits.depth.reshape(-1), pairs.row * len(u) + pairs.column
+        hit = np.flatnonzero((depth > NEAR) & (depth < buffer.take(pixels)))
+        np.minimum.at(buffer, pixels.take(hit), depth.take(hit))
+        front = hit[depth.take(hit) == buffer.take(pixels.take(hit))]
+        geom = np.repeat(pairs.geoms, pairs.counts).take(front)
+        pixel, ahead = pixels.take(front), depth.take(front)
         hits.geom.reshape(-1)[pixel] = geoms.ids[geom]
         if not hits.lights:
             return
-        normals = shape.normal(origins[:, front] + depth[front] * directions[:, front], half[:, front])
+        points = origins.take(front, axis=1) + ahead * directions.take(front, axis=1)
+        normals = shape.normal(points, half.take(front, axis=1))
         for light, cosines in enumerate(hits.lights):
             cosines.reshape(-1)[pixel] = np.einsum("ij,ij->j", normals, frames.lights[light].take(geom, axis=1))
 
@@ -160,13 +170,12 @@ class RayCaster:
         What reaches behind the camera is cut where its edges pass it. Empty where nothing is ahead.
         """
         corners = centres[:, None, :] + (_CORNERS * geoms.halves[:, None, :]) @ axes.transpose(0, 2, 1)
-        a, b = corners[:, _EDGES[0]], corners[:, _EDGES[1]]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            share = (NEAR - a[..., 0]) / (b[..., 0] - a[..., 0])
-            crossings = a + np.where((share > 0) & (share < 1), share, np.nan)[..., None] * (b - a)
-            outline = np.concatenate([corners, crossings], axis=1)
-            depth = np.where(outline[..., 0] > NEAR - 1e-9, outline[..., 0], np.nan)
-            across, down = -outline[..., 1] / depth, -outline[..., 2] / depth
+        a, b = (corners.take(ends, axis=1) for ends in _EDGES)
+        share = (NEAR - a[..., 0]) / (b[..., 0] - a[..., 0])
+        crossings = a + np.where((share > 0) & (share < 1), share, np.nan)[..., None] * (b - a)
+        outline = np.concatenate([corners, crossings], axis=1)
+        depth = np.where(outline[..., 0] > NEAR - 1e-9, outline[..., 0], np.nan)
+        across, down = -outline[..., 1] / depth, -outline[..., 2] / depth
         boxes = np.stack(
             [
                 np.searchsorted(v, np.fmin.reduce(down, axis=1)),
@@ -179,22 +188,6 @@ class RayCaster:
         boxes[~visible] = 0
         return boxes
 
-    def _pairs(self, some: _Geoms, boxes: NDArray[np.int64], width: int) -> Iterator[tuple[shapes.Shape, _Pairs]]:
-        """The pixels of all geoms' boxes, shape by shape."""
-        heights, widths = boxes[:, 1] - boxes[:, 0], boxes[:, 3] - boxes[:, 2]
-        counts = heights * widths
-        for kind, shape in shapes.SHAPES.items():
-            geoms = np.flatnonzero((some.kinds == kind) & (counts > 0))
-            if len(geoms) == 0:
-                continue
-            count = counts[geoms]
-            geom = np.repeat(geoms.astype(np.int32), count)
-            starts = np.cumsum(count) - count
-            place = np.arange(len(geom), dtype=np.int32) - np.repeat(starts.astype(np.int32), count)
-            row, column = np.divmod(place, np.repeat(widths[geoms].astype(np.int32), count))
-            first = (boxes[geoms, 0] * width + boxes[geoms, 2]).astype(np.int32)
-            yield shape, _Pairs(geom, np.repeat(first, count) + row * np.int32(width) + column)
-
     def _room(self, eye: NDArray[np.float64], turn: NDArray[np.float64], u: Floats, v: Floats, lit: bool) -> Hits:
         """Cast the rays at the inside of the room, the background of everything."""
         half = self._extent / 2
@@ -202,15 +195,35 @@ class RayCaster:
         best = np.full((len(v), len(u)), np.inf, dtype=np.float32)
         face = np.zeros(best.shape, dtype=np.int32)
         level = [np.float32(turn[axis, 0]) - np.float32(turn[axis, 1]) * u for axis in (0, 1)]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            for axis, direction in enumerate((level[0][None, :], level[1][None, :], -v[:, None])):
-                ends = np.where(direction > 0, half[axis], -half[axis]) - origin[axis]
-                depth = np.broadcast_to((ends / direction).astype(np.float32), best.shape)
-                nearer = depth < best
-                np.copyto(best, depth, where=nearer)
-                np.copyto(face, 2 * axis + (direction > 0), where=nearer)
+        for axis, direction in enumerate((level[0][None, :], level[1][None, :], -v[:, None])):
+            ends = np.where(direction > 0, half[axis], -half[axis]) - origin[axis]
+            depth = np.broadcast_to((ends / direction).astype(np.float32), best.shape)
+            nearer = depth < best
+            np.copyto(best, depth, where=nearer)
+            np.copyto(face, 2 * axis + (direction > 0), where=nearer)
         cosines = (_SHELL_NORMALS @ self._sun, _SHELL_NORMALS[:, 2]) if lit else ()
-        return Hits(best, self._shell[face], tuple(light.astype(np.float32)[face] for light in cosines))
+        return Hits(best, self._shell.take(face), tuple(light.astype(np.float32).take(face) for light in cosines))
+
+
+def _pairs(some: _Geoms, boxes: NDArray[np.int64]) -> Iterator[tuple[shapes.Shape, _Pairs]]:
+    """Yield the pixels of all geoms' boxes, shape by shape."""
+    heights, widths = boxes[:, 1] - boxes[:, 0], boxes[:, 3] - boxes[:, 2]
+    counts = heights * widths
+    for shape, geoms in some.shapes:
+        geoms = geoms[counts.take(geoms) > 0]
+        if len(geoms) == 0:
+            continue
+        height, width = heights.take(geoms), np.repeat(widths.take(geoms), heights.take(geoms))
+        row = np.repeat(_counted(boxes[:, 0].take(geoms), height), width)
+        column = _counted(np.repeat(boxes[:, 2].take(geoms), height), width)
+        yield shape, _Pairs(row, column, geoms, counts.take(geoms))
+
+
+def _counted(begins: Integers, counts: Integers) -> Integers:
+    """Return so many numbers from each beginning on, one behind the other."""
+    ends = counts.cumsum()
+    numbers: Integers = np.arange(ends[-1]) + np.repeat(begins - ends + counts, counts)
+    return numbers
 
 
 class _Frames:
@@ -221,11 +234,11 @@ class _Frames:
         self.lights = [_table(np.einsum("gij,i->gj", axes, light)) for light in lights]
         self._forward, self._left, self._up = (_table(axes[:, row, :]) for row in range(3))
 
-    def directions(self, geom: Integers, u: Floats, v: Floats) -> Floats:
+    def directions(self, pairs: _Pairs, u: Floats, v: Floats) -> Floats:
         """Directions of the rays through (u, v), each in the frame of its geom."""
-        directions: Floats = self._forward.take(geom, axis=1)
-        directions -= self._left.take(geom, axis=1) * u
-        directions -= self._up.take(geom, axis=1) * v
+        directions = pairs.of_geoms(self._forward)
+        directions -= pairs.of_geoms(self._left) * u
+        directions -= pairs.of_geoms(self._up) * v
         return directions
 
 

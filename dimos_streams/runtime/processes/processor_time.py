@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 
 def waited_for_processor(pid: int) -> float:
     """Return the seconds for which the first thread of a process was ready to run since its start, but others ran
@@ -12,7 +10,8 @@ def waited_for_processor(pid: int) -> float:
     It is 0 if the system does not say, and for a process that has gone.
     """
     try:
-        _, waited_ns, _ = Path(f"/proc/{pid}/schedstat").read_text().split()
+        with open(f"/proc/{pid}/schedstat", "rb", buffering=0) as file:
+            _, waited_ns, _ = file.read().split()
     except (OSError, ValueError):
         return 0.0
     return int(waited_ns) / 1e9

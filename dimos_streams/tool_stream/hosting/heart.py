@@ -125,8 +125,7 @@ class Heart:
         """Log each other instance that runs beside a module of this process, once, and one at a time: anybody may
         pretend to be many. Readers see it as its health."""
         for name in self._modules:
-            view = self._directory.module(name)
-            for rival in view.rivals if view is not None else ():
+            for rival in self._directory.rivals(name):
                 if rival.id != self._own.id and (name, rival.id) not in self._rivals:
                     self._rivals[name, rival.id] = None
                     _logger.error("module %r runs beside another of this name: %s", name, rival)

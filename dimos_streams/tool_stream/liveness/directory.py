@@ -13,6 +13,7 @@ from dimos_streams.skill import SkillInfo, public_names
 from dimos_streams.tool_stream.liveness.attention import Attention
 from dimos_streams.tool_stream.liveness.called_skills import CalledSkill, called_skills, precedence
 from dimos_streams.tool_stream.liveness.heartbeat_intake import HeartbeatIntake
+from dimos_streams.tool_stream.liveness.instances import Instance
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
@@ -130,6 +131,11 @@ class ModuleDirectory:
         """Return one module, or None if it was never heard of."""
         entry = self._entries.get(name)
         return None if entry is None else entry.view(name, self._attention.now())
+
+    def rivals(self, name: str) -> tuple[Instance, ...]:
+        """Return the instances that run beside each other under a module's name, see ``ModuleEntry``."""
+        entry = self._entries.get(name)
+        return () if entry is None else entry.rivals(self._attention.now())
 
     def is_introduced(self, name: str) -> bool:
         """Return whether a module's skills are known."""

@@ -13,20 +13,19 @@ from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.bus.subscription import Mark
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.names import NAME_RULE, is_name
 from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.errors import MessageError
-from dimos_streams.messages.codec import decode, encode
+from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.flood_limit import MARK_BYTES, FloodLimit
 from dimos_streams.tool_stream.liveness.attention import Attention
-from dimos_streams.tool_stream.liveness.heartbeat import BEGIN, ENDED, MAX_HEALTH, Head, beginning, head_of
+from dimos_streams.tool_stream.liveness.heartbeat import BEGIN, ENDED, MAX_HEALTH, Head, beginning
+from dimos_streams.tool_stream.liveness.heartbeat_reader import HeartbeatReader
 from dimos_streams.tool_stream.liveness.instance_report import InstanceReport
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.skill_fragments import SkillFragment, fragment_in, is_fragment, skills_in
-from dimos_streams.tool_stream.protocol.call_ids import CALL_ID_RULE, is_call_id
 from dimos_streams.tool_stream.protocol.channels import DESCRIBE, REQUESTS, STATUS
 
 _SHOWN = 60
@@ -67,6 +66,7 @@ class HeartbeatIntake:
         self._attention = attention
         self._namespaces = namespaces
         self._taken = taken
+        self._reader = HeartbeatReader()
         self._subscription: Subscription | None = None
         self._described = float("-inf")
         self._may_ask = Allowance(*_ASKING)
@@ -140,12 +140,11 @@ class HeartbeatIntake:
         self._attention.now()  # before who seems to be gone makes room for others
         whose = ""
         try:
-            head = head_of(data, channel)
+            head = self._reader.head(data, channel)
             whose = f" of module {head.module[:_SHOWN]!r}"
             if not self._may_take(head):
                 return
-            status = decode(ModuleStatus, data, channel=channel)
-            _check_names(status, channel)
+            status = self._reader.status(head, data, channel)
             if not status.instance:
                 self._take_report(status)
                 return
@@ -238,12 +237,3 @@ class HeartbeatIntake:
         entry = self._entries.get(status.module)
         if entry is not None:
             entry.reported(at_most(status.health, MAX_HEALTH), status.pid)
-
-
-def _check_names(status: ModuleStatus, channel: str) -> None:
-    """Raise ``MessageError`` for a heartbeat of a module, or with a call, that no module or call is called."""
-    fault = "" if is_name(status.module) else f"its module is {status.module[:_SHOWN]!r}; {NAME_RULE}"
-    if not (fault or all(map(is_call_id, status.call_ids))):
-        fault = f"the id of a call in it is none; {CALL_ID_RULE}"
-    if fault:
-        raise MessageError(channel, ModuleStatus.msg_name, fault)

@@ -57,11 +57,14 @@ class ModuleEntry:
         assert active is not None, "an entry begins with a heartbeat"
         return self._reports[active.id]
 
-    def turn_to_active(self) -> None:
+    def turn_to_active(self) -> int:
         """Have a report of the instance that is active now, and forget those that are neither active nor
-        established any more."""
+        established any more. Return by how many ``bytes`` it has grown."""
         active, established = self.instances.active, self.instances.established
         assert active is not None, "it was heard just now"
+        if len(self._reports) == 1 and active.id in self._reports:
+            return 0
+        before = self.bytes
         if active.id not in self._reports:
             reports = self._reports
             newest = next(reversed(reports.values()), None)
@@ -70,6 +73,7 @@ class ModuleEntry:
         if len(self._reports) > 1:
             kept = {active.id} if established is None else {active.id, established.id}
             self._reports = {id: report for id, report in self._reports.items() if id in kept}
+        return self.bytes - before
 
     def report_of(self, instance: str) -> InstanceReport | None:
         """Return the report of an instance, or None if it is not believed."""
@@ -101,7 +105,6 @@ class ModuleEntry:
 
     def view(self, name: str, now: float) -> ModuleView:
         """Return the view of the module at a moment of ``clock.monotonic``."""
-        rivals = self._rivals(now)
         active = self.instances.active
         assert active is not None, "an entry begins with a heartbeat"
         current = self.current
@@ -109,14 +112,14 @@ class ModuleEntry:
             name,
             active.id,
             active.pid,
-            self._health(now, rivals),
+            self.health_at(now),
             now - self.heard,
             self.skills,
             current.state(),
             host=active.host,
             started_utime=active.started_utime,
             introduced=current.skills_version is not None,
-            rivals=rivals,
+            rivals=self.rivals(now),
             departed=self.departed(now),
             since=self.since,
         )
@@ -161,12 +164,13 @@ class ModuleEntry:
         lost_at = self.current.token_lost_at
         return self.heard <= lost_at + _UNDER_WAY_S and now - lost_at >= DEPARTED_S
 
+    def rivals(self, now: float) -> tuple[Instance, ...]:
+        """Return the instances that run beside each other under its name, eldest first; none, or at least two."""
+        return tuple(self.instances.side_by_side(now, ALIVE_S))
+
     def health_at(self, now: float) -> str:
         """Return ``ModuleView.health`` at a moment of ``clock.monotonic``."""
-        return self._health(now, self._rivals(now))
-
-    def _health(self, now: float, rivals: tuple[Instance, ...]) -> str:
-        if rivals:
+        if rivals := self.rivals(now):
             return f"{len(rivals)} instances run under this name: {listed(rivals)}"[:_MAX_CONTRADICTION]
         age = now - self.heard
         if age > _SILENT_S and self.reported_at > self.heard and now - self.reported_at <= _REPORT_S:
@@ -176,6 +180,3 @@ class ModuleEntry:
         if self.departed(now):
             return f"gone: its links ended {now - self.current.token_lost_at:.1f} s ago"
         return self.current.health if age <= ALIVE_S else f"gone: silent for {age:.1f} s"
-
-    def _rivals(self, now: float) -> tuple[Instance, ...]:
-        return tuple(self.instances.side_by_side(now, ALIVE_S))

@@ -92,9 +92,7 @@ class ModuleTable:
 
     def turn_to_active(self, name: str, entry: ModuleEntry) -> None:
         """See ``ModuleEntry.turn_to_active``."""
-        before = entry.bytes
-        entry.turn_to_active()
-        self._grow(name, entry.bytes - before)
+        self._grow(name, entry.turn_to_active())
         if self.bytes > MAX_BYTES and not self._has_room(name, 0):
             before = entry.bytes
             entry.current.forget_skills()
