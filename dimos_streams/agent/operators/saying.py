@@ -5,9 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Any
-
-from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.entry import Entry
@@ -17,11 +14,11 @@ from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.operators.busy_notice import waits_behind
+from dimos_streams.agent.operators.said import MissionIncompleteError, Said
 from dimos_streams.agent.operators.stop_order import StopOrder
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.common.readable.json_cut import cut_to
-from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import outlasting
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
@@ -35,32 +32,6 @@ _HEARD_BEFORE = (
     " shows what becomes of it"
 )
 _logger = logging.getLogger(__name__)
-
-
-class Said(FrozenModel):
-    """The end of a mission."""
-
-    text: str
-    """The model's last text; if it is too long for an event, its beginning, and how much is missing."""
-    reason: str
-    """The reason its last turn ended: ``completed``, ``max_iterations``, ``error``, …"""
-    unfinished: tuple[str, ...] = ()
-    """Calls of it that did not end when they were cancelled and may still run, each with what holds the robot. The
-    JSON does not have it if there are none."""
-
-    @model_serializer(mode="wrap")
-    def _without_nothing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = serialize(self)
-        if not self.unfinished:
-            del fields["unfinished"]
-        return fields
-
-    def __str__(self) -> str:
-        return "\n".join((self.text or self.reason, *self.unfinished))
-
-
-class MissionIncompleteError(SkillError):
-    """Raised when a mission ended before it was done. ``result`` is what was ``Said``."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from dimos_streams.agent.control.commands import AbortReport
 from dimos_streams.agent.control.others_calls import EndedOthers
+from dimos_streams.agent.control.reports import AbortReport
 from dimos_streams.agent.control.stop_words import StopWords
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.open_missions import OpenMissions

@@ -8,13 +8,14 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mappi
 from pathlib import Path
 from typing import Any, Literal
 
-from dimos_streams.bridge.calls.authority import Authority, McpApproval
+from dimos_streams.bridge.calls.authority import Authority
 from dimos_streams.bridge.calls.bus_requests import BusRequests
 from dimos_streams.bridge.calls.call_admission import CallAdmission
 from dimos_streams.bridge.calls.call_checker import CallChecker
 from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
 from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.calls.mcp_approval import McpApproval
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.settings.live_settings import LiveSettings
