@@ -109,27 +109,27 @@ class Agent(OperatorSkills):
         """See ``Module``. Raises ``UserError`` for a model or a gate that does not exist."""
         # Only an agent that runs needs its parts: who reads a blueprint needs its config and its skills.
         from dimos_streams.agent.core import AgentCore
+        from dimos_streams.agent.memory import AgentMemory
         from dimos_streams.agent.record.mission_record import FOLDER
         from dimos_streams.agent.resumption.reader import read_resumption
 
         run_dir = self.context.run_dir
         record_dir = run_dir / FOLDER if run_dir else None
-        resumption = read_resumption(record_dir, self.name) if record_dir else None
-        kept = resumption.settings.model if resumption is not None else ""
+        before = read_resumption(record_dir, self.name) if record_dir else None
+        kept = before.settings.model if before is not None else ""
         await self._load_for(self.config.model, kept, *(agent.model for agent in self.config.agents.values()))
         self._gateway = self._choose_gateway()
         self.core = AgentCore(
             self.config,
+            AgentMemory(self.config, self.name, record_dir=record_dir, before=before),
             name=self.name,
             gateway=self._gateway,
             rng=self.random,
-            record_dir=record_dir,
             run_dir=run_dir,
             robot=self._robot,
             directory=self.context.services.get(ModuleDirectory),
-            resumption=resumption,
-            on_warnings=self._on_warnings,
         )
+        self.core.skill_watch.changed.add(self._show_state)
         self._show_state()
         self.core.record.open()
         self.health = "waits for the bridge"
@@ -142,8 +142,8 @@ class Agent(OperatorSkills):
     async def run(self) -> None:
         """See ``Module``."""
         self.spawn(self.core.oversight.robot_hold.run(self.hold.publish, self.hold.channel), name="hold")
-        if self.core.resumption is not None:
-            self.spawn(self.core.operators.console.go_on(self.core.resumption.settings.watched), name="console")
+        if (before := self.core.memory.before) is not None:
+            self.spawn(self.core.operators.console.go_on(before.settings.watched), name="console")
         offset = await self.core.recovery.run(self.random, self._wait_for_bridge)
         self.health = "ok"
         self.spawn(self._keep_showing(), name="state")
@@ -199,10 +199,6 @@ class Agent(OperatorSkills):
             arguments: With what.
         """
         await self._core().reviews.review(call, AskedCall(call_id, parent, skill, arguments))
-
-    def _on_warnings(self) -> None:
-        self._show_state()
-        self.core.changed.notify()
 
     async def _keep_showing(self) -> None:
         """Show what waits for an operator, whenever that is something else. Most events change nothing of it."""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
-from dimos_streams.agent.loop.model_in_use import ModelInUse
-from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.agent.loop.parts import LoopParts
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.skill_warnings import too_many, unmatched
-from dimos_streams.agent.tools.toolbox import Toolbox
+from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.readable.json_cut import cut_to
 
 GRACE_S = 5.0
@@ -24,24 +24,15 @@ _logger = logging.getLogger(__name__)
 class SkillWatch:
     """Looks at each list of skills: reports once each thing that may be wrong, and shows it while it is so."""
 
-    def __init__(
-        self,
-        config: AgentConfig,
-        name: str,
-        model: ModelInUse,
-        toolbox: Toolbox,
-        emit: Emit,
-        *,
-        on_change: Callable[[], None],
-    ) -> None:
-        """``model`` and ``toolbox`` are those of the agent's own loop. ``on_change`` is called when the warnings have
-        changed."""
+    def __init__(self, config: AgentConfig, name: str, parts: LoopParts) -> None:
+        """``parts`` are those of the agent's own loop."""
         self._config = config
         self._name = name
-        self._model = model
-        self._toolbox = toolbox
-        self._emit = emit
-        self._on_change = on_change
+        self._model = parts.model
+        self._toolbox = parts.toolbox
+        self._emit = parts.transcript.emit
+        self.changed = Listeners[[]]()
+        """Called when the warnings have changed."""
         self._since: float | None = None
         self._warned: set[str] = set()
         self.warnings: tuple[str, ...] = ()
@@ -68,7 +59,7 @@ class SkillWatch:
         )
         if shown != self.warnings:
             self.warnings = shown
-            self._on_change()
+            self.changed.notify()
 
     def _found(self) -> Iterator[str]:
         now = clock.monotonic()
