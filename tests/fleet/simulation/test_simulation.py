@@ -13,8 +13,8 @@ from tests.fleet.simulation.world import simulate
 pytestmark = [pytest.mark.slow, pytest.mark.feature("H2")]
 
 
-@pytest.mark.parametrize("seed", [12, 24])
+@pytest.mark.parametrize("seed", [24, 191])
 def test_promises_hold(seed: int, tmp_path: Path) -> None:
-    """A hub and a bridge that are restarted, and a bridge that is killed; longer runs are for ``__main__``."""
+    """A bridge is killed in both, skills in one, and the hub in the other; longer runs are for ``__main__``."""
     problems = broken(simulate(plan(seed, is_short=True), tmp_path))
     assert not problems, "\n".join(map(str, problems))
