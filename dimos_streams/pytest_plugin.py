@@ -52,11 +52,13 @@ class _Runs:
     made: list[_Recorded] = field(default_factory=list)
 
 
+_PACKAGE = "dimos_streams"
 _RUNS = pytest.StashKey[_Runs]()
 
 
-def pytest_addoption(parser: pytest.Parser) -> None:
+def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
     """See pytest."""
+    _leave_package_as_it_is(pluginmanager)
     group = parser.getgroup("dimos_streams", "missions and recordings")
     group.addoption("--update-recordings", action="store_true", help="write recordings anew, with what is given now")
     group.addoption(
@@ -65,6 +67,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=_KEPT_IN,
         help=f"where the recordings of failed runs are kept, below the root directory (default: {_KEPT_IN})",
     )
+
+
+def _leave_package_as_it_is(pluginmanager: pytest.PytestPluginManager) -> None:
+    """Keep pytest from rewriting the assertions of the whole package, as it does with all that has a plugin: that
+    compiles each module once more. Those of what tests use still say what they compared."""
+    hook: Any = pluginmanager.rewrite_hook
+    if _PACKAGE in getattr(hook, "_must_rewrite", ()):
+        hook._must_rewrite.remove(_PACKAGE)
+        hook.mark_rewrite(f"{_PACKAGE}.testing")
 
 
 def pytest_configure(config: pytest.Config) -> None:

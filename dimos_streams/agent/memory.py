@@ -12,7 +12,13 @@ from dimos_streams.agent.record.agent_events import EventKind, EventLog, sub_of
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.agent.standing_events import Setting, StandingEvents
+from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
+
+_ORDERED_BEFORE = (
+    "the agent was started again after this order had reached it, and does not carry it out twice: look at what has"
+    " become of it before you give it again"
+)
 
 
 class AgentMemory:
@@ -30,6 +36,7 @@ class AgentMemory:
         an agent of that name that was here before, or None if there was none."""
         self.before = before
         self._standing = StandingEvents()
+        self._orders_before = before.orders if before else frozenset()
         self.events = EventLog(name, last_number=before.last_number if before else 0)
         self.record = MissionRecord(
             record_dir,
@@ -61,6 +68,13 @@ class AgentMemory:
         self.undo_log.restarted()
         self.conversation.take_dropped()  # the agent before has reported them
         return events
+
+    def note_order(self, id: str, order: str) -> None:
+        """Note that an operator's order is about to be carried out; ``id`` is the call that gives it. Raises
+        ``SkillError`` if a process before this one has noted it."""
+        if id in self._orders_before:
+            raise SkillError(_ORDERED_BEFORE)
+        self.events.emit(EventKind.ORDER, (), id=id, order=order)
 
     def forget(self) -> None:
         """Begin a new conversation; a turn in progress keeps its messages, and the record stays complete."""

@@ -90,46 +90,51 @@ class OperatorSkills(Module):
         return PauseReport(changed=changed, held=hold.held, not_held=hold.not_held, unkept=unkept)
 
     @skill(audience="operator")
-    async def resume(self, reason: str = "") -> str | UnkeptOrder:
+    async def resume(self, call: Call, reason: str = "") -> str | UnkeptOrder:
         """Go on after a pause, and leave step mode.
 
         Args:
             reason: Shown to other operators.
         """
-        return self._set(MODE, "goes on" if self._core().control.resume(reason) else "it is not paused")
+        return self._set(MODE, "goes on" if self._core_once(call).control.resume(reason) else "it is not paused")
 
     @skill(audience="operator")
-    async def step(self, mode: Literal["on", "off", "once"] = "once") -> str | UnkeptOrder:
+    async def step(
+        self, call: Call, mode: Literal["on", "off", "once"] = "once", waiting: str = ""
+    ) -> str | UnkeptOrder:
         """Let calls begin one by one.
 
         Args:
-            mode: ``on`` and ``off`` switch step mode, of which ``on`` ends a pause; ``once`` lets the oldest call go
-                that waits.
+            mode: ``on`` and ``off`` switch step mode, of which ``on`` ends a pause; ``once`` lets one call go that
+                waits.
+            waiting: The id of the call that was seen, for ``once``: no other one is let go then. By default it is
+                the oldest.
         """
-        control = self._core().control
+        control = self._core_once(call).control
         if mode == "off":
             changed = control.mode is Mode.STEPPING and control.resume()
             return self._set(MODE, "step mode is off" if changed else "it is not in step mode")
         ended = "; that ends the pause: what it held still goes on" if control.paused else ""
         if mode == "on":
             return self._set(MODE, f"step mode is on{ended}" if control.step_mode() else "it is in step mode already")
-        call = control.step()
-        return self._set(MODE, f"{call.skill} goes{ended}" if call else f"step mode is on; no call waits{ended}")
+        gone = control.step(waiting)
+        return self._set(MODE, f"{gone.skill} goes{ended}" if gone else f"step mode is on; no call waits{ended}")
 
     @skill(audience="operator")
-    async def abort(self, rollback: bool = False, reason: str = "") -> AbortReport:
+    async def abort(self, call: Call, rollback: bool = False, reason: str = "") -> AbortReport:
         """End all missions and their calls.
 
         Args:
             rollback: Take back what the missions have done, newest first, as far as that is possible.
             reason: Passed to the calls.
         """
-        core = self._core()
+        # What only ends something is done as often as it is asked for.
+        core = self._core_once(call) if rollback else self._core()
         report = await core.loop.abort(reason, rollback=rollback)
         return report.model_copy(update={"unkept": core.memory.unkept(MODE)})
 
     @skill(audience="operator")
-    async def undo(self, count: int = 1) -> UndoReport:
+    async def undo(self, call: Call, count: int = 1) -> UndoReport:
         """Take back the newest calls of the agent, newest first.
 
         Args:
@@ -137,19 +142,19 @@ class OperatorSkills(Module):
         """
         if count < 1:
             raise SkillError(f"count is {count}; 1 is the least")
-        core = self._core()
+        core = self._core_once(call)
         entries = core.memory.undo_log.newest(count)
         undone = await core.loop.undo(count)
         unkept = core.memory.unkept_for({mission for entry in entries for mission in entry.missions})
         return UndoReport(asked=count, found=len(entries), undone=tuple(undone), unkept=unkept)
 
     @skill(audience="operator")
-    async def forget(self) -> str | UnkeptOrder:
+    async def forget(self, call: Call) -> str | UnkeptOrder:
         """Begin a new conversation.
 
         The model sees nothing of what was said and done before, but what it is in the midst of. The record and what
         can be undone stay."""
-        self._core().memory.forget()
+        self._core_once(call).memory.forget()
         return self._set((EventKind.FORGOTTEN,), "what was said before is forgotten")
 
     @skill(audience="operator")
@@ -214,14 +219,14 @@ class OperatorSkills(Module):
         return [within(plan, MAX_REPORT // len(plans)) for plan in plans]
 
     @skill(audience="operator")
-    async def set_skill(self, skill: str, enabled: bool) -> str | UnkeptOrder:
+    async def set_skill(self, call: Call, skill: str, enabled: bool) -> str | UnkeptOrder:
         """Allow or forbid the agent a skill.
 
         Args:
             skill: Its name.
             enabled: False to forbid it.
         """
-        core = self._core()
+        core = self._core_once(call)
         await core.catalog.refresh()
         withheld = core.gate_state.allowed.withheld(core.catalog.offered)
         known = {*core.catalog.offered, *core.gate_state.enabled.disabled} - set(withheld)
@@ -238,13 +243,13 @@ class OperatorSkills(Module):
         )
 
     @skill(audience="operator")
-    async def set_model(self, model: str) -> str | UnkeptOrder:
+    async def set_model(self, call: Call, model: str) -> str | UnkeptOrder:
         """Ask another model from the next answer on.
 
         Args:
             model: As in the agent's config, ``"openai:MODEL"``.
         """
-        core = self._core()
+        core = self._core_once(call)
         await self._load_for(model)
         try:
             core.model_switch.use(model)
@@ -267,6 +272,14 @@ class OperatorSkills(Module):
         """The result of an order that has set something, or has found it set."""
         unkept = self._core().memory.unkept(setting)
         return UnkeptOrder(text=text, unkept=unkept) if unkept else text
+
+    def _core_once(self, call: Call) -> AgentCore:
+        """The agent, for an order that is given by ``call``. A bridge repeats the request of a call until it hears of
+        it: one that reaches the successor of a process that has carried it out is not carried out twice. Raises
+        ``SkillError``."""
+        core = self._core()
+        core.memory.note_order(call.id, call.skill)
+        return core
 
     def _core(self) -> AgentCore:
         core: AgentCore | None = getattr(self, "core", None)

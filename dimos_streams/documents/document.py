@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import functools
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -35,6 +37,8 @@ MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 100
 MAX_VALUES = 100_000
 """Values of one document, each alias counted with all that it stands for."""
+_MAX_KEPT = 20_000
+"""The length of the longest text, in characters, whose data is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,9 +113,10 @@ def documents_beside(path: FilePath) -> list[str]:
 
 def parse_document(text: str, origin: str) -> Document:
     """Parse a YAML text. Raises ``BlueprintError`` if it is not valid, a key comes twice or a tag is unknown."""
-    reader = _NodeReader(origin)
+    read = _read if len(text) <= _MAX_KEPT else _read.__wrapped__
     try:
-        return Document(origin, reader.read(text), reader.lines)
+        data, lines = read(text, origin)
+        return Document(origin, copy.deepcopy(data), lines)
     except MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         where = f"{origin}:{mark.line + 1}" if mark is not None else origin
@@ -139,6 +144,14 @@ def display_path(path: FilePath) -> str:
     here = FilePath.cwd()
     full = here / path
     return str(full.relative_to(here)) if full.is_relative_to(here) else str(full)
+
+
+@functools.lru_cache(maxsize=32)
+def _read(text: str, origin: str) -> tuple[Any, Mapping[Path, int]]:
+    """Return the data of a text, not to be changed, and the line of each value: one that many blueprints include is
+    read as often."""
+    reader = _NodeReader(origin)
+    return reader.read(text), reader.lines
 
 
 class _NodeReader:

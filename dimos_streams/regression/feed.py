@@ -33,10 +33,10 @@ class ReplayLoop(VirtualTimeLoop):
         timer_ns = None if timeout is None else self._due_ns(timeout)
         due_ns = (feed.due_utime - self._start_utime) * 1000
         if timer_ns is None or due_ns < timer_ns:
-            self._now_ns = max(self._now_ns, due_ns)
+            self._move_to(max(self._now_ns, due_ns))
             feed.give()
         else:
-            self._now_ns = timer_ns
+            self._move_to(timer_ns)
 
 
 class Feed:

@@ -54,9 +54,12 @@ def _named(hint: Any) -> str:
 def _check_defaults(where: str, fields: Mapping[str, Any]) -> None:
     """Raise ``TypeError`` for a default that the skill would refuse if somebody gave it."""
     optional = {name: field for name, field in fields.items() if not field[1].is_required()}
+    if not optional:
+        return
     given = _plain_values(optional)
-    plain = create_model("Given", __config__=_CONFIG, **{name: optional[name] for name in given})
-    defaults = create_model("Defaults", __config__=_CONFIG, **optional)
+    defaults = plain = create_model("Defaults", __config__=_CONFIG, **optional)
+    if len(given) < len(optional):
+        plain = create_model("Given", __config__=_CONFIG, **{name: optional[name] for name in given})
     wrong: dict[str, str] = {}
     as_sent = functools.partial(
         plain.model_validate_json, json.dumps(given), strict=True, by_alias=False, by_name=True

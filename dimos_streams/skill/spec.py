@@ -30,6 +30,8 @@ from dimos_streams.skill.undo_fit import check_undo
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NAME_RULE = "valid: 1 to 64 letters of ASCII, digits, _ and -, as models' servers ask for"
+_NO_METHODS = (property, staticmethod, classmethod)
+"""What a function in a class may be made of, so that it can't be a skill."""
 
 
 class Parameters(Protocol):
@@ -120,6 +122,8 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
     faults = DeclarationFaults()
     for base in reversed(owner.__mro__):
         for attribute, stated in vars(base).items():
+            if not (policy_of(stated) or isinstance(stated, _NO_METHODS)):  # nearly all that a class has
+                continue
             with faults.noting():
                 function = getattr(owner, attribute, None)
                 if not (_is_marked(stated) and callable(function)):  # a subclass may say that it has none
@@ -162,7 +166,7 @@ def _is_marked(stated: object) -> bool:
     """Return whether what a class has in its body is marked as a skill, whatever it is. Raises ``TypeError`` for
     what is no method."""
     inner = getattr(stated, "fget" if isinstance(stated, property) else "__func__", None)
-    if isinstance(stated, property | staticmethod | classmethod) and (policy_of(stated) or policy_of(inner)):
+    if isinstance(stated, _NO_METHODS) and (policy_of(stated) or policy_of(inner)):
         name = getattr(inner, "__qualname__", inner)
         raise TypeError(f"{name}: a skill is a method, and no {type(stated).__name__}")
     return policy_of(stated) is not None

@@ -234,12 +234,10 @@ class Simulation:
             return False
         if bridge.broker._requests._pending:  # a skill has asked for another one, which may begin yet
             return False
-        return all(reader.offset >= self._newest(reader.caller) for reader in self.readers)
-
-    def _newest(self, caller: str | None) -> int:
-        """The newest offset that a reader should have reached."""
-        offsets = [p.offset for p in self._journal() if caller is None or p.event.caller == caller]
-        return offsets[-1] if offsets else 0
+        newest: dict[str | None, int] = {}  # offsets that readers should have reached
+        for entry in self._journal():
+            newest[None] = newest[entry.event.caller] = entry.offset
+        return all(reader.offset >= newest.get(reader.caller, 0) for reader in self.readers)
 
     def _unacknowledged(self) -> list[tuple[str, int]]:
         found = []

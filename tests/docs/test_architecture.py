@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import functools
 import itertools
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -20,6 +22,37 @@ _PATH = re.compile(r"`((?:dimos_streams|lcm_types|skills|blueprints|benchmarks|t
 _AT_THE_BOTTOM = "base"
 
 
+@dataclass
+class _Source:
+    """The parts of a module's source that the tests look at."""
+
+    imported: list[str] = field(default_factory=list)
+    """The modules from which it imports something."""
+    classes: list[tuple[str, int]] = field(default_factory=list)
+    """Names and lines."""
+    docstrings: list[str] = field(default_factory=list)
+    """Those of itself, its classes and its functions."""
+    texts: list[tuple[int, bool]] = field(default_factory=list)
+    """The lines of texts between statements, and whether an assignment is before each."""
+
+
+@functools.cache
+def _source(path: Path) -> _Source:
+    source = _Source()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            source.imported.append(node.module or "")
+        if isinstance(node, ast.ClassDef):
+            source.classes.append((node.name, node.lineno))
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            source.docstrings.append(ast.get_docstring(node) or "")
+        body = getattr(node, "body", [])
+        for before, at in itertools.pairwise(body if isinstance(body, list) else []):
+            if isinstance(at, ast.Expr) and isinstance(at.value, ast.Constant) and at.value.value != ...:
+                source.texts.append((at.lineno, isinstance(before, ast.Assign | ast.AnnAssign)))
+    return source
+
+
 def _drawn() -> dict[str, str]:
     """The node of the picture that stands for each package or module."""
     named = {node: text.split(", ") for node, text in _NODE.findall(PICTURE)}
@@ -33,9 +66,9 @@ def _imports() -> set[tuple[str, str]]:
     for path in (*PACKAGE.rglob("*.py"), *ROOT.glob("skills/*.py")):
         at = path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else ROOT)
         importer = at.parts[0].removesuffix(".py")
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dimos_streams."):
-                imported = str(node.module).split(".")[1]
+        for module in _source(path).imported:
+            if module.startswith("dimos_streams."):
+                imported = module.split(".")[1]
                 found.add((node_of.get(importer, _AT_THE_BOTTOM), node_of.get(imported, _AT_THE_BOTTOM)))
     return {(importer, imported) for importer, imported in found if importer != imported}
 
@@ -86,9 +119,8 @@ def test_a_name_finds_one_class() -> None:
     classes: dict[str, list[str]] = {}
     for path in (*PACKAGE.rglob("*.py"), *ROOT.glob("skills/**/*.py")):
         if path.parent.name not in generated or path.parent.parent.name != "messages":
-            for node in ast.walk(ast.parse(path.read_text())):
-                if isinstance(node, ast.ClassDef):
-                    classes.setdefault(node.name, []).append(f"{path.relative_to(ROOT)}:{node.lineno}")
+            for name, line in _source(path).classes:
+                classes.setdefault(name, []).append(f"{path.relative_to(ROOT)}:{line}")
     assert {name: places for name, places in classes.items() if len(places) > 1} == {}
 
 
@@ -104,11 +136,9 @@ def test_no_module_class_or_function_is_described_by_a_subordinate_clause() -> N
     paths = [*PACKAGE.rglob("*.py"), *ROOT.glob("skills/**/*.py")]
     found = []
     for path in (path for path in paths if path.parent.name not in generated):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-                text = ast.get_docstring(node) or ""
-                if text.startswith(("What ", "Whether ", "Where ", "When ", "Which ", "Whose ", "How ")):
-                    found.append(f"{path.relative_to(ROOT)}: {text[:40]}")
+        for text in _source(path).docstrings:
+            if text.startswith(("What ", "Whether ", "Where ", "When ", "Which ", "Whose ", "How ")):
+                found.append(f"{path.relative_to(ROOT)}: {text[:40]}")
     assert found == []
 
 
@@ -117,12 +147,9 @@ def test_each_text_between_statements_describes_the_assignment_before_it() -> No
     paths = [*PACKAGE.rglob("*.py"), *ROOT.glob("skills/**/*.py")]
     found = []
     for path in (path for path in paths if path.parent.name not in generated):
-        for node in ast.walk(ast.parse(path.read_text())):
-            body = getattr(node, "body", [])
-            for before, at in itertools.pairwise(body if isinstance(body, list) else []):
-                is_text = isinstance(at, ast.Expr) and isinstance(at.value, ast.Constant) and at.value.value != ...
-                if is_text and not isinstance(before, ast.Assign | ast.AnnAssign):
-                    found.append(f"{path.relative_to(ROOT)}:{at.lineno}")
+        for line, is_of_assignment in _source(path).texts:
+            if not is_of_assignment:
+                found.append(f"{path.relative_to(ROOT)}:{line}")
     assert found == []
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 from hypothesis import strategies as st
 
 from dimos_streams.messages.base import Field, Message, fields_of
@@ -32,6 +34,7 @@ def _values(field: Field, sizes: dict[str, int]) -> st.SearchStrategy[object]:
     return st.lists(_scalars(field.type), min_size=length, max_size=length)
 
 
+@functools.cache
 def _scalars(type_name: str) -> st.SearchStrategy[object]:
     if "." in type_name:
         return messages(type_named(type_name))

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.blueprint import BlueprintError, blueprint, module
 from dimos_streams.blueprint.check import check
 from dimos_streams.blueprint.model import ModuleSpec
@@ -101,6 +102,11 @@ def test_the_plugin(pytester: pytest.Pytester) -> None:
     assert "there is no recording" in text
     report = replay_log(kept, ReplayOptions(modules=("lookout",)))
     assert report.passed, "the printed command works"
+
+
+def test_pytest_compiles_the_package_no_second_time(pytestconfig: pytest.Config) -> None:
+    hook: object = pytestconfig.pluginmanager.rewrite_hook
+    assert clock.__loader__ is not hook
 
 
 Replay = Callable[..., Report]

@@ -5,14 +5,17 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import enum
+import itertools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
+from dimos_streams import clock
 from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.policies.gates.base import CallRequest
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.record.event_data.operators import StepGo, StepOn, StepWaits
 from dimos_streams.common.listeners import Listeners
+from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import WaitingCall
 
 
@@ -32,6 +35,9 @@ class Control:
 
     def __init__(self, emit: Emit) -> None:
         self._emit = emit
+        # The moment is in the ids so that those of a restarted agent are new.
+        self._prefix = f"{clock.utime():x}"
+        self._numbers = itertools.count(1)
         self.changed = Listeners[[]]()
         """Called at each change that may let something go on."""
         self._mode = Mode.RUNNING
@@ -101,22 +107,31 @@ class Control:
         """Let calls begin only by ``step``. Return False if that was so already."""
         return self._enter(Mode.STEPPING, lambda was: self._emit(EventKind.STEP, (), StepOn(was=was, phase="on")))
 
-    def step(self) -> WaitingCall | None:
-        """Let the oldest waiting call go, and no other; enter step mode. Return that call, or None if there was none.
+    def step(self, waiting: str = "") -> WaitingCall | None:
+        """Let one waiting call go, and no other; enter step mode. Return that call, or None if there was none.
 
-        A step is for a call that the operator has seen: it is not kept for one that comes later, nor for longer than
-        the mode lasts.
+        ``waiting`` is the id of the call that the operator has seen; if it is empty, the oldest one is meant. A step
+        is not kept for a call that comes later, nor for longer than the mode lasts. Raises ``ConflictError``, and
+        changes nothing, if the one that was seen does not wait any more.
         """
+        found = self._find_waiting(waiting)
+        if waiting and found is None:
+            raise ConflictError("the call that was seen does not wait any more; no other one was let go")
         self.step_mode()
-        for future, permit in self._waiting.items():
-            if not future.done():
-                permit.step(self._changes)
-                future.set_result(None)
-                call = permit.call
-                go = StepGo(phase="go", skill=call.skill, tool_call_id=call.tool_call_id)
-                self._emit(EventKind.STEP, (), go)
-                return call
-        return None
+        if found is None:
+            return None
+        future, permit = found
+        permit.step(self._changes)
+        future.set_result(None)
+        call = permit.call
+        go = StepGo(phase="go", skill=call.skill, tool_call_id=call.tool_call_id, waiting=call.id)
+        self._emit(EventKind.STEP, (), go)
+        return call
+
+    def _find_waiting(self, id: str) -> tuple[asyncio.Future[None], CallPermit] | None:
+        """Return the waiting call of an id, or the oldest one if that is empty; None if there is none."""
+        waiting = ((future, permit) for future, permit in self._waiting.items() if not future.done())
+        return next((each for each in waiting if id in ("", each[1].call.id)), None)
 
     def permit(self, request: CallRequest) -> CallPermit:
         """The permit of a call to begin, to be waited for."""
@@ -134,7 +149,13 @@ class Control:
     ) -> CallPermit:
         """The permit of something that is not a skill, or that is given by its parts. ``parent`` is the call that
         asks for it; empty if none does."""
-        call = WaitingCall(skill=skill, arguments=dict(arguments), tool_call_id=tool_call_id, parent=parent)
+        call = WaitingCall(
+            id=f"{self._prefix}-{next(self._numbers)}",
+            skill=skill,
+            arguments=dict(arguments),
+            tool_call_id=tool_call_id,
+            parent=parent,
+        )
         return CallPermit(self, call, missions)
 
     def permits(self, call: WaitingCall, stepped_at: int | None) -> bool:
@@ -206,6 +227,7 @@ class Control:
             arguments=call.arguments,
             tool_call_id=call.tool_call_id,
             parent=call.parent,
+            waiting=call.id,
         )
         self._emit(EventKind.STEP, missions, waits)
         what = shown(call.skill, call.arguments)

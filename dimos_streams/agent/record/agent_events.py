@@ -44,6 +44,7 @@ class EventKind:
     CALL_OPEN: Final = Kind("call_open", calls.CallOpenData)
     CALL_END: Final = Kind("call_end", calls.CallEndData)
     RESULT: Final = Kind("result", calls.ResultData)
+    ORDER: Final = Kind("order", operators.OrderData)
     NOTE: Final = Kind("note", operators.NoteData)
     ERROR: Final = Kind("error", model_answers.ErrorData)
     PAUSE: Final = Kind("pause", operators.ModeData)

@@ -113,6 +113,12 @@ class Resumption:
         return frozenset(start["id"] for start in starts if start is not None)
 
     @property
+    def orders(self) -> frozenset[str]:
+        """The ids of the calls that have given the orders that are among the events."""
+        orders = map(EventKind.ORDER.data_of, self.events)
+        return frozenset(order["id"] for order in orders if order is not None)
+
+    @property
     def last_number(self) -> int:
         """The number of the newest event; 0 if there is none."""
         return self.events[-1].number if self.events else 0

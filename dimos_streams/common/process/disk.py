@@ -124,8 +124,13 @@ def save_state(path: Path, text: str) -> None:
         replace_text(path, text, durable=True)
     except OSError:
         with contextlib.suppress(OSError):  # the first error says more
-            _outdate(path)
+            outdate(path)
         raise
+    forget_outdated(path)
+
+
+def forget_outdated(path: Path) -> None:
+    """Remove what is kept as out of date, now that something newer is saved."""
     with contextlib.suppress(OSError):  # the newer file counts
         path.with_suffix(_OUTDATED).unlink(missing_ok=True)
 
@@ -139,7 +144,8 @@ def load_state(path: Path) -> SavedState:
     return SavedState(None, outdated=False)
 
 
-def _outdate(path: Path) -> None:
+def outdate(path: Path) -> None:
+    """Keep what was saved as out of date. Raises ``OSError``."""
     outdated = path.with_suffix(_OUTDATED)
     try:
         path.rename(outdated)

@@ -9,12 +9,17 @@ from typing import Annotated, Any, NewType, Union, get_args, get_origin
 
 from pydantic import BaseModel
 
+_WITHOUT = frozenset({str, int, float, type(None)})
+"""Types whose values are no flags and have none in them."""
+
 
 def refuse_flags(wanted: Any, value: object, path: str = "") -> None:
     """Raise ``ValueError`` for a true or false in a value, or in the settings in it, where a number is wanted.
 
     ``wanted`` is the type that a field is declared with; ``path`` leads from the field to the value.
     """
+    if type(value) in _WITHOUT:  # nearly all are
+        return
     kinds = list(_kinds(wanted))
     if isinstance(value, bool):
         if (int in kinds or float in kinds) and bool not in kinds and Any not in kinds:

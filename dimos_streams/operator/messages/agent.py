@@ -161,6 +161,8 @@ class WaitingCall(FrozenModel):
 
     skill: str
     arguments: dict[str, Any]
+    id: str = ""
+    """The id by which ``step`` names it."""
     tool_call_id: str = ""
     parent: str = ""
     """The call whose skill asks for it, empty where the model asks itself."""

@@ -67,6 +67,8 @@ class Step(_CommandBase):
 
     command: Literal["step"]
     mode: Literal["on", "off", "once"] = "once"
+    waiting: Name | None = None
+    """The id of the waiting call that was seen: ``once`` is for no other one. Without it, the oldest is meant."""
 
 
 class Abort(_CommandBase):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 import json
 import math
@@ -32,6 +33,7 @@ from dimos_streams.tool_stream.protocol.close_data import NOT_RUN
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
 
 
+@functools.cache
 def fields_of(kind: str) -> set[str]:
     """The fields that data of a kind may have."""
     return {name for type in KINDS[kind].types for name in get_type_hints(type)}

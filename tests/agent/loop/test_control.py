@@ -12,7 +12,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.loop.states import LoopState
-from dimos_streams.errors import SkillError
+from dimos_streams.errors import ConflictError, SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, in_turn, says
 from tests.agent.loop.skills import LineWorld
@@ -111,6 +111,30 @@ async def test_one_call_per_step_and_the_operator_sees_which() -> None:
         await asyncio.sleep(60)
         assert world.log == ["move 1", "move 2"]
         assert rig.core.control.mode is Mode.STEPPING
+        assert (await rig.over(mission)).reason == "completed"
+
+
+@pytest.mark.feature("B4")
+@pytest.mark.virtual_time
+async def test_a_step_for_a_call_that_was_seen_lets_no_other_one_go() -> None:
+    """Two people press for the same call: the second press does not let the next one go, which neither has seen."""
+    world = LineWorld()
+    async with world.rig(asks(("move", {"by": 1}), ("move", {"by": 2})), says("done")) as rig:
+        control = rig.core.control
+        control.step_mode()
+        mission = await rig.say("go")
+        await asyncio.sleep(60)
+        (seen,) = control.waiting
+        assert rig.data("step")[-1]["waiting"] == seen.id
+        assert control.step(seen.id) == seen
+        await asyncio.sleep(60)
+        (next_one,) = control.waiting
+        control.pause()
+        with pytest.raises(ConflictError, match="no other one was let go"):
+            control.step(seen.id)
+        await asyncio.sleep(60)
+        assert (world.log, control.waiting, control.paused) == (["move 1"], (next_one,), True)
+        assert control.step(next_one.id) == next_one
         assert (await rig.over(mission)).reason == "completed"
 
 

@@ -71,8 +71,11 @@ class Operators:
                 self._give("say", text="stop", now=False)
             case "pause" | "resume" | "forget" | "typing":
                 self._give(step.what)
-            case "step on" | "step once" | "step off":
+            case "step on" | "step off":
                 self._give("step", mode=step.what.split()[1])
+            case "step once":
+                seen = [] if agent is None else [call.id for call in agent.core.control.waiting]
+                self._give("step", mode="once", waiting=next(iter(seen), ""))
             case "abort" | "rollback":
                 self._give("abort", rollback=step.what == "rollback")
             case "undo":

@@ -31,6 +31,7 @@ def broken(run: Outcome) -> list[str]:
         _readers,
         _views,
         _once,
+        _ordered,
         _undone,
         _decided,
         _held,
@@ -98,6 +99,21 @@ def _once(run: Outcome) -> Iterator[str]:
     for body in run.bodies:
         if body.call_id not in run.by_call:
             yield f"nobody has heard of {body}"
+
+
+def _ordered(run: Outcome) -> Iterator[str]:
+    """An order is carried out once, whoever dies meanwhile, and a step lets at most the call go that was seen."""
+    orders = Counter(event.data["id"] for event in run.record if event.kind == "order")
+    yield from (f"order {call_id} was carried out {count} times" for call_id, count in orders.items() if count > 1)
+    order = ""
+    for event in run.record:
+        if event.kind == "order":
+            order = event.data["id"]
+        elif event.kind == "step" and event.data["phase"] == "go":
+            seen = run.by_call[order][0].data["arguments"].get("waiting", "") if order else "no order"
+            if seen not in ("", event.data["waiting"]):
+                yield f"order {order} was for {seen}, and let {event.data} go"
+            order = ""
 
 
 def _undone(run: Outcome) -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -53,7 +54,7 @@ async def test_what_an_operator_decides_while_a_module_is_asked_for_old_values_s
     await asyncio.sleep(0.05)
     async with asked.changing["kettle"]:
         asked.orders.append({"label": "milk"})
-        pending.commit("kettle", {"label"})
+        pending.commit({"kettle": {"label"}})
     await asyncio.sleep(1.0)
     assert asked.orders == [{"label": "tea"}, {"label": "milk"}]
     await pending.stop()
@@ -112,9 +113,38 @@ async def test_what_an_operator_has_decided_is_not_taken_back_by_the_next_bridge
     pending.begin("kettle", {"label": "tea", "warm_c": "60"}, "ann")
     pending.roll_back("kettle")
     pending.begin("kettle", {}, "bob")
-    pending.commit("kettle", {"label"})
+    pending.commit({"kettle": {"label"}})
     await pending.stop()
     assert [each.settings for each in rollback_file.load(path)] == [{"warm_c": "60"}]
+
+
+@pytest.mark.parametrize("has_room_again", [False, True])
+async def test_on_a_full_disk_what_an_operator_has_decided_is_not_taken_back_by_the_next_bridge(
+    has_room_again: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The file has the old value beside another one, and can't be written without it."""
+
+    def refuse(*_: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    path = tmp_path / "rollbacks.json"
+    pending = Asked().pending(path, alive=False)
+    pending.begin("kettle", {"label": "tea", "warm_c": "60"}, "ann")
+    pending.roll_back("kettle")
+    with monkeypatch.context() as full:
+        full.setattr(rollback_file, "replace_text", refuse)
+        pending.begin("gate", {"max_speed": "1.0"}, "bob")
+        assert len(rollback_file.load(path)) == 1, "what was written before it is still to be taken back"
+        pending.commit({"gate": {"max_speed"}, "kettle": {"label"}})
+        assert rollback_file.load(path) == ()
+        assert "it is out of date, because what came later could not be written" in caplog.text
+    if has_room_again:
+        pending.begin("gate", {"max_speed": "1.0"}, "bob")
+        assert {each.module: each.settings for each in rollback_file.load(path)} == {
+            "kettle": {"warm_c": "60"},
+            "gate": {"max_speed": "1.0"},
+        }
+    await pending.stop()
 
 
 async def test_nothing_is_waited_for_where_an_operator_has_decided_on_all_of_it(
@@ -124,7 +154,7 @@ async def test_nothing_is_waited_for_where_an_operator_has_decided_on_all_of_it(
     pending = Asked().pending(path, alive=False)
     pending.begin("kettle", {"label": "tea"}, "ann")
     pending.roll_back("kettle")
-    pending.commit("kettle", {"label"})
+    pending.commit({"kettle": {"label"}})
     await until(lambda: not path.exists())
     await asyncio.sleep(2 * ROLLBACK_WITHIN_S)
     assert "nobody knows the settings" not in caplog.text

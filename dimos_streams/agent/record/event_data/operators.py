@@ -9,6 +9,14 @@ from typing_extensions import TypedDict
 from dimos_streams.agent.record.event_data.base import EventData, Lenient, TextData
 
 
+class OrderData(EventData):
+    """An operator's order is about to be carried out."""
+
+    id: str
+    """The call that gives it."""
+    order: Lenient[str]
+
+
 class NoteData(TextData):
     """Something for people: about a call, in a dialogue with the operator, or what was learnt of a model's server."""
 
@@ -48,6 +56,8 @@ class StepWaits(EventData):
     arguments: Lenient[dict[str, Any]]
     tool_call_id: Lenient[str]
     parent: Lenient[str]
+    waiting: Lenient[str]
+    """The id by which a step names it."""
 
 
 class StepGo(EventData):
@@ -56,6 +66,7 @@ class StepGo(EventData):
     phase: Literal["go"]
     skill: Lenient[str]
     tool_call_id: Lenient[str]
+    waiting: Lenient[str]
 
 
 class ConsoleData(EventData):

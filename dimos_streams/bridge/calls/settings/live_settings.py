@@ -112,8 +112,7 @@ class LiveSettings:
                 except SkillError as error:
                     raise await self._roll_back(done, old, name, caller, error) from error
                 done += [SettingChange(module=name, setting=path, **change) for path, change in changed.items()]
-            for name, values in by_module.items():
-                self._pending.commit(name, values)
+            self._pending.commit(by_module)
         finally:  # whatever ends this too early, a bridge that stops for instance
             for name in by_module:
                 self._pending.roll_back(name)

@@ -81,15 +81,15 @@ class PendingChanges:
         if self._pending.pop(name, None) is not None:
             self._save()
 
-    def commit(self, name: str, settings: Collection[str]) -> None:
-        """Keep a change that was made. Its settings are rolled back no more, whatever was to become of them: what an
-        operator has decided stays."""
-        rollback = self._rollbacks.get(name)
-        if rollback is not None:
-            left = {path: text for path, text in rollback.settings.items() if path not in settings}
-            self._rollbacks[name] = rollback.model_copy(update={"settings": left})
-        if self._pending.pop(name, None) is not None or rollback is not None:
-            self._save()
+    def commit(self, settings: Mapping[str, Collection[str]]) -> None:
+        """Keep a change that was made, by the paths of its settings in each module. They are rolled back no more,
+        whatever was to become of them: what an operator has decided stays."""
+        for name, paths in settings.items():
+            if (rollback := self._rollbacks.get(name)) is not None:
+                left = {path: text for path, text in rollback.settings.items() if path not in paths}
+                self._rollbacks[name] = rollback.model_copy(update={"settings": left})
+            self._pending.pop(name, None)
+        self._save(decided=True)
 
     def roll_back(self, name: str) -> None:
         """Ask a module for the old values of a change that is still pending, as soon as it is heard."""
@@ -140,11 +140,12 @@ class PendingChanges:
         del self._rollbacks[name], self._until[name]
         self._save()
 
-    def _save(self) -> None:
-        """Write down what is to be rolled back. This waits for the disk, because it is little and rare, and must not
-        be lost."""
+    def _save(self, *, decided: bool = False) -> None:
+        """Write down what is to be rolled back; ``decided`` if an operator has decided on some. This waits for the
+        disk, because it is little and rare, and must not be lost."""
         if self._path is not None and not self._stopped:
-            rollback_file.save(self._path, map(self._with_pending, {**self._rollbacks, **self._pending}))
+            left = map(self._with_pending, {**self._rollbacks, **self._pending})
+            rollback_file.save(self._path, left, decided=decided)
 
     async def _attempt(self, name: str) -> bool:
         """Return whether a module has its old values; one that is heard and has others is first asked for them."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import logging
 from collections.abc import Iterable
 from pathlib import Path
 
 from dimos_streams.common.invalid import problem_of
-from dimos_streams.common.process.disk import replace_text
+from dimos_streams.common.process.disk import forget_outdated, load_state, outdate, replace_text
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import redacted
 
@@ -39,26 +40,35 @@ def load(path: Path) -> tuple[Rollback, ...]:
     """Read what a bridge of the run has written; empty if there is none, or, with a log entry, if it is
     unreadable."""
     try:
-        return _RollbackRecord.model_validate_json(path.read_bytes()).rollbacks
-    except FileNotFoundError:
-        return ()
+        saved = load_state(path)
+        if saved.outdated:
+            raise ValueError("it is out of date, because what came later could not be written")
+        return _RollbackRecord.model_validate_json(saved.text).rollbacks if saved.text else ()
     except (OSError, ValueError) as error:
         why = problem_of(error, "it")
         _logger.error("%s can't be read (%s): settings that were to be taken back may hold on", path, why)
         return ()
 
 
-def save(path: Path, rollbacks: Iterable[Rollback]) -> None:
+def save(path: Path, rollbacks: Iterable[Rollback], *, decided: bool = False) -> None:
     """Write the rollbacks atomically, or remove the file if there are none; log why if that was not possible.
-    Waits for the disk. Secrets are not written."""
+    Waits for the disk. Secrets are not written.
+
+    If an operator has ``decided`` on some that were written, and these can't be left out, the next bridge asks for
+    none: it would take back what was decided.
+    """
     record = _RollbackRecord(rollbacks=tuple(map(_without_secrets, rollbacks)))
     try:
         if record.rollbacks:
             replace_text(path, record.model_dump_json())
         else:
             path.unlink(missing_ok=True)
+        forget_outdated(path)
     except OSError as error:
         _logger.error("settings that are to be taken back can't be written to %s: %s", path, error)
+        if decided:
+            with contextlib.suppress(OSError):  # the first error says more
+                outdate(path)
 
 
 def _without_secrets(rollback: Rollback) -> Rollback:

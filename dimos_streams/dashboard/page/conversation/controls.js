@@ -13,7 +13,7 @@ export function Controls({ name, agent, session: { connected, ask } }) {
   const pause = () => control("Pause", { command: "pause", agent: name }, true, "Hold the robot still and begin nothing new (Space)");
   const resume = () => control("Resume", { command: "resume", agent: name }, true, "Go on, and leave step mode", "primary");
   return html`<div class="controls" role="group" aria-label=${`Control ${name}`}>
-    ${steps && control("Step", { command: "step", agent: name, mode: "once" }, agent.waiting_calls.length > 0, "Let the oldest call go")}
+    ${steps && control("Step", { command: "step", agent: name, mode: "once", waiting: agent.waiting_calls[0]?.id }, agent.waiting_calls.length > 0, "Let the oldest call go")}
     ${agent.mode === "running" ? pause() : resume() /* one element, so that it keeps the focus when pressed */}
     ${control("Abort", { command: "abort", agent: name, rollback: false }, busy, "End all missions and their calls", "danger")}
     <${Menu} label="⋯" title=${`More for ${name}`}>

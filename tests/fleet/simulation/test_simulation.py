@@ -1,0 +1,20 @@
+"""A fleet keeps its promises, whatever operators order and whatever breaks; a seed is a run."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.fleet.simulation.plan import plan
+from tests.fleet.simulation.promises import broken
+from tests.fleet.simulation.world import simulate
+
+pytestmark = [pytest.mark.slow, pytest.mark.feature("H2")]
+
+
+@pytest.mark.parametrize("seed", [24, 191])
+def test_promises_hold(seed: int, tmp_path: Path) -> None:
+    """A bridge is killed in both, skills in one, and the hub in the other; longer runs are for ``__main__``."""
+    problems = broken(simulate(plan(seed, is_short=True), tmp_path))
+    assert not problems, "\n".join(map(str, problems))
