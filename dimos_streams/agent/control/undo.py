@@ -91,28 +91,28 @@ class Undoing:
                 self._note_end(entry, _End("failed", f"{stopped}; `undo` takes it back still", left=True))
                 continue
             await self._pause.over()
-            doubt = entry.doubt
+            doubt = entry.doubt  # as it was before: from now on it counts as begun
             start = UndoStart(phase="start", call_id=entry.call_id, skill=entry.skill)
             self._emit(EventKind.UNDO, entry.missions, start)
-            if doubt:
-                self._note_end(entry, _End("failed", doubt))
-                continue
-            try:
-                end = await self._undo_one(entry, skills)
-            except asyncio.CancelledError:
-                if self._call is not None and self._call.close is not None:
-                    self._note_end(entry, _end_of(self._call))
-                else:  # the log keeps it as begun, so that it is not begun again
-                    self._report(entry, _End("failed", f"taking it back was aborted; {UNKNOWN}"))
-                raise
-            except Exception as error:  # the others can be taken back all the same
-                error_id = f"{entry.call_id}-undo"
-                _logger.exception("call %s of %s is taken back, %s", entry.call_id, entry.skill, error_id)
-                self._note_end(entry, _End("failed", internal_error(error_id, error)))
-            else:
-                self._note_end(entry, end)
-                if end.stopped:
-                    stopped = f"nothing was begun, as taking back call {entry.call_id} was stopped"
+            end = _End("failed", doubt) if doubt else await self._take_back(entry, skills)
+            self._note_end(entry, end)
+            if end.stopped:
+                stopped = f"nothing was begun, as taking back call {entry.call_id} was stopped"
+
+    async def _take_back(self, entry: UndoEntry, skills: Mapping[str, OfferedSkill]) -> _End:
+        """Take one call back. If this fails, the others can be taken back all the same."""
+        try:
+            return await self._undo_one(entry, skills)
+        except asyncio.CancelledError:
+            if self._call is not None and self._call.close is not None:
+                self._note_end(entry, _end_of(self._call))
+            else:  # the log keeps it as begun, so that it is not begun again
+                self._report(entry, _End("failed", f"taking it back was aborted; {UNKNOWN}"))
+            raise
+        except Exception as error:
+            error_id = f"{entry.call_id}-undo"
+            _logger.exception("call %s of %s is taken back, %s", entry.call_id, entry.skill, error_id)
+            return _End("failed", internal_error(error_id, error))
 
     def _note_end(self, entry: UndoEntry, end: _End) -> None:
         undone = self._report(entry, end)

@@ -134,8 +134,8 @@ def build_chain(
     refresh: Callable[[], Awaitable[None]] = nothing_newer,
 ) -> GateChain:
     """Return the chain of an agent. ``motions`` returns how many may begin without a plan, by default as for a
-    language model. ``permit`` is ``Control.permit``, ``refresh`` is ``SkillCatalog.refresh``. Raises ``UserError``
-    for a user's gate that can't be made.
+    language model. ``permit`` returns the operator's permit for a call; ``refresh`` is ``SkillCatalog.refresh``.
+    Raises ``UserError`` for a user's gate that can't be made.
 
     The order has reasons. What costs nothing comes first. Nobody is asked about arguments that do not fit. Users'
     gates see them before plans are compared, so a gate that changes arguments can't lead around a plan. The operator
