@@ -87,12 +87,6 @@ class Bridge(Module):
 
     async def start(self) -> None:
         """See ``Module``. Raises ``UserError`` if the port is taken, or a token is missing."""
-        from dimos_streams.bridge.live.kinds import topic_infos
-        from dimos_streams.bridge.live.topics import LiveTopics
-        from dimos_streams.bridge.monitor.monitor import Monitor
-        from dimos_streams.journal.broadcast import JournalBroadcast
-        from dimos_streams.journal.journal import Journal
-
         bus = self._require(Bus)  # type: ignore[type-abstract]
         directory = self._require(ModuleDirectory)
         directory.hear_all()
@@ -102,12 +96,8 @@ class Bridge(Module):
         if serves:
             self.endpoint.bind()
             self._to_undo.callback(self.endpoint.release)
-        self.journal = Journal(self._journal_path(), self.config.journal_limits)
-        self._to_undo.callback(self.journal.close)
-        self.journal.open()
-        await self._look_at_disk()
+        await self._open_journal()
         self._to_undo.push_async_callback(self.endpoint.finish_link)
-        self.broadcast = JournalBroadcast(self.journal)
         self.broker = self._make_broker(bus, directory)
         self._to_undo.push_async_callback(self.broker.stop)
         await self.broker.start()
@@ -115,16 +105,33 @@ class Bridge(Module):
         self.context.services.offer(SkillGateway, self.broker)  # type: ignore[type-abstract]
         self._to_undo.callback(self.context.services.withdraw, SkillGateway)
         self._to_undo.push_async_callback(self.endpoint.stop)
+        self._begin_watching(bus)
+        # Readers are ended first of all: a stream that waits for events would hold the server up.
+        self._to_undo.callback(self.broadcast.close)
+        if not clock.is_virtual():
+            await self.endpoint.serve(self.broker, self.broadcast, self.monitor, self.live)
+
+    async def _open_journal(self) -> None:
+        from dimos_streams.journal.broadcast import JournalBroadcast
+        from dimos_streams.journal.journal import Journal
+
+        self.journal = Journal(self._journal_path(), self.config.journal_limits)
+        self._to_undo.callback(self.journal.close)
+        self.journal.open()
+        await self._look_at_disk()
+        self.broadcast = JournalBroadcast(self.journal)
+
+    def _begin_watching(self, bus: Bus) -> None:
+        from dimos_streams.bridge.live.kinds import topic_infos
+        from dimos_streams.bridge.live.topics import LiveTopics
+        from dimos_streams.bridge.monitor.monitor import Monitor
+
         self.monitor = Monitor(self.broker, self.broadcast)
         self._to_undo.push_async_callback(self.monitor.stop)
         self.monitor.start()
         channels = self.context.channels
         self.live = LiveTopics(bus, topic_infos(channels, channels.values()))
         self._to_undo.callback(self.live.stop)
-        # Readers are ended first of all: a stream that waits for events would hold the server up.
-        self._to_undo.callback(self.broadcast.close)
-        if not clock.is_virtual():
-            await self.endpoint.serve(self.broker, self.broadcast, self.monitor, self.live)
 
     def _make_broker(self, bus: Bus, directory: ModuleDirectory) -> Broker:
         from dimos_streams.bridge.calls.broker import Broker
