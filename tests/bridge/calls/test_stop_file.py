@@ -53,9 +53,10 @@ def test_a_stop_keeps_the_reasons_of_those_whose_place_it_takes() -> None:
         state = state.stop(Stop(robot=robot, utime=utime, reason=reason))
     assert {name: stop.reason for name, stop in state.stops.items()} == {"": "test; wet floor", "robot2": ""}
     assert state.stops[""].utime == 5, "a release names the newest"
-    assert StopState().stop(FIRST).release("robot1").stop(FIRST.model_copy(update={"reason": ""})).stops[
-        "robot1"
-    ].reason == "", "a release ends reasons, too"
+    assert (
+        StopState().stop(FIRST).release("robot1").stop(FIRST.model_copy(update={"reason": ""})).stops["robot1"].reason
+        == ""
+    ), "a release ends reasons, too"
 
 
 def test_who_was_released_while_all_others_are_stopped_stays_so(tmp_path: Path) -> None:
