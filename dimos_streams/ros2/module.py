@@ -95,7 +95,7 @@ class Ros2Robot(Module):
         self._limited_log = LimitedLog(self.log)
         self._routes = routes_of(self.config, self.streams())
         self._relay = VelocityRelay(self.config.cmd_timeout_s)
-        self._scan_frame = self.config.cmd_frame
+        self._scan_frame = ""
         self._heard: dict[str, float] = {}
         self._writers: dict[str, TopicWriter] = {}
         self._readers: dict[str, TopicReader] = {}
@@ -201,7 +201,7 @@ class Ros2Robot(Module):
     def _ahead(self, scan: LaserScan) -> LaserScan:
         """The scan as the gate and skills take it, whose zero is ahead."""
         yaw_deg, frame = self.config.scan_yaw_deg, scan.header.frame_id
-        if yaw_deg is None and frame != self._scan_frame:
+        if yaw_deg is None and frame not in (self.config.cmd_frame, self._scan_frame):
             self._scan_frame = frame
             self.log.warning("the zero of scans of the frame %r is taken for ahead: set scan_yaw_deg", frame[:100])
         return turned(scan, math.radians(yaw_deg)) if yaw_deg else scan
@@ -246,6 +246,13 @@ class Ros2Robot(Module):
         self._unmatched_since = {name: before.get(name, now) for name, end in ends.items() if not end.matched}
         return {name for name, since in self._unmatched_since.items() if now - since >= GRACE_S}
 
+    def _skipped(self, now: float) -> dict[str, str]:
+        """The streams of whose topics nothing could be decoded for a while, with the reasons."""
+        skipped = {name: reader.skipped for name, reader in self._readers.items()}
+        return {
+            name: why for name, why in skipped.items() if why and now - self._heard.get(name, -math.inf) > GRACE_S
+        }
+
     def _report(self, now: float) -> None:
         """Say in the health what is wrong, and in the log what of it has changed."""
         where = f"domain {self.config.domain_id} on the interface {self.config.interface!r}"
@@ -253,7 +260,8 @@ class Ros2Robot(Module):
         found = [Trouble(client.trouble, client.trouble) for client in self._clients.values() if client.trouble]
         publishers = {name: self._readers[name].matched for name in self.config.needed if name in self._readers}
         endpoints, unmatched = self._wire.endpoints(), self._unmatched(now)
-        found += troubles_of(self._routes, endpoints, self._silent(now), unmatched, publishers, where)
+        silent, skipped = self._silent(now), self._skipped(now)
+        found += troubles_of(self._routes, endpoints, silent, unmatched, skipped, publishers, where)
         before, self._troubles = self._troubles, {trouble.key: trouble for trouble in found}
         for trouble in found:
             if trouble.key not in before:

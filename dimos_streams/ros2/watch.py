@@ -24,14 +24,15 @@ def troubles_of(
     endpoints: Sequence[Endpoint],
     silent_s: Mapping[str, float],
     unmatched: Collection[str],
+    skipped: Mapping[str, str],
     publishers: Mapping[str, int],
     where: str,
 ) -> list[Trouble]:
     """Return everything that is wrong now.
 
     ``silent_s`` has the streams that are silent for too long, ``unmatched`` those whose topics DDS has not connected
-    with anybody's, ``publishers`` how many publish each of those that one robot alone may; ``where`` is for the
-    text.
+    with anybody's, ``skipped`` why what comes of some can't be decoded, ``publishers`` how many publish each of those
+    that one robot alone may; ``where`` is for the text.
     """
     if routes and not endpoints:
         text = f"nobody is heard in DDS {where}: is the robot on, with this ROS_DOMAIN_ID, on this interface?"
@@ -39,6 +40,7 @@ def troubles_of(
     found = (
         _trouble(route, endpoints)
         or _unconnected(route, unmatched)
+        or _unusable(route, skipped, silent_s)
         or _silence(route, silent_s)
         or _company(route, publishers)
         for route in routes
@@ -77,6 +79,14 @@ def _unconnected(route: Route, unmatched: Collection[str]) -> Trouble | None:
         "or another setting of DDS is"
     )
     return Trouble(f"{name} match", text)
+
+
+def _unusable(route: Route, skipped: Mapping[str, str], silent_s: Mapping[str, float]) -> Trouble | None:
+    name = route.stream.name
+    if name not in skipped:
+        return None
+    stands = ": the robot is made to stand" if name in silent_s else ""
+    return Trouble(f"{name} unusable", f"what comes on {route.topic} can't be used: {skipped[name]}{stands}")
 
 
 def _silence(route: Route, silent_s: Mapping[str, float]) -> Trouble | None:
