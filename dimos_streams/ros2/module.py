@@ -26,6 +26,7 @@ from dimos_streams.ros2.actions.skills import skill_of, type_of
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
 from dimos_streams.ros2.conversions import turned
 from dimos_streams.ros2.deafness import DEAF_S, Deafness
+from dimos_streams.ros2.fixed_frames import FixedFrames
 from dimos_streams.ros2.names import absolute
 from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.topics import Route, routes_of, topic_faults
@@ -51,7 +52,7 @@ class Ros2Robot(Module):
 
     config: Ros2RobotConfig
     packages = ("cyclonedds",)
-    shared_outputs = frozenset({"nav_vel"})
+    shared_outputs = frozenset({"nav_vel", "tf", "tf_static"})
 
     cmd_vel: In[Twist] = In(required=False)
     hold: In[Hold] = In(required=False, external=True)
@@ -62,6 +63,8 @@ class Ros2Robot(Module):
     depth_image: Out[Image]
     camera_info: Out[CameraInfo]
     tf: Out[TFMessage]
+    tf_static: Out[TFMessage]
+    """What ROS says once of frames, again and again, without stamps: nothing keeps it for those who come later."""
     nav_vel: Out[Twist]
     """Velocities of the robot's own navigation, to be led through the velocity gate as a skill's."""
 
@@ -96,6 +99,7 @@ class Ros2Robot(Module):
         self._routes = routes_of(self.config, self.streams())
         self._relay = VelocityRelay(self.config.cmd_timeout_s)
         self._scan_frame = ""
+        self._fixed_frames = FixedFrames()
         self._heard: dict[str, float] = {}
         self._writers: dict[str, TopicWriter] = {}
         self._readers: dict[str, TopicReader] = {}
@@ -127,6 +131,7 @@ class Ros2Robot(Module):
                 for client in self._clients.values():
                     client.tick()
                 self._check_heard(now)
+                self._repeat_fixed_frames()
                 if now - began >= GRACE_S:
                     self._report(now)
             await asyncio.sleep(PERIOD_S)
@@ -187,10 +192,18 @@ class Ros2Robot(Module):
         if isinstance(message, LaserScan):
             message = self._ahead(message)
         output: Out[Any] = getattr(self, route.stream.name)
+        if output is self.tf_static and isinstance(message, TFMessage):
+            self._fixed_frames.add(message)
+            return
         if output is self.nav_vel and self._navigation_ends:
             return
         if output.wanted:
             output.publish(message)
+
+    def _repeat_fixed_frames(self) -> None:
+        frames = self._fixed_frames.message
+        if frames is not None and self.tf_static.wanted:
+            self.tf_static.publish(frames)
 
     @property
     def _navigation_ends(self) -> bool:

@@ -10,6 +10,9 @@ from dimos_streams.ros2.names import shown_type
 from dimos_streams.ros2.topics import Route
 from dimos_streams.ros2.wire import Endpoint
 
+_OPTIONAL = frozenset({"tf_static"})
+"""The streams whose topics not every robot has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
@@ -44,14 +47,20 @@ def troubles_of(
         or _silence(route, silent_s)
         or _company(route, publishers)
         for route in routes
+        if route.stream.name not in _OPTIONAL or _others(route, endpoints)
     )
     return [trouble for trouble in found if trouble is not None]
 
 
+def _others(route: Route, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
+    """Those at the other side of a topic."""
+    side = "out" if route.from_ros else "in"
+    return [other for other in endpoints if other.topic == route.dds_topic and other.direction == side]
+
+
 def _trouble(route: Route, endpoints: Sequence[Endpoint]) -> Trouble | None:
     name, wanted = route.stream.name, route.struct.name
-    wanted_side = "out" if route.from_ros else "in"
-    others = [other for other in endpoints if other.topic == route.dds_topic and other.direction == wanted_side]
+    others = _others(route, endpoints)
     if not others:
         does = "publishes" if route.from_ros else "listens to"
         return Trouble(f"{name} nobody", f"nobody {does} {route.topic} ({wanted})")
