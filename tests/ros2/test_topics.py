@@ -57,5 +57,9 @@ async def test_frames_that_are_said_once_are_repeated_for_those_who_come_later()
 
 
 def test_of_what_is_latched_each_writers_is_read() -> None:
-    (fixed,) = (route for route in routes_of(Ros2RobotConfig(), Ros2Robot.streams()) if route.topic == "/tf_static")
+    (fixed,) = (
+        route
+        for route in routes_of(Ros2RobotConfig.model_validate({}), Ros2Robot.streams())
+        if route.topic == "/tf_static"
+    )
     assert (fixed.stream.name, fixed.quality.latched, fixed.quality.depth) == ("tf_static", True, 100)
