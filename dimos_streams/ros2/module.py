@@ -24,9 +24,8 @@ from dimos_streams.ros2.actions.client import ActionClient
 from dimos_streams.ros2.actions.goal import owner_of_goals
 from dimos_streams.ros2.actions.skills import skill_of, type_of
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
-from dimos_streams.ros2.conversions import turned
+from dimos_streams.ros2.conversions import FixedFrames, turned
 from dimos_streams.ros2.deafness import DEAF_S, Deafness
-from dimos_streams.ros2.fixed_frames import FixedFrames
 from dimos_streams.ros2.names import absolute
 from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.topics import Route, routes_of, topic_faults
