@@ -60,7 +60,7 @@ class Agent(OperatorSkills):
     late_imports = ("jsonschema", "dimos_streams.client.http_session", "dimos_streams.agent.models.offline")
 
     config: AgentConfig
-    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault)
+    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault, fresh=True)
     battery: In[BatteryState] = In(required=False)
     hold: Out[Hold]
 
