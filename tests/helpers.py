@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
-from dimos_streams.clock import run_virtual
+from dimos_streams.clock import VirtualTimeLoop, run_virtual
 from dimos_streams.tool_stream.event import ToolEvent
 
-__all__ = ["anybody", "few_files", "fill", "run_virtual", "shut", "until", "wait_for"]
+__all__ = ["anybody", "few_files", "fill", "hold_up", "run_virtual", "shut", "until", "wait_for"]
 
 T = TypeVar("T")
 
@@ -37,6 +37,13 @@ def wait_for(
         assert time.monotonic() < deadline, why()
         time.sleep(0.02)
     return found
+
+
+def hold_up(seconds: float) -> None:
+    """Let the clock of virtual time go on while nothing runs, as SIGSTOP and SIGCONT do."""
+    loop = asyncio.get_running_loop()
+    assert isinstance(loop, VirtualTimeLoop)
+    loop._move_to(loop._now_ns + round(seconds * 1e9))
 
 
 def anybody(event: ToolEvent) -> bool:

@@ -42,7 +42,7 @@ class Tape:
     def events(self, place: Place | None = None) -> Iterator[tuple[LogEvent, Place]]:
         """Yield the events from a place on, without metadata, at possible times; each with the place before it."""
         is_whole, place = place is None, place or Place()
-        known = Steadiness(place.last, place.ahead)
+        known = Steadiness(last=place.last, ahead=place.ahead)
         if is_whole:
             self.set_backs = known.set_backs
         last, ahead = known.last, known.ahead

@@ -18,7 +18,7 @@ from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import CrashablePart
 from dimos_streams.testing.harness import ModuleHarness
-from tests.helpers import run_virtual
+from tests.helpers import hold_up, run_virtual
 
 FORWARD = Twist(linear=Vector3(x=0.5))
 CMD_VEL = channel_name("/cmd_vel", Twist)
@@ -279,9 +279,7 @@ def test_a_gate_that_was_held_up_listens_again_and_one_that_hears_no_holds_need_
         async def main() -> bool:
             async with ModuleHarness(VelocityGate, unwired=("scan", *unwired)) as harness:
                 await command_for(harness, FORWARD, 1.0)
-                loop = asyncio.get_running_loop()
-                assert isinstance(loop, clock.VirtualTimeLoop)
-                loop._now_ns += round(held_up_s * 1e9)
+                hold_up(held_up_s)
                 await command_for(harness, FORWARD, 0.3)
                 return bool(harness.sent("cmd_vel")[-1] != Twist())
 

@@ -127,9 +127,9 @@ class ToyAgent(Module):
         return self._note("resume", reason=reason)
 
     @skill(audience="operator")
-    async def step(self, mode: Literal["on", "off", "once"] = "once") -> str:
+    async def step(self, mode: Literal["on", "off", "once"] = "once", waiting: str = "") -> str:
         """Step."""
-        return self._note("step", mode=mode)
+        return self._note("step", mode=mode, **({"waiting": waiting} if waiting else {}))
 
     @skill(audience="operator")
     async def abort(self, rollback: bool = False, reason: str = "") -> Held:
