@@ -91,8 +91,8 @@ class Drive(Module):
 
     config: DriveConfig
     shared_outputs = frozenset({"cmd_vel"})
-    odom: In[Odometry] = In(also=OdometryFromPoses, fault=pose_fault)
-    scan: In[LaserScan] = In(required=False)
+    odom: In[Odometry] = In(also=OdometryFromPoses, fault=pose_fault, fresh=True)
+    scan: In[LaserScan] = In(required=False, fresh=True)
     hold: In[Hold] = In(required=False, external=True)
     cmd_vel: Out[Twist]
 

@@ -61,8 +61,8 @@ class FollowPerson(Module):
     config: FollowPersonConfig
     shared_outputs = frozenset({"cmd_vel", "wanted_descriptions"})
     detections: In[Detection2DArray]
-    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault)
-    scan: In[LaserScan] = In(required=False)
+    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault, fresh=True)
+    scan: In[LaserScan] = In(required=False, fresh=True)
     camera_info: In[CameraInfo] = In(required=False, fault=lens_fault)
     hold: In[Hold] = In(required=False, external=True)
     cmd_vel: Out[Twist]

@@ -92,7 +92,7 @@ class Observe(Module):
     config: ObserveConfig
     detections: In[Detection2DArray]
     color_image: In[Image] = In(required=False, on_demand=True)
-    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault)
+    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault, fresh=True)
     camera_info: In[CameraInfo] = In(required=False, fault=lens_fault)
 
     @classmethod

@@ -26,6 +26,7 @@ from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
 from dimos_streams.common.json.writing import json_text
+from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.documents.problem import problems_of
 from dimos_streams.errors import UserError
 from dimos_streams.messages.dimos_streams import Hold
@@ -44,6 +45,7 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 __all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "MissionIncompleteError", "Said"]
 
 _SPARE_BYTES = 100
+_REASON_BYTES = 300
 """The number of bytes of a module's state that are kept for what joins its topics."""
 
 
@@ -58,7 +60,7 @@ class Agent(OperatorSkills):
     late_imports = ("jsonschema", "dimos_streams.client.http_session", "dimos_streams.agent.models.offline")
 
     config: AgentConfig
-    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault)
+    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault, fresh=True)
     battery: In[BatteryState] = In(required=False)
     hold: Out[Hold]
 
@@ -209,7 +211,12 @@ class Agent(OperatorSkills):
             changed.clear()
 
     def _waiting(self) -> Waiting:
-        return Waiting(mode=self.core.control.mode.value, approvals=self.core.gate_state.approvals.waiting)
+        control = self.core.control
+        return Waiting(
+            mode=control.mode.value,
+            paused_for=cut_to(control.paused_for, _REASON_BYTES),
+            approvals=self.core.gate_state.approvals.waiting,
+        )
 
     def _show_state(self) -> None:
         """Show what may be wrong, what waits for an operator, and where the zones are, as far as there is room."""

@@ -27,6 +27,7 @@ from dimos_streams.operator.messages.hold import PauseReport
 from dimos_streams.operator.messages.kept_report import UnkeptOrder
 from dimos_streams.operator.reporting import MAX_REPORT, approvals_within, event_data, snapshot_data, within
 from dimos_streams.skill import Call, skill
+from dimos_streams.tool_stream.calling.withdrawal import named_reason
 
 SNAPSHOT_PERIOD_S = 0.2
 Revision = Annotated[int, Field(ge=1)]
@@ -70,7 +71,7 @@ class OperatorSkills(Module):
                 call.progress("", **snapshot_data(core.operators.snapshots.take(watched=True)))
 
     @skill(audience="operator")
-    async def pause(self, reason: str = "") -> PauseReport:
+    async def pause(self, call: Call, reason: str = "") -> PauseReport:
         """Begin nothing new and hold the robot still; what runs goes on waiting.
 
         Reports which velocity gates hold the robot still. Where one has not said so, the robot may go on moving.
@@ -79,7 +80,7 @@ class OperatorSkills(Module):
             reason: Shown to other operators.
         """
         core = self._core()
-        changed = core.control.pause(reason)
+        changed = core.control.pause(_attributed(reason, call))
         hold = await core.oversight.robot_hold.confirmed()
         if not core.control.paused:
             mode = core.control.mode
@@ -94,7 +95,8 @@ class OperatorSkills(Module):
         Args:
             reason: Shown to other operators.
         """
-        return self._set(MODE, "goes on" if self._core_once(call).control.resume(reason) else "it is not paused")
+        changed = self._core_once(call).control.resume(_attributed(reason, call))
+        return self._set(MODE, "goes on" if changed else "it is not paused")
 
     @skill(audience="operator")
     async def step(
@@ -284,3 +286,8 @@ class OperatorSkills(Module):
         if core is None:
             raise SkillError(f"agent {self.name!r} is starting")
         return core
+
+
+def _attributed(reason: str, call: Call) -> str:
+    """The reason for an order, with the name of who has given it."""
+    return named_reason(reason, call.caller) if reason else f"by {call.caller!r}"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from dimos_streams.messages.std_msgs import Header, Time
 
 _US_PER_S = 1_000_000
@@ -17,3 +19,9 @@ def header(frame_id: str, utime: int) -> Header:
 def utime_of(header: Header) -> int:
     """The stamp of a header, µs since the Unix epoch; nanoseconds are cut off."""
     return header.stamp.sec * _US_PER_S + header.stamp.nsec // _NS_PER_US
+
+
+def is_repeated(message: Any, before: Any) -> bool:
+    """Return whether two messages have one stamp, so that nothing was measured between them; 0 is none."""
+    stamp = utime_of(message.header)
+    return stamp != 0 and stamp == utime_of(before.header)

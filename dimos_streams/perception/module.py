@@ -70,7 +70,7 @@ class PersonDetector(Module):
     instances: In[Image] = In(required=False)
     instance_labels: In[String] = In(required=False)
     camera_info: In[CameraInfo]
-    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault)
+    odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault, fresh=True)
     tf: In[TFMessage] = In(required=False)
     wanted_descriptions: In[String] = In(required=False)
     detections: Out[Detection2DArray]

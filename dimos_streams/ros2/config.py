@@ -44,6 +44,7 @@ STANDARD_TOPICS = {
     "odom": TopicSetting(topic="odom"),
     "scan": TopicSetting(topic="scan"),
     "tf": TopicSetting(topic="/tf"),
+    "tf_static": TopicSetting(topic="/tf_static", qos="latched"),
     "cmd_vel": TopicSetting(topic="cmd_vel"),
 }
 

@@ -1,4 +1,4 @@
-"""Conversions from messages of ROS to those of this package's streams, and back, where the types differ."""
+"""Conversions from messages of ROS to those of this package's streams, and back, where types or customs differ."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from typing import Any
 
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import Message
-from dimos_streams.messages.geometry_msgs import Twist, TwistStamped
+from dimos_streams.messages.geometry_msgs import TransformStamped, Twist, TwistStamped
 from dimos_streams.messages.image import JPEG, image_from_array, jpeg_size, rgb_from_image
 from dimos_streams.messages.sensor_msgs import CompressedImage, Image, LaserScan
-from dimos_streams.messages.std_msgs import Header
+from dimos_streams.messages.std_msgs import Header, Time
+from dimos_streams.messages.tf2_msgs import TFMessage
 
 Conversion = Callable[[Any], Message]
 
@@ -18,6 +19,7 @@ MAX_PICTURE = 60_000
 """The largest picture, in bytes, that every bus carries whole; larger ones are compressed more."""
 _QUALITIES = (80, 60, 40, 25)
 _COLOURED = ("rgb8", "bgr8", "rgba8", "bgra8")
+_MAX_FRAMES = 256
 
 
 def incoming(theirs: type[Message], ours: type[Message]) -> Conversion | None:
@@ -39,6 +41,27 @@ def turned(scan: LaserScan, yaw: float) -> LaserScan:
     scan.angle_min += yaw
     scan.angle_max += yaw
     return scan
+
+
+class FixedFrames:
+    """The transforms of ``/tf_static``, of all nodes of a robot, for a bus that keeps nothing: it has to be told of
+    them again and again."""
+
+    def __init__(self) -> None:
+        self._by_child: dict[str, TransformStamped] = {}
+
+    def add(self, message: TFMessage) -> None:
+        """Take in transforms; the newest of each child frame counts, frames beyond a bound are left out."""
+        for transform in message.transforms:
+            child = transform.child_frame_id
+            if child in self._by_child or len(self._by_child) < _MAX_FRAMES:
+                transform.header.stamp = Time()  # they hold at all times
+                self._by_child[child] = transform
+
+    @property
+    def message(self) -> TFMessage | None:
+        """All of them, or None if there are none."""
+        return TFMessage(transforms=list(self._by_child.values())) if self._by_child else None
 
 
 def _unchanged(message: Message) -> Message:

@@ -24,7 +24,7 @@ from dimos_streams.ros2.actions.client import ActionClient
 from dimos_streams.ros2.actions.goal import owner_of_goals
 from dimos_streams.ros2.actions.skills import skill_of, type_of
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
-from dimos_streams.ros2.conversions import turned
+from dimos_streams.ros2.conversions import FixedFrames, turned
 from dimos_streams.ros2.deafness import DEAF_S, Deafness
 from dimos_streams.ros2.names import absolute
 from dimos_streams.ros2.participant import Participant
@@ -51,7 +51,7 @@ class Ros2Robot(Module):
 
     config: Ros2RobotConfig
     packages = ("cyclonedds",)
-    shared_outputs = frozenset({"nav_vel"})
+    shared_outputs = frozenset({"nav_vel", "tf", "tf_static"})
 
     cmd_vel: In[Twist] = In(required=False)
     hold: In[Hold] = In(required=False, external=True)
@@ -62,6 +62,8 @@ class Ros2Robot(Module):
     depth_image: Out[Image]
     camera_info: Out[CameraInfo]
     tf: Out[TFMessage]
+    tf_static: Out[TFMessage]
+    """What ROS says once of frames, again and again, without stamps: nothing keeps it for those who come later."""
     nav_vel: Out[Twist]
     """Velocities of the robot's own navigation, to be led through the velocity gate as a skill's."""
 
@@ -95,7 +97,8 @@ class Ros2Robot(Module):
         self._limited_log = LimitedLog(self.log)
         self._routes = routes_of(self.config, self.streams())
         self._relay = VelocityRelay(self.config.cmd_timeout_s)
-        self._scan_frame = self.config.cmd_frame
+        self._scan_frame = ""
+        self._fixed_frames = FixedFrames()
         self._heard: dict[str, float] = {}
         self._writers: dict[str, TopicWriter] = {}
         self._readers: dict[str, TopicReader] = {}
@@ -127,6 +130,7 @@ class Ros2Robot(Module):
                 for client in self._clients.values():
                     client.tick()
                 self._check_heard(now)
+                self._repeat_fixed_frames()
                 if now - began >= GRACE_S:
                     self._report(now)
             await asyncio.sleep(PERIOD_S)
@@ -187,10 +191,18 @@ class Ros2Robot(Module):
         if isinstance(message, LaserScan):
             message = self._ahead(message)
         output: Out[Any] = getattr(self, route.stream.name)
+        if output is self.tf_static and isinstance(message, TFMessage):
+            self._fixed_frames.add(message)
+            return
         if output is self.nav_vel and self._navigation_ends:
             return
         if output.wanted:
             output.publish(message)
+
+    def _repeat_fixed_frames(self) -> None:
+        frames = self._fixed_frames.message
+        if frames is not None and self.tf_static.wanted:
+            self.tf_static.publish(frames)
 
     @property
     def _navigation_ends(self) -> bool:
@@ -201,7 +213,7 @@ class Ros2Robot(Module):
     def _ahead(self, scan: LaserScan) -> LaserScan:
         """The scan as the gate and skills take it, whose zero is ahead."""
         yaw_deg, frame = self.config.scan_yaw_deg, scan.header.frame_id
-        if yaw_deg is None and frame != self._scan_frame:
+        if yaw_deg is None and frame not in (self.config.cmd_frame, self._scan_frame):
             self._scan_frame = frame
             self.log.warning("the zero of scans of the frame %r is taken for ahead: set scan_yaw_deg", frame[:100])
         return turned(scan, math.radians(yaw_deg)) if yaw_deg else scan
@@ -246,6 +258,13 @@ class Ros2Robot(Module):
         self._unmatched_since = {name: before.get(name, now) for name, end in ends.items() if not end.matched}
         return {name for name, since in self._unmatched_since.items() if now - since >= GRACE_S}
 
+    def _skipped(self, now: float) -> dict[str, str]:
+        """The streams of whose topics nothing could be decoded for a while, with the reasons."""
+        skipped = {name: reader.skipped for name, reader in self._readers.items()}
+        return {
+            name: why for name, why in skipped.items() if why and now - self._heard.get(name, -math.inf) > GRACE_S
+        }
+
     def _report(self, now: float) -> None:
         """Say in the health what is wrong, and in the log what of it has changed."""
         where = f"domain {self.config.domain_id} on the interface {self.config.interface!r}"
@@ -253,7 +272,8 @@ class Ros2Robot(Module):
         found = [Trouble(client.trouble, client.trouble) for client in self._clients.values() if client.trouble]
         publishers = {name: self._readers[name].matched for name in self.config.needed if name in self._readers}
         endpoints, unmatched = self._wire.endpoints(), self._unmatched(now)
-        found += troubles_of(self._routes, endpoints, self._silent(now), unmatched, publishers, where)
+        silent, skipped = self._silent(now), self._skipped(now)
+        found += troubles_of(self._routes, endpoints, silent, unmatched, skipped, publishers, where)
         before, self._troubles = self._troubles, {trouble.key: trouble for trouble in found}
         for trouble in found:
             if trouble.key not in before:

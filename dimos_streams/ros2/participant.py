@@ -214,6 +214,7 @@ class _DdsReader:
         self._decode, self._deliver, self._loop = decode, deliver, loop
         self._arrived: deque[Any] = deque(maxlen=depth)
         self._announced = self._closed = False
+        self._skipped = ""
 
     @property
     def matched(self) -> int:
@@ -227,6 +228,11 @@ class _DdsReader:
         found = map(self._source.get_matched_publication_data, handles)
         return frozenset(str(writer.key) for writer in found if writer is not None)  # one that has just gone is None
 
+    @property
+    def skipped(self) -> str:
+        """See ``TopicReader``."""
+        return self._skipped
+
     def close(self) -> None:
         """Deliver no more."""
         self._closed = True
@@ -239,9 +245,12 @@ class _DdsReader:
                 continue  # a writer went away
             try:
                 self._arrived.append(self._decode(data))
+                self._skipped = ""
             except MessageError as error:
+                self._skipped = str(error)
                 _log.warning("skipped on %s: %s", self.topic, error)
-            except Exception:  # it costs this message, and leaves the others as they are
+            except Exception as error:  # it costs this message, and leaves the others as they are
+                self._skipped = repr(error)
                 _log.exception("skipped on %s: it can't be read", self.topic)
         if self._arrived and not self._announced:
             self._announced = True

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from dimos_streams.errors import UserError, suggest
@@ -18,6 +18,10 @@ from dimos_streams.ros2.layout import RosStruct, known_struct, struct_of
 from dimos_streams.ros2.names import absolute, dds_topic, dds_type, lcm_type
 from dimos_streams.ros2.wire import DEFAULT, SENSOR, Quality
 from dimos_streams.streams import StreamSpec
+
+_MANY_WRITERS = 100
+"""The depth of what is read latched: each node of a robot has a writer of its own of ``/tf_static``, and all of them
+send what they have kept at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,6 +101,8 @@ def _route(stream: StreamSpec, row: TopicSetting, namespace: str) -> Route:
     if convert is None:
         raise UserError(f"{struct.name} can't be the type of stream {stream.name!r}, which is {ours.msg_name}")
     quality = QUALITIES[row.qos] if row.qos is not None else SENSOR if from_ros else DEFAULT
+    if from_ros and quality.latched:
+        quality = replace(quality, depth=_MANY_WRITERS)
     return Route(stream, absolute(row.topic, namespace), struct, quality)
 
 

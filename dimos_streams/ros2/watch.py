@@ -10,6 +10,9 @@ from dimos_streams.ros2.names import shown_type
 from dimos_streams.ros2.topics import Route
 from dimos_streams.ros2.wire import Endpoint
 
+_OPTIONAL = frozenset({"tf_static"})
+"""The streams whose topics not every robot has."""
+
 
 @dataclass(frozen=True, slots=True)
 class Trouble:
@@ -24,14 +27,15 @@ def troubles_of(
     endpoints: Sequence[Endpoint],
     silent_s: Mapping[str, float],
     unmatched: Collection[str],
+    skipped: Mapping[str, str],
     publishers: Mapping[str, int],
     where: str,
 ) -> list[Trouble]:
     """Return everything that is wrong now.
 
     ``silent_s`` has the streams that are silent for too long, ``unmatched`` those whose topics DDS has not connected
-    with anybody's, ``publishers`` how many publish each of those that one robot alone may; ``where`` is for the
-    text.
+    with anybody's, ``skipped`` why what comes of some can't be decoded, ``publishers`` how many publish each of those
+    that one robot alone may; ``where`` is for the text.
     """
     if routes and not endpoints:
         text = f"nobody is heard in DDS {where}: is the robot on, with this ROS_DOMAIN_ID, on this interface?"
@@ -39,17 +43,24 @@ def troubles_of(
     found = (
         _trouble(route, endpoints)
         or _unconnected(route, unmatched)
+        or _unusable(route, skipped, silent_s)
         or _silence(route, silent_s)
         or _company(route, publishers)
         for route in routes
+        if route.stream.name not in _OPTIONAL or _others(route, endpoints)
     )
     return [trouble for trouble in found if trouble is not None]
 
 
+def _others(route: Route, endpoints: Sequence[Endpoint]) -> list[Endpoint]:
+    """Those at the other side of a topic."""
+    side = "out" if route.from_ros else "in"
+    return [other for other in endpoints if other.topic == route.dds_topic and other.direction == side]
+
+
 def _trouble(route: Route, endpoints: Sequence[Endpoint]) -> Trouble | None:
     name, wanted = route.stream.name, route.struct.name
-    wanted_side = "out" if route.from_ros else "in"
-    others = [other for other in endpoints if other.topic == route.dds_topic and other.direction == wanted_side]
+    others = _others(route, endpoints)
     if not others:
         does = "publishes" if route.from_ros else "listens to"
         return Trouble(f"{name} nobody", f"nobody {does} {route.topic} ({wanted})")
@@ -77,6 +88,14 @@ def _unconnected(route: Route, unmatched: Collection[str]) -> Trouble | None:
         "or another setting of DDS is"
     )
     return Trouble(f"{name} match", text)
+
+
+def _unusable(route: Route, skipped: Mapping[str, str], silent_s: Mapping[str, float]) -> Trouble | None:
+    name = route.stream.name
+    if name not in skipped:
+        return None
+    stands = ": the robot is made to stand" if name in silent_s else ""
+    return Trouble(f"{name} unusable", f"what comes on {route.topic} can't be used: {skipped[name]}{stands}")
 
 
 def _silence(route: Route, silent_s: Mapping[str, float]) -> Trouble | None:

@@ -76,6 +76,10 @@ class TopicReader(Protocol):
     def writers(self) -> frozenset[str]:
         """The writers of others that it hears, by ids that no later one has, also of a program that starts anew."""
 
+    @property
+    def skipped(self) -> str:
+        """The reason why what came last could not be decoded; empty if it could, or nothing has come."""
+
 
 class Wire(Protocol):
     """One participant of a DDS domain. Its methods may be called on the loop between ``open`` and ``close``."""

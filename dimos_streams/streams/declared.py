@@ -56,6 +56,8 @@ def _declared(owner: type, name: str, hint: Any) -> StreamSpec:
     if not isinstance(declaration, origin):
         raise TypeError(f"{owner.__name__}.{name} is annotated {hint} but set to {declaration!r}")
     spec = declaration.declare(name, message)
+    if spec.fresh and not hasattr(message, "header"):
+        raise TypeError(f"{owner.__name__}.{name}: In(fresh=True) needs a type with a header, for its stamp")
     for used in spec.messages:
         registry.use(used)
     return spec

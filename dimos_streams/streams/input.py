@@ -15,6 +15,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import MessageError
 from dimos_streams.messages.base import LcmStruct, Message
 from dimos_streams.messages.codec import channel_name, decode
+from dimos_streams.messages.time import is_repeated
 from dimos_streams.streams.conversion import Conversion
 from dimos_streams.streams.options import options_alone
 from dimos_streams.streams.reader import Reader
@@ -61,6 +62,7 @@ class In(Generic[T]):
         external: bool = False,
         also: type[Conversion[T]] | None = None,
         fault: Callable[[T], str] | None = None,
+        fresh: bool = False,
     ) -> None:
         """Declare an input.
 
@@ -74,11 +76,12 @@ class In(Generic[T]):
                 while some of the input's own type come.
             fault: A test that returns what is wrong with a message, in words, or an empty text. Faulty messages are
                 skipped and counted; the latest message stays the last sound one.
+            fresh: True if a message with the stamp of the one before, as of a frozen sensor, is skipped; 0 is none.
         """
         if not isinstance(queue, int) or queue < 1:
             raise ValueError(f"In(queue={queue!r}): it must be a whole number of at least 1")
         self._required, self._queue, self._on_demand, self._external = required, queue, on_demand, external
-        self._also, self._fault = also, fault
+        self._also, self._fault, self._fresh = also, fault, fresh
         self._convert: Conversion[T] | None = None
         self._own_at = -math.inf
         self._spec: StreamSpec | None = None
@@ -102,6 +105,7 @@ class In(Generic[T]):
             spec,
             also=typing.cast("type[Conversion[Message]] | None", self._also),
             fault=typing.cast("Callable[[Message], str] | None", self._fault),
+            fresh=self._fresh,
         )
 
     @classmethod
@@ -110,6 +114,7 @@ class In(Generic[T]):
         stream = cls(required=spec.required, queue=spec.queue, on_demand=spec.on_demand, external=spec.external)
         stream._also = typing.cast("type[Conversion[T]] | None", spec.also)
         stream._fault = typing.cast("Callable[[T], str] | None", spec.fault)
+        stream._fresh = spec.fresh
         stream._spec = spec
         return stream
 
@@ -230,7 +235,7 @@ class In(Generic[T]):
     def _receive_own(self, channel: str, data: bytes) -> None:
         assert self._spec is not None
         message = typing.cast("T | None", self._decoded(self._spec.message, data, channel))
-        if message is not None and self._is_valid(message, channel):
+        if message is not None and self._is_valid(message, channel) and self._is_new(message):
             self._own_at = clock.monotonic()
             self._take(message)
 
@@ -241,7 +246,7 @@ class In(Generic[T]):
         if message is None or clock.monotonic() - self._own_at <= _OWN_FRESH_S:
             return
         converted = self._convert(message)
-        if self._is_valid(converted, channel):
+        if self._is_valid(converted, channel) and self._is_new(converted):
             self._take(converted)
 
     def _decoded(self, message: type[Message], data: bytes, channel: str) -> Message | None:
@@ -260,6 +265,13 @@ class In(Generic[T]):
             self._skip(fault)
             _log.warning("skipped a message on %s: %s", channel, fault)
         return not fault
+
+    def _is_new(self, message: T) -> bool:
+        """Return False for what has the stamp of the one before. It is not logged: a sound sender may repeat one."""
+        repeated = self._fresh and self._latest is not None and is_repeated(message, self._latest)
+        if repeated:
+            self._skipped_at, self._skipped_for = clock.monotonic(), "it repeats one stamp, as a frozen sensor does"
+        return not repeated
 
     def _skip(self, why: str) -> None:
         self._malformed += 1

@@ -26,6 +26,8 @@ class StreamSpec:
     """The conversion that makes the input's messages of those of a second type, or None if it takes no other."""
     fault: Callable[[Message], str] | None = None
     """The test that the input's messages must pass, or None if it takes all. It returns what is wrong with one."""
+    fresh: bool = False
+    """True if a message with the stamp of the one before is skipped."""
 
     @property
     def messages(self) -> tuple[type[Message], ...]:

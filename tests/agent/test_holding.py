@@ -342,9 +342,13 @@ async def test_pause_says_held_when_the_gate_lets_nothing_pass_any_more() -> Non
         holds = {"listens": True, "channel": "/hold#dimos_streams.Hold", "holds": ["agent"], "still": True}
         assert line["state"]["velocity_gate"] == {**holds, "max_speed": 1.0, "max_turn": 1.8}
         (own,) = (line for line in console.state["modules"] if line["name"] == "agent")
-        assert list(waiting_lines("agent", own["state"])) == ["PAUSED agent, until `resume`"]
-        again = await (await made.harness.call("pause")).closed()
+        assert list(waiting_lines("agent", own["state"])) == ["PAUSED agent, until `resume`: by 'test'"]
+        again = await (await made.harness.call("pause", caller="ann", reason="wet floor")).closed()
         assert again.text == "it is paused already, held by gate"
+        reasons = "wet floor (by 'ann'); by 'test'"
+        await until(lambda: console.agent("agent")["paused_for"] == reasons)
+        (own,) = (line for line in console.state["modules"] if line["name"] == "agent")
+        assert list(waiting_lines("agent", own["state"])) == [f"PAUSED agent, until `resume`: {reasons}"]
         await (await made.harness.call("resume")).result()
         await until(lambda: made.speed > 0.15)
         assert driving.texts("close") == []

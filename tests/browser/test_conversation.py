@@ -195,6 +195,7 @@ def test_a_badge_says_what_an_agent_waits_for_before_what_it_does(script_modules
         ({"state": "streaming"}, "thinks", ""),
         ({"calls": ["c"]}, "acts", "Turn: 10 deg to turn"),
         ({"calls": ["c"], "mode": "paused"}, "paused", "Turn: 10 deg to turn"),
+        ({"calls": ["c"], "mode": "paused", "paused_for": "wet floor (by 'ann')"}, "paused", "wet floor (by 'ann')"),
         (asks, "waits for approval", "Go to begins when you approve it, below."),
         ({**asks, "mode": "paused"}, "waits for approval, paused", "Go to begins when you approve it, below."),
         (retry, "model fails, asked again in 7 s", "HTTP 500"),

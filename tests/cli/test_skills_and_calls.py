@@ -257,7 +257,9 @@ def test_who_is_refused_for_what_a_call_holds_hears_the_ways_on(rover: Machine) 
     twice = rover("call", "lift", "--on-duplicate", "reject")
     assert (twice.code, "; --on-duplicate chooses otherwise, `dimos-streams follow " in twice.err) == (1, True)
     assert rover("call", "lift", "--on-duplicate", "replace", "--wait", "answer").code == 0
-    assert rover("follow", holder["call_id"]).out.endswith("cancelled: replaced by another call of 'lift'\n")
+    assert rover("follow", holder["call_id"]).out.endswith(
+        "cancelled: replaced by another call of 'lift' (by 'cli')\n"
+    )
     assert rover("cancel", "--all").code == 0
 
 

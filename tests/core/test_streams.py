@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import pytest
 
+from dimos_streams.agent.module import Agent
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import BusError, DimosStreamsError
 from dimos_streams.messages.codec import channel_name, encode
@@ -17,6 +18,12 @@ from dimos_streams.messages.odometry import OdometryFromPoses, pose_fault
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.time import header
 from dimos_streams.module import Module
+from dimos_streams.perception.module import PersonDetector
+from dimos_streams.robot.velocity_gate.module import VelocityGate
+from dimos_streams.skills.drive import Drive
+from dimos_streams.skills.follow_person import FollowPerson
+from dimos_streams.skills.observe import Observe
+from dimos_streams.skills.patrol import Patrol
 from dimos_streams.streams import In, Out, declared_streams
 from tests.helpers import run_virtual
 
@@ -167,6 +174,52 @@ async def test_what_fails_an_inputs_test_hides_nothing(caplog: pytest.LogCapture
     assert (len(heard), careful.odom.statistics().malformed) == (2, 3)
     assert "on /odom#nav_msgs.Odometry: its position is not a number" in caplog.text
     await bus.close()
+
+
+class Watchful(Module):
+    odom: In[Odometry] = In(also=OdometryFromPoses, fresh=True)
+
+
+@pytest.mark.virtual_time
+async def test_what_repeats_one_stamp_counts_as_silence(caplog: pytest.LogCaptureFixture) -> None:
+    bus, watchful = create_bus("memq://"), Watchful()
+    await bus.open()
+    watchful.odom.connect(bus, "/odom")
+
+    async def took(message: Odometry | PoseStamped) -> bool:
+        before = watchful.odom.statistics().received
+        bus.publish(channel_name("/odom", type(message)), encode(message))
+        await asyncio.sleep(0.1)
+        return watchful.odom.statistics().received > before
+
+    assert await took(Odometry(header=header("odom", 5)))
+    assert not await took(Odometry(header=header("odom", 5)))
+    assert watchful.odom.age() == pytest.approx(0.2)
+    assert watchful.odom.skipped(0.5) == "it repeats one stamp, as a frozen sensor does"
+    assert await took(Odometry(header=header("odom", 4))), "a clock may be set back"
+    assert not watchful.odom.skipped(0.5)
+    assert await took(Odometry())
+    assert await took(Odometry()), "where nobody knows a stamp it is 0"
+    await asyncio.sleep(1.0)
+    assert await took(pose_at(1.0, 7))
+    assert not await took(pose_at(1.0, 7))
+    assert (watchful.odom.statistics().malformed, caplog.text) == (0, "")
+    await bus.close()
+
+
+def test_only_what_has_stamps_can_be_fresh() -> None:
+    class Odd(Module):
+        text: In[String] = In(fresh=True)
+
+    with pytest.raises(TypeError, match=r"Odd\.text: In\(fresh=True\) needs a type with a header"):
+        declared_streams(Odd)
+
+
+@pytest.mark.parametrize("module", [VelocityGate, Drive, FollowPerson, Patrol, Observe, PersonDetector, Agent])
+def test_stock_modules_take_frozen_odometry_and_scans_for_silence(module: type[Module]) -> None:
+    measured = [spec for name, spec in module.streams().items() if name in ("odom", "scan")]
+    assert measured
+    assert all(spec.fresh for spec in measured)
 
 
 class IsAhead:

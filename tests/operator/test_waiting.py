@@ -38,6 +38,10 @@ def test_nobody_has_to_do_anything_for_an_agent_that_runs() -> None:
             {"mode": "paused", "approvals": 2},
             ["PAUSED a, until `resume`", "WAITING a: 2 calls wait for a decision; `approvals` lists them"],
         ),
+        (
+            {"mode": "paused", "paused_for": "wet floor (by 'ann')"},
+            ["PAUSED a, until `resume`: wet floor (by 'ann')"],
+        ),
         ({"mode": "flying"}, []),
         ("paused", []),
     ],

@@ -65,7 +65,7 @@ class World:
 
 
 @asynccontextmanager
-async def world(actions: dict[str, Any] = NAVIGATE) -> AsyncIterator[World]:
+async def world(actions: dict[str, Any] = NAVIGATE, **topics: str) -> AsyncIterator[World]:
     twist = "geometry_msgs::msg::dds_::Twist_"
     wire = FakeWire({"rt/odom": "nav_msgs::msg::dds_::Odometry_", "rt/cmd_vel_nav": twist})
     ((_, row),) = actions.items()
@@ -76,9 +76,8 @@ async def world(actions: dict[str, Any] = NAVIGATE) -> AsyncIterator[World]:
         def wire(self) -> FakeWire:
             return wire
 
-    async with ModuleHarness(
-        Robot, {"topics": {"odom": "odom", "nav_vel": "cmd_vel_nav"}, "actions": actions}
-    ) as harness:
+    table = {"odom": "odom", "nav_vel": "cmd_vel_nav", **topics}
+    async with ModuleHarness(Robot, {"topics": table, "actions": actions}) as harness:
         made = World(harness, wire, server)
         seeing = asyncio.create_task(made.see())
         await until(lambda: harness.sent("odom"))

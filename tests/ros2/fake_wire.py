@@ -29,6 +29,10 @@ class _End:
         return len(self.wire.writers) if self.wire.others.get(self.topic) == self.type_name else 0
 
     @property
+    def skipped(self) -> str:
+        return self.wire.skipped.get(self.topic, "")
+
+    @property
     def writers(self) -> frozenset[str]:
         return self.wire.writers if self.matched else frozenset()
 
@@ -50,6 +54,8 @@ class FakeWire:
     sent: list[tuple[str, bytes]] = field(default_factory=list)
     takers: dict[str, list[Callable[[bytes], None]]] = field(default_factory=dict)
     """Those of others who hear a topic that is written here."""
+    skipped: dict[str, str] = field(default_factory=dict)
+    """By topic, why what came last could not be decoded."""
     closed: bool = False
     deaf: bool = False
     _readers: dict[str, list[tuple[Callable[[bytes], Any], Callable[[Any], None]]]] = field(default_factory=dict)
@@ -91,8 +97,10 @@ class FakeWire:
         for read, take in self._readers.get(topic, []):
             try:
                 message = read(data)
-            except MessageError:
+            except MessageError as error:
+                self.skipped[topic] = str(error)
                 continue
+            self.skipped.pop(topic, None)
             take(message)
 
 

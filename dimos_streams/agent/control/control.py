@@ -15,8 +15,12 @@ from dimos_streams.agent.policies.gates.base import CallRequest
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.record.event_data.operators import StepGo, StepOn, StepWaits
 from dimos_streams.common.listeners import Listeners
+from dimos_streams.common.readable.reasons import joined_reasons
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import WaitingCall
+
+_REASONS = 1000
+"""Maximum number of characters of all reasons for a pause; what the record has is not cut."""
 
 
 class Mode(enum.StrEnum):
@@ -39,8 +43,9 @@ class Control:
         self._prefix = f"{clock.utime():x}"
         self._numbers = itertools.count(1)
         self.changed = Listeners[[]]()
-        """Called at each change that may let something go on."""
+        """Called at each change that may let something go on, or that operators see."""
         self._mode = Mode.RUNNING
+        self._paused_for = ""
         self._interrupted = False
         self._changes = 0
         """The number of changes of the mode so far."""
@@ -62,6 +67,11 @@ class Control:
         return self._mode is Mode.PAUSED and not self._interrupted
 
     @property
+    def paused_for(self) -> str:
+        """Why the agent is paused and who has paused it, as far as they have said so; empty in any other mode."""
+        return self._paused_for
+
+    @property
     def pauses(self) -> int:
         """The number of pauses that were ordered so far, also while the agent was paused already."""
         return self._pauses
@@ -72,10 +82,14 @@ class Control:
         return tuple(permit.call for permit in self._waiting.values())
 
     def pause(self, reason: str = "", *, ordered: bool = True) -> bool:
-        """Begin nothing from now on. Return False if that was so already. ``ordered`` is False if the agent pauses by
-        itself, because something may still move the robot."""
+        """Begin nothing from now on. Return False if that was so already: the reasons then stand side by side.
+        ``ordered`` is False if the agent pauses by itself, because something may still move the robot."""
         self._pauses += ordered
-        return self._enter(Mode.PAUSED, lambda was: self._emit(EventKind.PAUSE, (), was=was, reason=reason))
+        self._paused_for = joined_reasons(reason, self._paused_for, _REASONS)
+        entered = self._enter(Mode.PAUSED, lambda was: self._emit(EventKind.PAUSE, (), was=was, reason=reason))
+        if not entered:
+            self.changed.notify()
+        return entered
 
     def resume(self, reason: str = "") -> bool:
         """Let everything go on, and end step mode. Return False if nothing was held."""
@@ -208,6 +222,7 @@ class Control:
         if mode is self._mode and not self._interrupted:
             return False
         was, self._mode, self._interrupted = self._mode, mode, False
+        self._paused_for = self._paused_for if mode is Mode.PAUSED else ""
         self._changes += 1
         log(was.value)
         if mode is Mode.STEPPING:

@@ -39,6 +39,7 @@ class Snapshots:
             number=self.events.last_number,
             state=loop.state.value,
             mode=control.mode.value,
+            paused_for=control.paused_for,
             hold=robot_hold.shown,
             waiting_calls=control.waiting[:_CALLS],
             model=parts.model.name,

@@ -22,7 +22,7 @@ def keep_settings(
     if settings.outdated:
         control.pause("an operator's order before the restart could not be written down, so nobody knows what holds")
     elif settings.mode is Mode.PAUSED:
-        control.pause("as it was when the agent was restarted")
+        control.pause(settings.paused_for or "as it was when the agent was restarted")
     elif settings.mode is Mode.STEPPING:
         control.step_mode()
     for skill, is_enabled in settings.skills.items():

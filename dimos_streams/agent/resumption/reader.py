@@ -87,8 +87,8 @@ def _abort(events: Iterable[AgentEvent]) -> UnfinishedAbort | None:
 def _settings(events: Iterable[AgentEvent]) -> OperatorSettings:
     found = OperatorSettings()
     for event in events:
-        if event.kind == EventKind.PAUSE:
-            found.mode = Mode.PAUSED
+        if pause := EventKind.PAUSE.data_of(event):
+            found.mode, found.paused_for = Mode.PAUSED, pause.get("reason", "")
         elif event.kind == EventKind.RESUME:
             found.mode = Mode.RUNNING
         elif event.kind == EventKind.STEP:

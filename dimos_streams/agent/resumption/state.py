@@ -75,6 +75,8 @@ class OperatorSettings:
     """The operator's settings, which hold for the new process too."""
 
     mode: Mode = Mode.RUNNING
+    paused_for: str = ""
+    """The reason of the newest pause."""
     model: str = ""
     """The name of the model; empty for that of the config."""
     skills: dict[str, bool] = field(default_factory=dict)

@@ -14,6 +14,7 @@ from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.skill import OnDuplicate, SkillInfo
 from dimos_streams.skill.tags import STOP
+from dimos_streams.tool_stream.calling.withdrawal import named_reason
 from dimos_streams.tool_stream.family import ancestors_of
 from dimos_streams.tool_stream.gateway import ENDS_ITS_OWN
 
@@ -89,7 +90,7 @@ class Contention:
         """End the duplicates of a call. Raises ``CallRejectedError`` if one goes on."""
         deadline = clock.monotonic() + _REPLACE_S
         for old in duplicates:
-            self._sender.order_end(old, f"replaced by another call of {call.skill!r}")
+            self._sender.order_end(old, named_reason(f"replaced by another call of {call.skill!r}", call.caller))
         for old in duplicates:
             if not await self._wait_for_end(old.call_id, deadline - clock.monotonic()):
                 text = f"call {old.call_id!r} was to be replaced but did not end within {_REPLACE_S:g} s"

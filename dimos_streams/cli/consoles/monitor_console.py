@@ -115,6 +115,8 @@ class Lines:
 
 def _agent(view: Mapping[str, Any]) -> str:
     mode = "" if view["mode"] == "running" else f", {view['mode']}"
+    if view.get("paused_for"):
+        mode = f"{mode} ({view['paused_for']})"
     if view.get("hold") is not None:
         mode = f"{mode}, {HoldView.model_validate(view['hold'])}"
     if view.get("retry") is not None:

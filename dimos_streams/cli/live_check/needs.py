@@ -77,7 +77,8 @@ def needs_of(blueprint: Blueprint) -> list[Need]:
         )
         uses.setdefault(port.topic, []).append(use)
     return [
-        Need(topic=topic, uses=tuple(used), senders=tuple(senders.get(topic, ()))) for topic, used in uses.items()
+        Need(topic=topic, uses=tuple(used), senders=tuple(dict.fromkeys(senders.get(topic, ()))))
+        for topic, used in uses.items()
     ]
 
 

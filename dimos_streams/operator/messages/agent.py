@@ -194,6 +194,8 @@ class AgentSnapshot(FrozenModel):
     """The state of the loop: ``idle``, ``streaming``, ``executing``, …; the agent's documentation lists them."""
     mode: Literal["running", "paused", "stepping"] = "running"
     """The way in which calls may begin: at once, not at all, or one by one."""
+    paused_for: str = ""
+    """Why it is paused and who has paused it, as far as they have said so; empty if it is not."""
     hold: HoldView | None = None
     """The answers of the velocity gates while the robot is to be still; None as long as they may just be late."""
     waiting_calls: tuple[WaitingCall, ...] = ()

@@ -14,9 +14,11 @@ WAITING: Final = "agent"
 
 
 class Waiting(FrozenModel):
-    """The mode in which calls of an agent begin, and the number of those that wait for a decision."""
+    """The mode in which calls of an agent begin, why, and the number of those that wait for a decision."""
 
     mode: Literal["running", "paused", "stepping"] = "running"
+    paused_for: str = ""
+    """Why it is paused and who has paused it, shortened."""
     approvals: int = 0
 
     def state(self) -> dict[str, Any]:
@@ -32,7 +34,7 @@ def waiting_lines(module: str, state: Mapping[str, Any]) -> Iterator[str]:
     except ValidationError:  # another module's state, or that of another version
         return
     if waiting.mode == "paused":
-        yield f"PAUSED {module}, until `resume`"
+        yield f"PAUSED {module}, until `resume`{f': {waiting.paused_for}' if waiting.paused_for else ''}"
     elif waiting.mode == "stepping":
         yield f"STEPPING {module}: each call waits for `step`, until `step off`"
     if waiting.approvals:

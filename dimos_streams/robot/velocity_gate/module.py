@@ -47,7 +47,7 @@ class VelocityGate(Module):
 
     skill_vel: In[Twist] = In(required=False)
     teleop_vel: In[Twist] = In(required=False)
-    scan: In[LaserScan] = In(required=False)
+    scan: In[LaserScan] = In(required=False, fresh=True)
     hold: In[Hold] = In(required=False, external=True)
 
     cmd_vel: Out[Twist]

@@ -280,9 +280,11 @@ async def test_what_was_held_when_the_agent_died_is_held_by_its_successor(tmp_pa
         await asyncio.sleep(60)
         assert second.core.control.mode is mode
         assert second.core.holding is (mode is Mode.PAUSED)
+        assert second.core.control.paused_for == ("there is a child" if mode is Mode.PAUSED else "")
         assert second.core.gate_state.enabled.disabled == ("look",)
         assert kill.world.log == ["move 1"]
         second.core.control.resume()
+        assert second.core.control.paused_for == ""
         async with asyncio.timeout(100):
             while second.core.loop.missions:  # noqa: ASYNC110 - virtual time
                 await asyncio.sleep(0.25)

@@ -416,4 +416,4 @@ async def test_no_call_of_an_agent_takes_the_place_of_somebody_elses(asks: str) 
         await w.call("creep", distance_m=0.3)  # an operator's call may
         await until(lambda: robot.log_ == [0.1, 0.3])
         old = next(view for view in await w.views("creep") if view.call_id == call_id)
-        assert old.text == "replaced by another call of 'creep'"
+        assert old.text == "replaced by another call of 'creep' (by 'operator')"

@@ -99,7 +99,10 @@ async def test_duplicates() -> None:
         assert [view.call_id for view in await broker.calls(open_only=True)] == [third]
         for old in (first, second):
             view = await broker.view(old)
-            assert (view.outcome, view.text) == (Outcome.CANCELLED, "replaced by another call of 'patrol'")
+            assert (view.outcome, view.text) == (
+                Outcome.CANCELLED,
+                "replaced by another call of 'patrol' (by 'agent')",
+            )
 
         # A replaced call gives its lease to its successor, and never do both run.
         old = await broker.call("follow", {"description": "ann"}, caller="agent")

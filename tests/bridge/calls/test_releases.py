@@ -33,10 +33,10 @@ async def test_a_release_undoes_no_stop_that_was_not_seen(stopped: str, released
         seen = [stop.utime for stop in stops.stopped().stops]
         await asyncio.sleep(5.0)
         await stops.stop_robot(stopped, "second")
-        name = stopped or "every robot"
-        with pytest.raises(ConflictError, match=rf"^{name} was stopped \d s ago \(second\), after what") as refused:
+        name, why = (stopped, "second") if stopped else ("every robot", "second; first")
+        with pytest.raises(ConflictError, match=rf"^{name} was stopped \d s ago \({why}\), after what") as refused:
             await stops.release(released, seen)
-        assert [stop["reason"] for stop in refused.value.result["stops"]][-1] == "second"
+        assert [stop["reason"] for stop in refused.value.result["stops"]][-1] == why
         assert made.passed["robot1"] == 0.0
         await stops.release("robot2", [*seen, *(stop.utime for stop in stops.stopped().stops)])
         await until(lambda: made.passed["robot2"] > 0.3, 2.0)

@@ -67,6 +67,15 @@ async def test_only_a_stop_of_the_robot_is_the_reason_that_says_so() -> None:
         assert (view.outcome, view.text) == (Outcome.CANCELLED, f"somebody said: {STOPPED}: do not drive again")
 
 
+async def test_the_log_has_each_stop_and_release_also_where_nothing_moved(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level("INFO", "dimos_streams.bridge.calls.stops")
+    async with scene() as world:
+        await world.broker.stops.stop_robot("", "gas leak")
+        await world.broker.stops.release("")
+    said = ["every robot is stopped by an operator: gas leak", "every robot is released by an operator"]
+    assert [record.message for record in caplog.records] == said
+
+
 async def test_one_robot_of_two() -> None:
     async with yard("robot1", "robot2") as made:
         stops = made.world.broker.stops

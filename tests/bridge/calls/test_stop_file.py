@@ -47,6 +47,18 @@ def test_an_order_that_could_not_be_written_holds_every_robot(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_a_stop_keeps_the_reasons_of_those_whose_place_it_takes() -> None:
+    state = StopState().stop(FIRST).stop(SECOND)
+    for utime, robot, reason in ((3, "", ""), (4, "", "test"), (5, "", "wet floor"), (6, "robot2", "")):
+        state = state.stop(Stop(robot=robot, utime=utime, reason=reason))
+    assert {name: stop.reason for name, stop in state.stops.items()} == {"": "test; wet floor", "robot2": ""}
+    assert state.stops[""].utime == 5, "a release names the newest"
+    assert (
+        StopState().stop(FIRST).release("robot1").stop(FIRST.model_copy(update={"reason": ""})).stops["robot1"].reason
+        == ""
+    ), "a release ends reasons, too"
+
+
 def test_who_was_released_while_all_others_are_stopped_stays_so(tmp_path: Path) -> None:
     state = StopState().stop(Stop(robot="", utime=1)).release("robot1")
     assert stop_state.save(tmp_path / "journal.stops.json", state) == ""

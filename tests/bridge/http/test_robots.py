@@ -67,7 +67,7 @@ def test_a_release_names_the_stops_that_were_seen(bridge: Served) -> None:
     refused = bridge.post("/robots/release", {"seen": seen})
     assert (refused.status_code, refused.json()["type"]) == (409, "urn:dimos-streams:problem:conflict")
     (newer,) = refused.json()["current"]["stops"]
-    assert (newer["reason"], newer["utime"] > seen[0]) == ("second", True)
+    assert (newer["reason"], newer["utime"] > seen[0]) == ("second; first", True)
     assert bridge.get("/robots").json()["stopped"]["stops"] == [newer]
     assert bridge.post("/robots/stop", {"seen": seen}).status_code == 422, "a stop depends on nothing"
     assert bridge.post("/robots/release", {"seen": [*seen, newer["utime"]]}).json()["changed"] is True

@@ -6,6 +6,7 @@ It needs no agent: the bridge itself holds the velocity gates, ends the motions 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 
@@ -45,6 +46,7 @@ from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
 
 _MAX_ROBOTS = 200
+_logger = logging.getLogger(__name__)
 
 
 class RobotStops:
@@ -103,6 +105,7 @@ class RobotStops:
         began, reason = clock.monotonic(), redacted(reason)
         self._state = self._state.stop(Stop(robot=robot, utime=clock.utime(), reason=reason))
         self._send()  # before anything that may take its time
+        _logger.info("%s is stopped by an operator%s", robot or EVERY_ROBOT, f": {reason}" if reason else "")
         motions = [
             call for call in self._ledger.calls.open if self._moves(call) and stop_state.is_of(call.module, robot)
         ]
@@ -129,6 +132,7 @@ class RobotStops:
         channels = {state.channel for state in gates if is_hold_channel(state.channel)}
         self._late_gates.release(robot)
         self._release_on(channels | usual_channels([robot]))
+        _logger.info("%s is released by an operator", robot or EVERY_ROBOT)
         changed = self._state != before or any(STOP_ROBOT in state.holds for state in gates)
         still_stopped, unsaved = await asyncio.gather(self._gates.held_by_others(robot), self._keep())
         return ReleaseReport(

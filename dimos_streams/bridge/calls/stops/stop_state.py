@@ -11,6 +11,7 @@ from dimos_streams import clock
 from dimos_streams.common.invalid import problem_of
 from dimos_streams.common.names import is_in, namespace_of
 from dimos_streams.common.process.disk import load_state, save_state
+from dimos_streams.common.readable.reasons import joined_reasons
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
@@ -38,8 +39,14 @@ class StopState:
     """Robots that were released while every other one stays stopped."""
 
     def stop(self, stop: Stop) -> StopState:
-        """The state with one more order."""
-        return StopState({**self._without(stop.robot), stop.robot: stop}, self._still_released(stop.robot))
+        """The state with one more order. It keeps the reasons of those that it takes the place of: whoever releases
+        it reads why each was given."""
+        before = ""
+        for name, other in self.stops.items():
+            if is_in(name, stop.robot):
+                before = joined_reasons(other.reason, before, MAX_REASON)
+        kept = stop.model_copy(update={"reason": joined_reasons(stop.reason, before, MAX_REASON)})
+        return StopState({**self._without(stop.robot), stop.robot: kept}, self._still_released(stop.robot))
 
     def release(self, robot: str) -> StopState:
         """The state after a robot is released."""

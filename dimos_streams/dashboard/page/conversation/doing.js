@@ -46,6 +46,7 @@ export function detailOf(agent, lines) {
   const named = (skill) => skillTitle(skill, namespaceOf(agent.agent));
   if (approval) return `${named(approval.skill)} begins when you approve it, below.`;
   if (agent.retry) return reasonText(agent.retry.error, namespaceOf(agent.agent));
+  if (agent.paused_for) return agent.paused_for;
   const own = new Set(agent.calls);
   const newest = lines.findLast(({ call_id: id, text }) => own.has(id) && text);
   return newest ? `${named(newest.skill)}: ${newest.text}` : "";

@@ -1,0 +1,65 @@
+"""What is said of topics that come and are of little use, in virtual time."""
+
+from __future__ import annotations
+
+import pytest
+
+from dimos_streams.messages.geometry_msgs import TransformStamped
+from dimos_streams.messages.sensor_msgs import LaserScan
+from dimos_streams.messages.std_msgs import Header
+from dimos_streams.messages.tf2_msgs import TFMessage
+from dimos_streams.ros2.cdr import encode
+from dimos_streams.ros2.config import Ros2RobotConfig
+from dimos_streams.ros2.layout import struct_of
+from dimos_streams.ros2.module import Ros2Robot
+from dimos_streams.ros2.topics import routes_of
+from tests.helpers import until
+from tests.ros2.action_world import world
+
+pytestmark = pytest.mark.feature("G4")
+
+
+@pytest.mark.virtual_time
+async def test_a_topic_of_which_nothing_can_be_decoded_is_named() -> None:
+    async with world() as at:
+        at.sees = False
+        await at.health("/odom has not said anything for")
+        at.wire.deliver("rt/odom", b"\x00\x01\x00\x00cut")
+        await at.health("what comes on /odom can't be used: bad nav_msgs/msg/Odometry: ")
+        assert at.harness.module.health.endswith(": the robot is made to stand")
+        at.sees = True
+        await at.health("ok")
+
+
+@pytest.mark.parametrize(("frames", "lines"), [(["base_link"], 0), (["laser", "base_link", "laser", "base_link"], 1)])
+@pytest.mark.virtual_time
+async def test_only_a_frame_other_than_the_bases_is_warned_of(
+    frames: list[str], lines: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with world(scan="scan") as at:
+        for frame in frames:
+            at.wire.deliver("rt/scan", encode(struct_of(LaserScan), LaserScan(header=Header(frame_id=frame))))
+        assert caplog.text.count("is taken for ahead") == lines
+        assert "frame 'base_link'" not in caplog.text
+
+
+@pytest.mark.virtual_time
+async def test_frames_that_are_said_once_are_repeated_for_those_who_come_later() -> None:
+    async with world(tf_static="/tf_static") as at:
+        for child in ("camera", "laser", "camera"):
+            frame = TransformStamped(header=Header(frame_id="base_link"), child_frame_id=child)
+            frame.header.stamp.sec = 7
+            at.wire.deliver("rt/tf_static", encode(struct_of(TFMessage), TFMessage(transforms=[frame])))
+        await until(lambda: len(at.harness.sent("tf_static")) >= 2)
+        said = at.harness.sent("tf_static")[-1].transforms
+        assert [(each.child_frame_id, each.header.stamp.sec) for each in said] == [("camera", 0), ("laser", 0)]
+        await at.health("ok")
+
+
+def test_of_what_is_latched_each_writers_is_read() -> None:
+    (fixed,) = (
+        route
+        for route in routes_of(Ros2RobotConfig.model_validate({}), Ros2Robot.streams())
+        if route.topic == "/tf_static"
+    )
+    assert (fixed.stream.name, fixed.quality.latched, fixed.quality.depth) == ("tf_static", True, 100)
