@@ -224,7 +224,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         timeout: float | None = None
         if ready or self._stopping:
             timeout = 0
-        elif timers:
+        elif timers and timers[0][0] < math.inf:
             timeout = max(0, timers[0][0] - self.now_s)
         if events := self._selector.select(timeout):
             self._process_events(events)

@@ -228,7 +228,7 @@ class OperatorSkills(Module):
             skill: Its name.
             enabled: False to forbid it.
         """
-        core = self._core_once(call)
+        core = self._core()
         await core.catalog.refresh()
         withheld = core.gate_state.allowed.withheld(core.catalog.offered)
         known = {*core.catalog.offered, *core.gate_state.enabled.disabled} - set(withheld)
@@ -238,7 +238,7 @@ class OperatorSkills(Module):
             )
         if skill not in known:
             raise SkillError(f"no skill is called {skill!r}{suggest(skill, known)}")
-        changed = core.gate_state.enabled.set(skill, enabled)
+        changed = self._core_once(call).gate_state.enabled.set(skill, enabled)
         state = "enabled" if enabled else "disabled"
         return self._set(
             (EventKind.SKILL_SET, skill), f"{skill} is {state}" if changed else f"{skill} was {state} already"
@@ -251,8 +251,8 @@ class OperatorSkills(Module):
         Args:
             model: As in the agent's config, ``"openai:MODEL"``.
         """
-        core = self._core_once(call)
         await self._load_for(model)
+        core = self._core_once(call)
         try:
             core.model_switch.use(model)
         except BlueprintError as error:
@@ -276,9 +276,9 @@ class OperatorSkills(Module):
         return UnkeptOrder(text=text, unkept=unkept) if unkept else text
 
     def _core_once(self, call: Call) -> AgentCore:
-        """The agent, for an order that is given by ``call``. A bridge repeats the request of a call until it hears of
-        it: one that reaches the successor of a process that has carried it out is not carried out twice. Raises
-        ``SkillError``."""
+        """The agent, for an order that is given by ``call`` and carried out at once, as one that was noted counts as
+        done. A bridge repeats the request of a call until it hears of it: one that reaches the successor of a process
+        that has carried it out is not carried out twice. Raises ``SkillError``."""
         core = self._core()
         core.memory.note_order(call.id, call.skill)
         return core

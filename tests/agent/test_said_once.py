@@ -6,12 +6,15 @@ acted all the same.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.control.control import Mode
+from dimos_streams.agent.operator_skills import OperatorSkills
 from dimos_streams.errors import SkillError
 from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.tool_stream.event import Outcome
@@ -89,6 +92,35 @@ async def test_an_order_that_a_killed_agent_has_carried_out_is_not_carried_out_b
             assert (outcome, "does not carry it out twice" in text) == (Outcome.FAILED, True), (skill, text)
         assert s.agent.core.events.last_number == newest, "nothing has happened"
         assert s.agent.core.control.mode is Mode.PAUSED
+
+
+@pytest.mark.parametrize(
+    ("skill", "arguments", "waits_in"),
+    [
+        ("set_skill", {"skill": "move", "enabled": False}, (SkillCatalog, "refresh")),
+        ("set_model", {"model": "offline"}, (OperatorSkills, "_load_for")),
+    ],
+)
+async def test_an_order_that_a_killed_agent_had_not_come_to_is_carried_out_by_its_successor(
+    skill: str,
+    arguments: dict[str, Any],
+    waits_in: tuple[type, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with stage(run_dir=tmp_path) as s:
+        waits: list[object] = []
+
+        async def never(*given: object) -> None:
+            waits.append(given)
+            await asyncio.Event().wait()
+
+        with monkeypatch.context() as busy:
+            busy.setattr(*waits_in, never)
+            request_call(s.harness.bus, "order1", module="agent", skill=skill, caller="operator", arguments=arguments)
+            await until(lambda: waits and any(each.call_id == "order1" for each in s.harness.events()))
+    async with stage(run_dir=tmp_path) as s:
+        assert (await ordered(s, "order1", skill, **arguments))[0] is Outcome.COMPLETED
 
 
 async def test_an_order_to_hold_still_or_to_end_is_carried_out_as_often_as_it_comes(tmp_path: Path) -> None:

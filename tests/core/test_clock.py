@@ -99,6 +99,11 @@ def test_a_deadlock_says_who_waits_for_what() -> None:
     assert rest[1].endswith(f"in {inner.__qualname__})")
 
 
+def test_a_wait_without_an_end_is_a_deadlock() -> None:
+    with pytest.raises(clock.DeadlockError, match="nothing is left to wait for"):
+        clock.run_virtual(asyncio.sleep(float("inf")))
+
+
 def test_a_deadlock_names_this_packages_files_by_their_places_in_it() -> None:
     async def main() -> None:
         await Reader[String](1).next()

@@ -5,12 +5,15 @@ from __future__ import annotations
 import errno
 import fcntl
 import json
+import multiprocessing
+import multiprocessing.forkserver
 import os
 import resource
 import signal
 import subprocess
 import sys
 import tempfile
+from multiprocessing import resource_tracker, util
 from pathlib import Path
 from typing import Any
 
@@ -179,3 +182,27 @@ def test_files_above_the_limit_are_closed(monkeypatch: pytest.MonkeyPatch) -> No
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
     with pytest.raises(OSError, match="Bad file descriptor"):
         os.fstat(above)
+
+
+def test_what_it_starts_imports_nothing_from_the_working_directory(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A stranger's ``signal.py`` there would be imported by the process that tracks resources, as by the server."""
+    begun: list[list[str]] = []
+
+    def note() -> None:
+        begun.append(util._args_from_interpreter_flags())  # type: ignore[attr-defined]
+
+    def note_and_fail() -> None:
+        note()
+        raise UserError("not now")
+
+    monkeypatch.setattr(multiprocessing, "set_forkserver_preload", list)
+    monkeypatch.setattr(multiprocessing.forkserver, "ensure_running", note_and_fail)
+    monkeypatch.setattr(resource_tracker, "ensure_running", note)
+    with pytest.raises(UserError):
+        fork_server.start_forkserver()
+    monkeypatch.setattr(resource_tracker, "ensure_running", note_and_fail)
+    monkeypatch.delattr(fork_server._server, "_forkserver_authkey", raising=False)
+    with pytest.raises(UserError):
+        fork_server.fork_server_from_here([], [], ())
+    note()
+    assert ["-P" in flags for flags in begun] == [True, True, True, False]

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
+from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.runtime.processes.worker import name_process
 
 SHOWN = Path("/proc/self/comm")
@@ -16,3 +18,12 @@ def test_a_process_is_shown_by_its_label() -> None:
         assert SHOWN.read_text() == "robot1/percepti\n"
     finally:
         name_process(before.strip())
+
+
+def test_a_process_may_have_any_name() -> None:
+    before = SHOWN.read_bytes()
+    try:
+        SHOWN.write_bytes(b"x) \xff")
+        assert process_start(os.getpid()) is not None
+    finally:
+        SHOWN.write_bytes(before.strip())

@@ -125,8 +125,9 @@ def process_parent(pid: int) -> int | None:
 
 
 def _stat(pid: int) -> list[str] | None:
-    """The fields of a process's ``stat`` from its state on, see ``proc_pid_stat(5)``."""
+    """The fields of a process's ``stat`` from its state on, see ``proc_pid_stat(5)``. Its name, which stands before
+    them, may be any bytes."""
     try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
+        return Path(f"/proc/{pid}/stat").read_bytes().rpartition(b")")[2].decode().split()
     except OSError:
         return None

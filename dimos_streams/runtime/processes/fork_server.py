@@ -22,7 +22,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import connection, resource_tracker
+from multiprocessing import connection, resource_tracker, util
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -39,6 +39,7 @@ _PRELOAD, _FREEZE = (f"dimos_streams.runtime.processes.{name}" for name in ("pre
 _FOLDER = Path(dimos_streams.__file__).parent
 _STANDARD = 3
 _server: Any = multiprocessing.forkserver._forkserver
+_util: Any = util
 _logger = logging.getLogger(__name__)
 IsOwn = Callable[[str, object], bool]
 
@@ -79,10 +80,11 @@ def start_forkserver(shared: Sequence[str] = ()) -> None:
     """
     one_thread_for_matrices()
     multiprocessing.set_forkserver_preload([_PRELOAD, *shared, _FREEZE])
-    resource_tracker.ensure_running()  # the forkserver would start it, and it unblocks signals
     before = _server._forkserver_pid
-    with _without_interrupts(), explain_start_failure():
-        multiprocessing.forkserver.ensure_running()
+    with _away_from_here():
+        resource_tracker.ensure_running()  # the forkserver would start it, and it unblocks signals
+        with _without_interrupts(), explain_start_failure():
+            multiprocessing.forkserver.ensure_running()
     if _server._forkserver_pid != before:
         _begun.append(_Beginning.now())
 
@@ -98,7 +100,8 @@ def fork_server_from_here(shared: Sequence[str], own: Iterable[str], known: Coll
     if hasattr(_server, "_forkserver_authkey"):  # since Python 3.14
         return
     one_thread_for_matrices()
-    resource_tracker.ensure_running()
+    with _away_from_here():
+        resource_tracker.ensure_running()
     with _without_interrupts(), explain_start_failure(), socket.socket(socket.AF_UNIX) as listener:
         address = connection.arbitrary_address("AF_UNIX")  # type: ignore[attr-defined]
         listener.bind(address)
@@ -216,6 +219,18 @@ def _is_own(own: frozenset[str], known: frozenset[str], name: str, module: objec
         return is_within(name, SKILLS)
     file = getattr(module, "__file__", None)
     return package in own or (name not in known and isinstance(file, str) and not is_installed(file))
+
+
+@contextmanager
+def _away_from_here() -> Iterator[None]:
+    """Have what multiprocessing starts look for no module in the working directory, as ``python -c`` does before it
+    looks into Python's own library: what lies there may be anybody's."""
+    flags = _util._args_from_interpreter_flags
+    _util._args_from_interpreter_flags = lambda: ["-P", *flags()]
+    try:
+        yield
+    finally:
+        _util._args_from_interpreter_flags = flags
 
 
 @contextmanager

@@ -45,8 +45,8 @@ def _fault(schema: Mapping[str, Any]) -> str:
     """Return what is wrong with a schema besides its parts; empty if nothing is."""
     if isinstance(schema.get("items"), list):
         return "`items` is a list, which is called `prefixItems` there"
-    types = schema.get("type", [])
-    for name in types if isinstance(types, list) else [types]:
+    types = schema.get("type", "object")
+    for name in types if types and isinstance(types, list) else [types]:
         if name not in _TYPES:
             return f"`type` is {repr(name)[:_MAX_SHOWN]}; valid: {', '.join(_TYPES)}"
     for name in _BOUNDS:

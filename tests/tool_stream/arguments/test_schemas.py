@@ -210,6 +210,7 @@ def test_a_schema_that_could_take_for_ever_is_none(schema: dict[str, Any], why: 
         ({"type": ["string", ["null"]]}, 1),
         ({"exclusiveMinimum": True, "minimum": 0}, 1),
         ({"required": True}, 1),
+        ({"type": []}, 1),
         ({"type": "array", "items": {"properties": {"b": {"anyOf": [{"type": "any"}]}}}}, [1]),
     ],
 )
