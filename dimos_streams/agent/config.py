@@ -6,7 +6,7 @@ from typing import Annotated, Self
 
 from pydantic import AfterValidator, Field, model_validator
 
-from dimos_streams.agent.context.results import ResultSettings
+from dimos_streams.agent.context.settings import ResultSettings
 from dimos_streams.agent.control.stop_words import StopWordSettings
 from dimos_streams.agent.missions.limits import Auto, FixedLimits, LoopLimits, ModelLimits, resolved, suitable_limits
 from dimos_streams.agent.missions.stop_conditions import (
@@ -19,7 +19,7 @@ from dimos_streams.agent.missions.stop_conditions import (
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.repetition import RepetitionSettings
-from dimos_streams.agent.subagents.delegation import SubAgent
+from dimos_streams.agent.subagents.settings import SubAgent
 from dimos_streams.common.polygon import Point, with_inside
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.schemas.http_url import checked_http_url

@@ -29,15 +29,16 @@ from dimos_streams.agent.model_switch import ModelSwitch
 from dimos_streams.agent.model_watch import ModelWatch
 from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.operators.operator_side import OperatorSide
+from dimos_streams.agent.operators.snapshots import Snapshots
 from dimos_streams.agent.permissions import agent_reviewer, make_gate_state
 from dimos_streams.agent.policies.stop_policy import StopPolicy
 from dimos_streams.agent.recovery import Recovery
-from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.agent.skill_watch import SkillWatch
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.agent.tools.local_tools import LocalTools
 from dimos_streams.agent.tools.own_tools import OwnTools
 from dimos_streams.agent.tools.toolbox import Toolbox
+from dimos_streams.agent.work import AgentWork
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -52,38 +53,31 @@ class AgentCore:
     def __init__(
         self,
         config: AgentConfig,
+        memory: AgentMemory,
         *,
         name: str,
         gateway: SkillGateway,
         rng: random.Random,
-        record_dir: Path | None,
         run_dir: Path | None = None,
         robot: Callable[[], RobotState] = RobotState,
         directory: ModuleDirectory | None = None,
-        resumption: Resumption | None,
-        on_warnings: Callable[[], None] = lambda: None,
     ) -> None:
-        """``record_dir`` is where missions are recorded, or None for nowhere; ``run_dir`` has pictures. ``directory``
-        knows the velocity gates; it is None where there are none. ``resumption`` is what the record says of an agent
-        of that name that was here before, or None if there was none. ``on_warnings`` is called when what may be wrong
-        with the agent's skills has changed.
+        """``run_dir`` has pictures. ``directory`` knows the velocity gates; it is None where there are none.
 
         Raises ``UserError`` for a bad config.
         """
-        self.config, self.name, self.gateway, self.robot, self.resumption = config, name, gateway, robot, resumption
+        self.config, self.memory, self.name, self.gateway, self.robot = config, memory, name, gateway, robot
+        self.events, self.record, self.conversation = memory.events, memory.record, memory.conversation
         self.changed = Listeners[[]]()
         """Called whenever something that operators see may have changed."""
+        emit, before = self.events.emit, memory.before
         # Each part is made of parts above it; where it has to hear of parts below it, ``_connect`` sees to that.
 
-        # What the agent remembers, what comes to it, and what it works with.
-        self.memory = AgentMemory(config, name, record_dir, resumption)
-        self.events, self.record, self.conversation = self.memory.events, self.memory.record, self.memory.conversation
-        emit = self.events.emit
+        # What comes to it, and what it works with.
         self.queue = MessageQueue(config.queue_capacity)
         self.catalog = SkillCatalog(gateway, module=name)
-        self.models = ModelFactory(config, emit, rng=rng, lessons=resumption.lessons if resumption else {})
+        self.models = ModelFactory(config, emit, rng=rng, lessons=before.lessons if before else {})
         self.model = self.models.in_use(config.model)
-        self.model_watch = ModelWatch()
 
         # What holds it back, and the calls that it makes.
         machine, missions = StateMachine(), dict[str, Mission]()
@@ -91,39 +85,19 @@ class AgentCore:
         self.control, self.foreground = self.oversight.control, self.oversight.foreground
         self.gate_state = make_gate_state(config, name, emit, self.catalog, missions)
         self.calls = self._make_calls()
-        self.reader = EventReader(gateway, name, self.calls.incoming, offset=resumption.offset if resumption else 0)
+        self.reader = EventReader(gateway, name, self.calls.incoming, offset=before.offset if before else 0)
 
-        # Its loop, those of its sub-agents, and the missions that they work on.
-        results = ResultStore(config.results.store_bytes)
-        tools = OwnTools(results, self.gate_state.plans, self.foreground, self._needs_plans, config.call_tools_always)
-        self.delegation = Delegation(
-            config.agents, name=name, make_loop=self._sub_loop, make_model=self.models.in_use, tools_for=tools.make
-        )
-        parts = self._loop_parts(tools, ResultPipeline(results, config.results, Pictures(run_dir)))
-        self.loop = loop = AgentLoop(parts, self.memory.undo_log, machine, missions, name=name)
-        self.missions = OpenMissions(
-            loop, self.delegation, self.model, emit, before=resumption.begun if resumption else ()
-        )
-        self.model_switch = ModelSwitch(self.models, self.model, loop, emit)
-        self.skill_watch = SkillWatch(config, name, self.model, parts.toolbox, emit, on_change=on_warnings)
-        self.reviews = Reviews(self.calls, self._parts_for, self.gate_state.approvals.call_begun)
+        # Its work, what begins it, and what looks after it.
+        self.work = self._make_work(machine, missions, run_dir)
+        self.loop, self.missions = self.work.loop, self.work.missions
+        self.model_switch = ModelSwitch(self.models, self.loop)
+        self.model_watch = ModelWatch()
+        self.skill_watch = SkillWatch(config, name, self.loop.parts)
+        self.reviews = Reviews(self.calls, self.work.parts_for, self.gate_state.approvals.call_begun)
+        self.recovery = Recovery(before, gateway, self.work, self.gate_state.enabled, self.model_switch)
+        self.operators = self._make_operator_side()
 
-        # What begins its work, and what operators reach it by.
-        self.recovery = Recovery(
-            resumption, gateway, loop, self.missions, self.delegation, self.gate_state.enabled, self.model_switch
-        )
-        self.operators = OperatorSide(
-            name,
-            config.stop_words,
-            self.events,
-            loop,
-            self.missions,
-            self.delegation,
-            self.gate_state,
-            self.model_watch,
-            self.skill_watch,
-        )
-        self._restore()
+        self.gate_state.restore(memory.restore())
         self._connect()
 
     def _make_oversight(self, machine: StateMachine, directory: ModuleDirectory | None) -> Oversight:
@@ -136,7 +110,6 @@ class AgentCore:
             limits=lambda: self.model.limits,
             directory=directory,
             aborting=lambda: machine.state is LoopState.SETTLING,
-            on_change=self.changed.notify,
         )
 
     def _make_calls(self) -> CallManager:
@@ -149,10 +122,27 @@ class AgentCore:
             on_given_up=self.oversight.hold_for_given_up,
         )
 
-    def _loop_parts(self, own_tools: OwnTools, results: ResultPipeline) -> LoopParts:
+    def _make_work(self, machine: StateMachine, missions: dict[str, Mission], run_dir: Path | None) -> AgentWork:
+        config = self.config
+        results = ResultStore(config.results.store_bytes)
+        tools = OwnTools(results, self.gate_state.plans, self.foreground, self._needs_plans, config.call_tools_always)
+        delegation = Delegation(
+            config.agents,
+            name=self.name,
+            make_loop=self._sub_loop,
+            make_model=self.models.in_use,
+            tools_for=tools.make,
+        )
+        pipeline = ResultPipeline(results, config.results, Pictures(run_dir))
+        parts = self._loop_parts(tools, delegation, LoopTranscript(self.events, self.conversation, pipeline))
+        loop = AgentLoop(parts, self.memory.undo_log, machine, missions, name=self.name)
+        before = self.memory.before
+        return AgentWork(loop, delegation, OpenMissions(loop, delegation, before=before.begun if before else ()))
+
+    def _loop_parts(self, own_tools: OwnTools, delegation: Delegation, transcript: LoopTranscript) -> LoopParts:
         """Return the parts of the agent's own loop; ``Delegation`` says which of them those of sub-agents share."""
         config, model, catalog = self.config, self.model, self.catalog
-        scope = self.delegation.scope(self.calls)
+        scope = delegation.scope(self.calls)
         local = LocalTools(own_tools.make(scope))
         reviewer = agent_reviewer(
             config, self.gate_state, model=model, control=self.control, robot=self.robot, refresh=catalog.refresh
@@ -160,7 +150,7 @@ class AgentCore:
         parts = LoopParts(
             queue=self.queue,
             model=model,
-            transcript=LoopTranscript(self.events, self.conversation, results),
+            transcript=transcript,
             toolbox=Toolbox(catalog, local, reviewer),
             scope=scope,
             stop_policy=StopPolicy.of_agent(
@@ -168,18 +158,19 @@ class AgentCore:
             ),
             oversight=self.oversight,
         )
-        local.add(self.delegation.tools(parts))
+        local.add(delegation.tools(parts))
         return parts
 
     def _sub_loop(self, parts: LoopParts, name: str) -> AgentLoop:
         return AgentLoop(parts, self.memory.undo_log, StateMachine(), {}, name=f"{self.name}/{name}")
 
-    def _parts_for(self, missions: tuple[Mission, ...]) -> LoopParts:
-        """The parts of the loop that works on missions."""
-        return self.delegation.parts_of(missions) or self.loop.parts
-
     def _needs_plans(self) -> bool:
         return self.model.limits.motions is not None or bool(self.config.zones)
+
+    def _make_operator_side(self) -> OperatorSide:
+        gate_state = self.gate_state
+        snapshots = Snapshots(self.name, self.events, self.loop, gate_state, self.model_watch, self.skill_watch)
+        return OperatorSide(self.name, self.config.stop_words, self.work, gate_state.approvals, snapshots)
 
     @property
     def holding(self) -> bool:
@@ -216,13 +207,6 @@ class AgentCore:
         """Pause if calls that move the robot were asked to end, and nobody waits for that any more."""
         self.oversight.pause_for_unended(self.calls.known.open)
 
-    def _restore(self) -> None:
-        """Take in the events of the process before this one."""
-        if self.resumption is not None:
-            self.memory.restore(self.resumption.events)
-            self.gate_state.restore(self.resumption.events)
-            self.resumption.events.clear()  # they may be many, and are of no more use
-
     def _connect(self) -> None:
         """Let parts hear of what happens in those that are made of them. Whatever is to outlive the process is
         written before anybody hears of it."""
@@ -236,8 +220,10 @@ class AgentCore:
         self.models.retried.add(self.model_switch.note_retry)
         robot_hold = self.oversight.robot_hold
         self.oversight.hold_reasons.changed.add(robot_hold.changed)
+        for shown in (robot_hold.shown_changed, self.skill_watch.changed):
+            shown.add(self.changed.notify)
         for changed in (self.control.changed, self.foreground.changed):
-            changed.add(self._wake)
+            changed.add(self.work.wake)
         for changed in (self.control.changed, self.foreground.changed, self.loop.machine.changed):
             changed.add(robot_hold.changed)
             changed.add(self.changed.notify)
@@ -248,12 +234,7 @@ class AgentCore:
         self.model_watch.apply(event)
         self.changed.notify()
 
-    def _wake(self) -> None:
-        self.loop.wake()
-        self.delegation.wake()
-
     def _settled_offset(self) -> int:
         """The offset in the journal up to which everything is in the record."""
-        offsets = (self.loop.unrecorded_offset(), self.delegation.unrecorded_offset())
-        oldest = min((offset for offset in offsets if offset is not None), default=None)
+        oldest = self.work.unrecorded_offset()
         return self.reader.offset if oldest is None else oldest - 1

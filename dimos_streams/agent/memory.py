@@ -28,17 +28,21 @@ class AgentMemory:
         self,
         config: AgentConfig,
         name: str,
+        *,
         record_dir: Path | None,
-        resumption: Resumption | None,
+        before: Resumption | None,
     ) -> None:
+        """``record_dir`` is where missions are recorded, or None for nowhere; ``before`` is what the record says of
+        an agent of that name that was here before, or None if there was none."""
+        self.before = before
         self._standing = StandingEvents()
-        self._orders_before = resumption.orders if resumption else frozenset()
-        self.events = EventLog(name, last_number=resumption.last_number if resumption else 0)
+        self._orders_before = before.orders if before else frozenset()
+        self.events = EventLog(name, last_number=before.last_number if before else 0)
         self.record = MissionRecord(
             record_dir,
             name,
             kept=config.missions_kept,
-            unfinished=(mission.id for mission in resumption.missions) if resumption else (),
+            unfinished=(mission.id for mission in before.missions) if before else (),
             standing=lambda: self._standing.events,
         )
         self.conversation = Conversation(config.system_prompt, max_entries=config.conversation_entries)
@@ -50,14 +54,20 @@ class AgentMemory:
             self.conversation.apply(event)
         self.undo_log.apply(event)
 
-    def restore(self, events: Iterable[AgentEvent]) -> None:
-        """Apply the events of the process before this one, which are written already."""
+    def restore(self) -> tuple[AgentEvent, ...]:
+        """Apply the events of the process before this one, which are written already, and return them. They may be
+        many, and are kept no longer."""
+        if self.before is None:
+            return ()
+        events = tuple(self.before.events)
+        self.before.events.clear()
         for event in events:
             self._standing.apply(event)
             self.apply(event)
         self._standing.note_written()
         self.undo_log.restarted()
         self.conversation.take_dropped()  # the agent before has reported them
+        return events
 
     def note_order(self, id: str, order: str) -> None:
         """Note that an operator's order is about to be carried out; ``id`` is the call that gives it. Raises

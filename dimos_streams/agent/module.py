@@ -6,23 +6,16 @@ import asyncio
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.skill_catalog import offered_to
 from dimos_streams.agent.config import SYSTEM_PROMPT, AgentConfig
-from dimos_streams.agent.context.conversation import Conversation
-from dimos_streams.agent.control.dialogue import Dialogue
-from dimos_streams.agent.core import AgentCore
-from dimos_streams.agent.loop.reviews import AskedCall
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.operator_skills import OperatorSkills
-from dimos_streams.agent.operators.saying import MissionIncompleteError, Said
+from dimos_streams.agent.operators.said import MissionIncompleteError, Said
 from dimos_streams.agent.policies.skill_selection import SkillSelection
-from dimos_streams.agent.record.mission_record import FOLDER
-from dimos_streams.agent.resumption.reader import read_resumption
-from dimos_streams.agent.skill_watch import too_many, unmatched
-from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
+from dimos_streams.agent.skill_warnings import MAX_OWN_TOOLS, too_many, unmatched
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
 from dimos_streams.common.json.writing import json_text
@@ -41,6 +34,12 @@ from dimos_streams.skill import Call, SkillInfo, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.review import AskedCall
+
+if TYPE_CHECKING:
+    from dimos_streams.agent.context.conversation import Conversation
+    from dimos_streams.agent.control.dialogue import Dialogue
+    from dimos_streams.agent.core import AgentCore
 
 __all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "MissionIncompleteError", "Said"]
 
@@ -57,7 +56,10 @@ class Agent(OperatorSkills):
     there, and goes on with those that were not over when an earlier process of it died.
     """
 
-    late_imports = ("jsonschema", "dimos_streams.client.http_session", "dimos_streams.agent.models.offline")
+    late_imports = (
+        *("jsonschema", "dimos_streams.client.http_session"),
+        *("dimos_streams.agent.core", "dimos_streams.agent.models.offline"),
+    )
 
     config: AgentConfig
     odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault, fresh=True)
@@ -69,7 +71,7 @@ class Agent(OperatorSkills):
         """See ``Module``: models that do not exist, and gates and conditions that can't be loaded."""
         from dimos_streams.agent.missions.stop_conditions import load_condition
         from dimos_streams.agent.models import check_model
-        from dimos_streams.agent.policies.gates.chain import load_gate
+        from dimos_streams.agent.policies.users_gates import load_gate
 
         agents = config.agents.items()
         wanted: list[tuple[Callable[[str], object], tuple[str, ...], str]] = [
@@ -107,24 +109,29 @@ class Agent(OperatorSkills):
 
     async def start(self) -> None:
         """See ``Module``. Raises ``UserError`` for a model or a gate that does not exist."""
+        # Only an agent that runs needs its parts: who reads a blueprint needs its config and its skills.
+        from dimos_streams.agent.core import AgentCore
+        from dimos_streams.agent.memory import AgentMemory
+        from dimos_streams.agent.record.mission_record import FOLDER
+        from dimos_streams.agent.resumption.reader import read_resumption
+
         run_dir = self.context.run_dir
         record_dir = run_dir / FOLDER if run_dir else None
-        resumption = read_resumption(record_dir, self.name) if record_dir else None
-        kept = resumption.settings.model if resumption is not None else ""
+        before = read_resumption(record_dir, self.name) if record_dir else None
+        kept = before.settings.model if before is not None else ""
         await self._load_for(self.config.model, kept, *(agent.model for agent in self.config.agents.values()))
         self._gateway = self._choose_gateway()
         self.core = AgentCore(
             self.config,
+            AgentMemory(self.config, self.name, record_dir=record_dir, before=before),
             name=self.name,
             gateway=self._gateway,
             rng=self.random,
-            record_dir=record_dir,
             run_dir=run_dir,
             robot=self._robot,
             directory=self.context.services.get(ModuleDirectory),
-            resumption=resumption,
-            on_warnings=self._on_warnings,
         )
+        self.core.skill_watch.changed.add(self._show_state)
         self._show_state()
         self.core.record.open()
         self.health = "waits for the bridge"
@@ -137,8 +144,8 @@ class Agent(OperatorSkills):
     async def run(self) -> None:
         """See ``Module``."""
         self.spawn(self.core.oversight.robot_hold.run(self.hold.publish, self.hold.channel), name="hold")
-        if self.core.resumption is not None:
-            self.spawn(self.core.operators.console.go_on(self.core.resumption.settings.watched), name="console")
+        if (before := self.core.memory.before) is not None:
+            self.spawn(self.core.operators.console.go_on(before.settings.watched), name="console")
         offset = await self.core.recovery.run(self.random, self._wait_for_bridge)
         self.health = "ok"
         self.spawn(self._keep_showing(), name="state")
@@ -194,10 +201,6 @@ class Agent(OperatorSkills):
             arguments: With what.
         """
         await self._core().reviews.review(call, AskedCall(call_id, parent, skill, arguments))
-
-    def _on_warnings(self) -> None:
-        self._show_state()
-        self.core.changed.notify()
 
     async def _keep_showing(self) -> None:
         """Show what waits for an operator, whenever that is something else. Most events change nothing of it."""

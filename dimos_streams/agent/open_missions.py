@@ -7,25 +7,21 @@ from collections.abc import Callable, Collection
 
 from dimos_streams import clock
 from dimos_streams.agent.loop.loop import AgentLoop
-from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.missions.boot_time import since_boot
 from dimos_streams.agent.missions.mission import Mission
-from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.subagents.delegation import Delegation
 
 
 class OpenMissions:
     """Opens missions and sees them to their end."""
 
-    def __init__(
-        self, loop: AgentLoop, delegation: Delegation, model: ModelInUse, emit: Emit, *, before: Collection[str] = ()
-    ) -> None:
-        """``model`` is the loop's; its limits bound how long a mission may last. ``before`` are the ids of the
-        missions that a process before this one has begun."""
+    def __init__(self, loop: AgentLoop, delegation: Delegation, *, before: Collection[str] = ()) -> None:
+        """``loop`` is the agent's own; the limits of its model bound how long a mission may last. ``before`` are the
+        ids of the missions that a process before this one has begun."""
         self._loop = loop
         self._delegation = delegation
-        self._model = model
-        self._emit = emit
+        self._emit = loop.parts.transcript.emit
         self._before = before
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
 
@@ -61,7 +57,7 @@ class OpenMissions:
     def limit(self, mission: Mission) -> None:
         """End a mission when it has lasted for as long as it may; that counts from its beginning, in whatever process
         that was. If the machine was booted since, and its clock set back, it gets no more than the whole time."""
-        deadline_s = self._model.limits.deadline_s
+        deadline_s = self._loop.parts.model.limits.deadline_s
         if deadline_s is None:
             return
         left_s = min(deadline_s, deadline_s - (clock.utime() - mission.began_utime) / 1e6)

@@ -6,15 +6,13 @@ import asyncio
 import contextlib
 import importlib
 from collections import deque
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 
 from dimos_streams import clock
-from dimos_streams.agent.control.commands import AbortReport
 from dimos_streams.agent.control.control import Mode
-from dimos_streams.agent.control.undo import UndoReport
-from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.control.reports import AbortReport, UndoReport
 from dimos_streams.agent.models import late_imports
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.standing_events import MODE, Setting
@@ -29,6 +27,9 @@ from dimos_streams.operator.reporting import MAX_REPORT, approvals_within, event
 from dimos_streams.skill import Call, skill
 from dimos_streams.tool_stream.calling.withdrawal import named_reason
 
+if TYPE_CHECKING:
+    from dimos_streams.agent.core import AgentCore
+
 SNAPSHOT_PERIOD_S = 0.2
 Revision = Annotated[int, Field(ge=1)]
 _BACKLOG = 10_000
@@ -38,7 +39,8 @@ _BACKLOG = 10_000
 class OperatorSkills(Module):
     """Base of the agent: all that is done to ``core`` from outside, except ``say``."""
 
-    core: AgentCore
+    if TYPE_CHECKING:
+        core: AgentCore
 
     @skill(audience="operator")
     async def report(self, call: Call) -> None:

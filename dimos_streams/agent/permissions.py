@@ -13,7 +13,7 @@ from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.missions.mission import Mission, input_of
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
-from dimos_streams.agent.policies.gates.base import Reviewer
+from dimos_streams.agent.policies.gates.base import CallRequest, Permit, Reviewer
 from dimos_streams.agent.policies.gates.chain import build_chain
 from dimos_streams.agent.policies.gates.gate_state import GateState
 from dimos_streams.agent.policies.skill_selection import SkillSelection
@@ -48,8 +48,12 @@ def agent_reviewer(
         state = robot()
         return None if state.x is None or state.y is None else PlanarPose(state.x, state.y, state.yaw or 0.0)
 
+    def permit(request: CallRequest) -> Permit:
+        skill = request.skill.name
+        return control.permit(skill, request.arguments, request.tool_call_id, request.missions, request.parent)
+
     return build_chain(
-        config, gate_state, motions=lambda: model.limits.motions, pose=pose, permit=control.permit, refresh=refresh
+        config, gate_state, motions=lambda: model.limits.motions, pose=pose, permit=permit, refresh=refresh
     )
 
 

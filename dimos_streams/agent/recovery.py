@@ -10,17 +10,15 @@ from functools import partial
 
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S
-from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.end_reasons import stopped
 from dimos_streams.agent.model_switch import ModelSwitch
-from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.resumption.calls_before import CallsBefore
 from dimos_streams.agent.resumption.kept_settings import keep_settings
 from dimos_streams.agent.resumption.missions_before import MissionsBefore
 from dimos_streams.agent.resumption.state import Resumption, UnfinishedAbort
-from dimos_streams.agent.subagents.delegation import Delegation
+from dimos_streams.agent.work import AgentWork
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.errors import SkillError, SkillUnavailableError
 from dimos_streams.tool_stream.gateway import SkillGateway
@@ -33,21 +31,20 @@ class Recovery:
     resumption: Resumption | None
     """The state of the dead agent, or None if there was none."""
     gateway: SkillGateway
-    loop: AgentLoop
-    missions: OpenMissions
-    delegation: Delegation
+    work: AgentWork
     enabled: EnabledGate
     model_switch: ModelSwitch
 
     async def run(self, rng: random.Random, waiting: Callable[[str], None]) -> int:
         """Return the offset of the journal to read on from. ``waiting`` is called with the reason the bridge can't
         be used yet."""
-        before, parts, emit = self.resumption, self.loop.parts, self.loop.parts.transcript.emit
+        before, parts = self.resumption, self.work.loop.parts
+        emit = parts.transcript.emit
         if before is not None:
             self._keep_settings(before)
         await self.model_switch.close_replaced()
-        missions = MissionsBefore(parts.queue, emit, self.missions, before.missions if before else ())
-        calls = CallsBefore(parts.scope.calls, parts.toolbox, emit, self.delegation, missions.by_id)
+        missions = MissionsBefore(parts.queue, emit, self.work.missions, before.missions if before else ())
+        calls = CallsBefore(parts.scope.calls, parts.toolbox, emit, self.work.delegation, missions.by_id)
         known = calls.open_calls(before.calls if before else ())
         calls.remember_closed(before.closed if before else {})
         offset, adopted = await self._adopt(known, Backoff(rng), waiting)
@@ -75,15 +72,15 @@ class Recovery:
             return
         await asyncio.sleep(INTRODUCTION_S)
         try:
-            await self.loop.parts.scope.calls.reconciliation.close_lost(unknown_too=True)
+            await self.work.loop.parts.scope.calls.reconciliation.close_lost(unknown_too=True)
         except SkillError as error:
             text = f"calls from before can't be compared with the bridge's: {error}"
-            self.loop.parts.transcript.emit(EventKind.NOTE, (), text=text)
+            self.work.loop.parts.transcript.emit(EventKind.NOTE, (), text=text)
 
     def _keep_settings(self, before: Resumption) -> None:
         keep_settings(
             before.settings,
-            self.loop.parts.oversight.control,
+            self.work.loop.parts.oversight.control,
             self.enabled,
             model=self.model_switch.name,
             use_model=self.model_switch.use,
@@ -97,7 +94,7 @@ class Recovery:
         while True:
             try:
                 offset = await self.gateway.offset()
-                return offset, await self.loop.parts.scope.calls.reconciliation.adopt_open(known)
+                return offset, await self.work.loop.parts.scope.calls.reconciliation.adopt_open(known)
             except SkillUnavailableError as error:
                 waiting(str(error))
                 await asyncio.sleep(backoff.next())
@@ -107,6 +104,6 @@ class Recovery:
         has died."""
         if abort.rollback:
             text = "The agent was restarted while it aborted: what was to be taken back and was not is left as it is"
-            self.loop.parts.transcript.emit(EventKind.NOTE, (), text=text)
-        ending = partial(self.loop.parts.oversight.others.end, abort.reason) if abort.others else None
-        self.loop.begin_abort(abort.reason, others=ending)
+            self.work.loop.parts.transcript.emit(EventKind.NOTE, (), text=text)
+        ending = partial(self.work.loop.parts.oversight.others.end, abort.reason) if abort.others else None
+        self.work.loop.begin_abort(abort.reason, others=ending)

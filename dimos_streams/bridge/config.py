@@ -6,12 +6,12 @@ from pathlib import Path
 
 from pydantic import Field, SecretStr, field_validator
 
-from dimos_streams.bridge.calls.authority import McpApproval
+from dimos_streams.bridge.calls.mcp_approval import McpApproval
 from dimos_streams.bridge.fleet.settings import HubAddress
 from dimos_streams.common.process.loopback import BRIDGE_HOST, BRIDGE_PORT
 from dimos_streams.common.secrets import checked
 from dimos_streams.errors import UserError
-from dimos_streams.journal.journal import JournalLimits
+from dimos_streams.journal.limits import JournalLimits
 from dimos_streams.module import ModuleConfig
 from dimos_streams.serving.server.timing import PING_S, SEND_TIMEOUT_S
 

@@ -7,22 +7,21 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.config import BridgeConfig
-from dimos_streams.bridge.live.topics import LiveTopics
-from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.errors import UserError
-from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.module import Module
 from dimos_streams.serving.close_codes import GOING_AWAY, SERVICE_RESTART
-from dimos_streams.serving.server.connection_ends import ConnectionEnds
 
 if TYPE_CHECKING:
     from fastapi import FastAPI
     from starlette.types import ASGIApp
 
+    from dimos_streams.bridge.calls.broker import Broker
     from dimos_streams.bridge.fleet.link import HubLink
     from dimos_streams.bridge.fleet.settings import HubLinkSettings
+    from dimos_streams.bridge.live.topics import LiveTopics
+    from dimos_streams.bridge.monitor.monitor import Monitor
+    from dimos_streams.journal.broadcast import JournalBroadcast
     from dimos_streams.serving.server.server import HttpServer
 
 _LONG_S = 300.0
@@ -87,6 +86,7 @@ class BridgeEndpoint:
         if self.server is None and self._config.hub is None:
             return
         from dimos_streams.bridge.app import create_app
+        from dimos_streams.serving.server.connection_ends import ConnectionEnds
 
         server = self.server
         app = create_app(
@@ -113,6 +113,7 @@ class BridgeEndpoint:
         bus. For an endpoint that is bound."""
         from dimos_streams.bridge.app import create_app
         from dimos_streams.bridge.live.routes import PATH
+        from dimos_streams.serving.server.connection_ends import ConnectionEnds
         from dimos_streams.serving.server.watch_only import WatchOnly
 
         assert self.server is not None, "it is bound"

@@ -8,23 +8,24 @@ import importlib
 import random
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.config import BridgeConfig
 from dimos_streams.bridge.endpoint import BridgeEndpoint
-from dimos_streams.bridge.live.kinds import topic_infos
-from dimos_streams.bridge.live.topics import LiveTopics
-from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bus import Bus
 from dimos_streams.common.process.disk import trouble_with
 from dimos_streams.errors import DimosStreamsError
-from dimos_streams.journal.broadcast import JournalBroadcast
-from dimos_streams.journal.journal import JOURNAL_FILE, Journal
 from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+
+if TYPE_CHECKING:
+    from dimos_streams.bridge.calls.broker import Broker
+    from dimos_streams.bridge.live.topics import LiveTopics
+    from dimos_streams.bridge.monitor.monitor import Monitor
+    from dimos_streams.journal.broadcast import JournalBroadcast
+    from dimos_streams.journal.journal import Journal
 
 S = TypeVar("S")
 
@@ -49,11 +50,12 @@ class Bridge(Module):
     one_per_bus = True
 
     config: BridgeConfig
-    journal: Journal
-    broadcast: JournalBroadcast
-    broker: Broker
-    monitor: Monitor
-    live: LiveTopics
+    if TYPE_CHECKING:  # parts of a bridge that runs: who reads a blueprint needs none of them
+        journal: Journal
+        broadcast: JournalBroadcast
+        broker: Broker
+        monitor: Monitor
+        live: LiveTopics
 
     def __init__(
         self,
@@ -94,12 +96,8 @@ class Bridge(Module):
         if serves:
             self.endpoint.bind()
             self._to_undo.callback(self.endpoint.release)
-        self.journal = Journal(self._journal_path(), self.config.journal_limits)
-        self._to_undo.callback(self.journal.close)
-        self.journal.open()
-        await self._look_at_disk()
+        await self._open_journal()
         self._to_undo.push_async_callback(self.endpoint.finish_link)
-        self.broadcast = JournalBroadcast(self.journal)
         self.broker = self._make_broker(bus, directory)
         self._to_undo.push_async_callback(self.broker.stop)
         await self.broker.start()
@@ -107,18 +105,37 @@ class Bridge(Module):
         self.context.services.offer(SkillGateway, self.broker)  # type: ignore[type-abstract]
         self._to_undo.callback(self.context.services.withdraw, SkillGateway)
         self._to_undo.push_async_callback(self.endpoint.stop)
+        self._begin_watching(bus)
+        # Readers are ended first of all: a stream that waits for events would hold the server up.
+        self._to_undo.callback(self.broadcast.close)
+        if not clock.is_virtual():
+            await self.endpoint.serve(self.broker, self.broadcast, self.monitor, self.live)
+
+    async def _open_journal(self) -> None:
+        from dimos_streams.journal.broadcast import JournalBroadcast
+        from dimos_streams.journal.journal import Journal
+
+        self.journal = Journal(self._journal_path(), self.config.journal_limits)
+        self._to_undo.callback(self.journal.close)
+        self.journal.open()
+        await self._look_at_disk()
+        self.broadcast = JournalBroadcast(self.journal)
+
+    def _begin_watching(self, bus: Bus) -> None:
+        from dimos_streams.bridge.live.kinds import topic_infos
+        from dimos_streams.bridge.live.topics import LiveTopics
+        from dimos_streams.bridge.monitor.monitor import Monitor
+
         self.monitor = Monitor(self.broker, self.broadcast)
         self._to_undo.push_async_callback(self.monitor.stop)
         self.monitor.start()
         channels = self.context.channels
         self.live = LiveTopics(bus, topic_infos(channels, channels.values()))
         self._to_undo.callback(self.live.stop)
-        # Readers are ended first of all: a stream that waits for events would hold the server up.
-        self._to_undo.callback(self.broadcast.close)
-        if not clock.is_virtual():
-            await self.endpoint.serve(self.broker, self.broadcast, self.monitor, self.live)
 
     def _make_broker(self, bus: Bus, directory: ModuleDirectory) -> Broker:
+        from dimos_streams.bridge.calls.broker import Broker
+
         # A bridge that starts again must not make the ids of calls that it made before.
         seed = f"{self.random.random()}/{self.journal.last_offset}/{clock.utime()}"
         return Broker(
@@ -183,4 +200,6 @@ class Bridge(Module):
             return self.config.journal
         if self.context.run_dir is None or clock.is_virtual():
             return None
+        from dimos_streams.journal.journal import JOURNAL_FILE
+
         return self.context.run_dir / JOURNAL_FILE

@@ -5,7 +5,6 @@ from __future__ import annotations
 import logging
 import sqlite3
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
@@ -15,6 +14,7 @@ from dimos_streams.journal.checkpoint import Checkpoint
 from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.journal.file_copy import InThread
 from dimos_streams.journal.homing import Homing
+from dimos_streams.journal.limits import JournalLimits
 from dimos_streams.journal.query import Asked
 from dimos_streams.journal.storage import JournalStorage
 from dimos_streams.journal.tables import CallRow
@@ -38,19 +38,6 @@ _CHECKPOINTS = 3
 """Maximum number of checkpoints in a row, each shorter than the one before, until nothing is written during one."""
 _LONG_LOG = 1024
 """Pages of the log from which on a checkpoint is repeated at once; a shorter log may wait for the next time."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JournalLimits:
-    """Bounds of a journal. It is trimmed from its beginning, a bounded step at a time."""
-
-    events: int = 200_000
-    age_s: float = 86_400.0
-    """Maximum age of an event, in seconds."""
-    bytes: int = 256 * 1024 * 1024
-    closed_calls: int = 2_000
-    """Maximum number of closed calls whose state is kept beside the events. The ledger has the newest 1,000 of them
-    in memory and looks the others up here."""
 
 
 class Journal(JournalStorage):

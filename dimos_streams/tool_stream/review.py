@@ -8,7 +8,8 @@ ends the review with ``BEGUN`` as the reason, or with another reason if the call
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from pydantic import ValidationError
@@ -35,6 +36,16 @@ def review_skill(skills: Iterable[_Skill]) -> _Skill | None:
     """Return the skill by which a module with these skills declares that it is an agent; None if it is not an
     agent."""
     return next((skill for skill in skills if skill.audience == "bridge"), None)
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCall:
+    """A call that a skill asks for on an agent's behalf."""
+
+    call_id: str
+    parent: str
+    skill: str
+    arguments: Mapping[str, Any]
 
 
 class Permission(FrozenModel):

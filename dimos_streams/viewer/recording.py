@@ -11,7 +11,8 @@ from dimos_streams.bridge.live.kinds import topic_infos
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.journal.broadcast import JournalBroadcast
-from dimos_streams.journal.journal import Journal, JournalLimits
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.limits import JournalLimits
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.summary import first_metadata
 from dimos_streams.recording.tape import Tape

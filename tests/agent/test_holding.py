@@ -76,10 +76,10 @@ async def gates(agent: str = "robot1/agent", topic: str = "/hold") -> AsyncItera
         agent,
         why=lambda: made.why,
         emit=lambda kind, missions=(), *phase, **data: events.append(data),
-        on_change=lambda: changes.append(clock.monotonic()),
         directory=directory,
         bound_s=1.0,
     )
+    hold.shown_changed.add(lambda: changes.append(clock.monotonic()))
     made = Gates(bus, hold, events, changes)
     running = asyncio.create_task(hold.run(lambda message: bus.publish(channel, encode(message)), channel))
     await asyncio.sleep(0)

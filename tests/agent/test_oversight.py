@@ -7,9 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.agent.control.commands import AbortCommand, AbortReport
+from dimos_streams.agent.control.commands import AbortCommand
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.hold_reasons import HoldReasons
+from dimos_streams.agent.control.reports import AbortReport
 from dimos_streams.agent.control.undo_log import UndoLog
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent

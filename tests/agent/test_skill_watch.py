@@ -10,8 +10,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.config import AgentConfig
-from dimos_streams.agent.skill_watch import unmatched
-from dimos_streams.agent.tools.own_tools import MAX_OWN_TOOLS
+from dimos_streams.agent.skill_warnings import MAX_OWN_TOOLS, unmatched
 from dimos_streams.cli.bridge_client.run_status.state import ModuleState
 from dimos_streams.cli.bridge_client.run_status.text import said_by
 from dimos_streams.module import Module, ModuleConfig

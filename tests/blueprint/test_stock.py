@@ -35,7 +35,11 @@ OWN = [
 ]
 NEEDS = {"dimos-robot": "cv2", "ros2-robot": "cyclonedds"}
 """Packages that not every machine can have."""
-HEAVY = ("cyclonedds", "mujoco", "simplejpeg", "cv2", "openai", "fastapi", "uvicorn", "sse_starlette", "requests")
+HEAVY = (
+    *("cyclonedds", "mujoco", "simplejpeg", "cv2", "openai", "fastapi", "starlette", "uvicorn", "requests"),
+    *("dimos_streams.agent.core", "dimos_streams.agent.loop", "dimos_streams.bridge.calls.broker"),
+    *("dimos_streams.journal.journal", "dimos_streams.tool_stream.receiving"),
+)
 
 
 def test_a_gate_of_another_size_than_the_skills_of_its_robot_is_named() -> None:

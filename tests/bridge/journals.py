@@ -8,7 +8,8 @@ from typing import Protocol
 
 import pytest
 
-from dimos_streams.journal.journal import Journal, JournalLimits
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.limits import JournalLimits
 
 
 class OpenJournal(Protocol):

@@ -12,7 +12,7 @@ from dimos_streams.cli.entry import run_command
 from tests.browser.conftest import Contexts
 from tests.browser.hostile_log import hostile_log
 from tests.browser.waiting import until
-from tests.viewer.parts import served_in_a_thread
+from tests.viewer.open_recordings import served_in_a_thread
 
 pytestmark = [pytest.mark.feature("I3"), pytest.mark.slow]
 _UNSEEN = r"[\u0000-\u0008\u200b\u200e\u200f\u202a-\u202e\u2066-\u2069]"

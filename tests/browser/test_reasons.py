@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.context.render import own_text
-from dimos_streams.agent.control.undo import Undone, UndoReport
+from dimos_streams.agent.control.reports import Undone, UndoReport
 from dimos_streams.agent.missions.end_reasons import explained
 from dimos_streams.agent.policies.approval import Approval, Decision
 from dimos_streams.agent.policies.approval_texts import denial, request_text

@@ -19,7 +19,7 @@ from tests.browser.accessibility import violations
 from tests.browser.conftest import Contexts
 from tests.recording.logs import START, write_log
 from tests.viewer.mission import record
-from tests.viewer.parts import served_in_a_thread
+from tests.viewer.open_recordings import served_in_a_thread
 
 pytestmark = pytest.mark.slow
 _WHOLE: tuple[tuple[int, EventType], ...] = ((1, "open"), (2, "close"))

@@ -20,7 +20,7 @@ from dimos_streams.testing.model_server import RecordedRequest
 from tests.cli.blueprints import NASTY
 from tests.cli.machine import Machine, read_until
 from tests.cli.test_hostile_texts import check
-from tests.viewer.parts import served_in_a_thread
+from tests.viewer.open_recordings import served_in_a_thread
 
 BLUEPRINT = "tests.cli.blueprints:careless"
 KEY = "sk-p1anted+key/of"

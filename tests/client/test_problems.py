@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fastapi import FastAPI, Request, Response
 
-from dimos_streams.agent.operators.saying import MissionIncompleteError
+from dimos_streams.agent.operators.said import MissionIncompleteError
 from dimos_streams.client.problems import problem_error, problem_name
 from dimos_streams.errors import (
     BadRequestError,

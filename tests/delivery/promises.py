@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from dimos_streams.tool_stream.event import Outcome as Ending
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.delivery.readers import AgentLife
+from tests.delivery.simulated_run import SETTLED_WITHIN_S, Outcome
 from tests.delivery.skills import Body
-from tests.delivery.world import SETTLED_WITHIN_S, Outcome
 
 RESOURCES = {"drive": {"base"}, "patrol": {"base", "head"}, "look": {"head"}, "hold": {"arm"}}
 

@@ -14,7 +14,7 @@ import pytest
 
 from tests.delivery.promises import broken
 from tests.delivery.schedule import schedule
-from tests.delivery.world import Outcome, Simulation
+from tests.delivery.simulated_run import Outcome, Simulation
 from tests.helpers import run_virtual
 
 pytestmark = pytest.mark.slow

@@ -17,7 +17,7 @@ from dimos_streams.serving.server.metered_h11 import MAX_PIECES
 from tests.bridge.serving import served
 from tests.hostile.frames import KINDS, PING, TEXT, frame, sending, upgrade
 from tests.recording.logs import some_events, write_log
-from tests.viewer.parts import served_in_a_thread
+from tests.viewer.open_recordings import served_in_a_thread
 
 pytestmark = [pytest.mark.feature("F6"), pytest.mark.slow]
 

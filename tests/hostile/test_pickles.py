@@ -31,7 +31,7 @@ from tests.dimos_skills.stand_in import stand_in
 from tests.dimos_skills.test_dimos_skills import taken_in
 from tests.helpers import until
 from tests.hostile.pickles import Trap
-from tests.viewer.parts import served_in_a_thread
+from tests.viewer.open_recordings import served_in_a_thread
 
 ROOT = Path(__file__).parents[2]
 SOURCES = sorted(

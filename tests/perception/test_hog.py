@@ -15,7 +15,7 @@ from dimos_streams.perception.config import TrackerSettings
 from dimos_streams.perception.detector import Detection, Frame
 from dimos_streams.perception.tracking import Tracker
 from dimos_streams.person_description import MATCH_THRESHOLD, match_score
-from tests.perception.room import Room
+from tests.perception.room_frames import Room
 from tests.perception.test_geometry import camera
 
 pytestmark = pytest.mark.slow

@@ -195,7 +195,7 @@ def test_a_run_that_stops_during_a_restart_leaves_no_process(bus_url: str, tmp_p
     async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
         await supervisor.start()
         restarting = asyncio.create_task(supervisor.restart("talker", "its code changed"))
-        await until(lambda: supervisor._slots[0].successor)
+        await until(lambda: supervisor._slots[0].succession.successor)
         await supervisor.stop()
         with pytest.raises(UserError, match=r"^the run is stopping$"):
             await restarting

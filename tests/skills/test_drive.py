@@ -20,7 +20,7 @@ from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
 from tests.helpers import hold_up
 from tests.skills.detections import odometry
-from tests.skills.room import Room, room_with
+from tests.skills.robot_in_a_room import Room, room_with
 
 START = {"start_x": -2.4, "start_y": -0.9, "start_yaw_deg": 0.0}
 EMPTY = {"people": [], **START}

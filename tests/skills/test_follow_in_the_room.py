@@ -9,7 +9,7 @@ import pytest
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.testing import HarnessCall
 from dimos_streams.tool_stream.event import Outcome
-from tests.skills.room import Room, room_with
+from tests.skills.robot_in_a_room import Room, room_with
 
 pytestmark = pytest.mark.slow
 

@@ -15,7 +15,7 @@ from dimos_streams.testing import HarnessCall, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
 from tests.helpers import until
 from tests.skills.detections import Camera, Seen, odometry
-from tests.skills.room import Room, room_with
+from tests.skills.robot_in_a_room import Room, room_with
 
 pytestmark = pytest.mark.slow
 

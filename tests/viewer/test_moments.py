@@ -30,7 +30,7 @@ from tests.bridge import parts
 from tests.helpers import until
 from tests.recording.logs import START, Raw, raw, read_log, write_log
 from tests.viewer.mission import Mission
-from tests.viewer.parts import indexed, state_at
+from tests.viewer.open_recordings import indexed, state_at
 
 NOT_TOLD = {"agents", "watchers"}
 """Agents are compared by themselves: what they report to consoles is not on the bus while nobody watches."""

@@ -19,7 +19,7 @@ from dimos_streams.viewer.index import Index
 from dimos_streams.viewer.playback import Playback
 from dimos_streams.viewer.state.world import MAX_CHANNELS, MAX_OPEN, RecordedWorld
 from tests.recording.logs import START, write_log
-from tests.viewer.parts import indexed
+from tests.viewer.open_recordings import indexed
 
 
 def event(call: int, seq: int = 1, type: EventType = "open") -> ToolEvent:

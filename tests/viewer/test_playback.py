@@ -18,7 +18,7 @@ from dimos_streams.viewer.playback import Playback
 from dimos_streams.viewer.transport_commands import Play, Seek, StepPlayback
 from tests.bridge.parts import event
 from tests.recording.logs import START, Raw, write_log
-from tests.viewer.parts import indexed
+from tests.viewer.open_recordings import indexed
 
 pytestmark = [pytest.mark.feature("I3"), pytest.mark.virtual_time]
 TWIST = channel_name("/cmd_vel", Twist)

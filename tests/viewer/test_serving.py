@@ -25,7 +25,7 @@ from dimos_streams.viewer.playback import Playback
 from dimos_streams.viewer.recording import viewed
 from tests.recording.logs import START, write_log
 from tests.viewer.mission import Mission
-from tests.viewer.parts import indexed
+from tests.viewer.open_recordings import indexed
 
 WITHIN_S = 20.0
 

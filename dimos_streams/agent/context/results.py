@@ -7,33 +7,16 @@ from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from pydantic import Field
-
 from dimos_streams.agent.context.images import Pictures
 from dimos_streams.agent.context.memo import Memo
+from dimos_streams.agent.context.settings import ResultSettings
 from dimos_streams.agent.models.protocol import AssistantMessage, Message, ToolResultMessage, UserMessage
 from dimos_streams.common.newest_entries import NewestEntries
-from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.errors import SkillError
 
 READ_RESULT = "read_result"
 _REMEMBERED = 1000
 _AROUND = 200
-
-
-class ResultSettings(FrozenModel):
-    """Settings of how models see results."""
-
-    max_characters: int = Field(default=8000, ge=200)
-    """Maximum length of a result in characters, without the note about the rest; longer ones are shortened."""
-    masked_after: int | None = Field(default=20, ge=1)
-    """The number of the model's answers after which an older result is replaced by a note; None keeps all."""
-    masked_above: int = Field(default=400, ge=0)
-    """The length in characters up to which results are never masked."""
-    images: int = Field(default=4, ge=0)
-    """The number of the newest pictures that are shown; older ones are only mentioned."""
-    store_bytes: int = Field(default=32_000_000, ge=1)
-    """Maximum size of the whole results that are kept, in bytes; the newest stay."""
 
 
 class ResultStore:

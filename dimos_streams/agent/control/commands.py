@@ -1,4 +1,4 @@
-"""The operators' commands that take the loop some time, and their reports."""
+"""The operators' commands that take the loop some time."""
 
 from __future__ import annotations
 
@@ -8,45 +8,13 @@ from dataclasses import dataclass, field
 from typing import Any, Generic, TypeAlias, TypeVar
 
 from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.agent.control.undo import Undone
+from dimos_streams.agent.control.reports import AbortReport, Undone
 from dimos_streams.agent.missions.mission import Mission
-from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import SkillError
-from dimos_streams.operator.messages.hold import HoldView
-from dimos_streams.operator.messages.kept_report import KeptReport
 
 R = TypeVar("R")
 EndOthers: TypeAlias = Callable[[], Coroutine[Any, Any, Any]]
 """Ends the calls of others, as far as that is possible within a bound."""
-
-
-class AbortReport(HoldView, KeptReport):
-    """The report of an abort: what it did, and what the velocity gates said while the calls ended."""
-
-    reason: str
-    missions: tuple[str, ...]
-    """Ids of the missions that it ended."""
-    cancelled: tuple[str, ...]
-    """Ids of the calls that were open."""
-    unfinished: tuple[str, ...]
-    """Ids of the calls that were given up, now or before: they may still run, and the agent stays paused."""
-    stays_paused: bool = False
-    """True if the operator had paused the agent before: only a ``resume`` ends that."""
-    undone: tuple[Undone, ...] = ()
-    """The calls that were taken back or could not be, newest first."""
-
-    def __str__(self) -> str:
-        missions, calls = len(self.missions), len(self.cancelled)
-        ended = f"{plural(missions, 'mission')}, {plural(calls, 'call')}"
-        if not missions and not calls:
-            ended += " (those of others are not the agent's to end: `say stop` ends these, too)"
-        lines = [f"aborted: {ended}; the robot {'is' if self.unfinished else 'was'} {super().__str__()}"]
-        if self.unfinished:
-            lines.append(f"may still run: {', '.join(self.unfinished)}; the agent stays paused")
-        elif self.stays_paused:
-            lines.append("the agent stays paused: `resume` ends that")
-        lines[-1] = self.with_unkept(lines[-1])
-        return "\n".join([*lines, *map(str, self.undone)])
 
 
 def _future() -> asyncio.Future[R]:

@@ -11,7 +11,6 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.agent.policies.canonical import shown
-from dimos_streams.agent.policies.gates.base import CallRequest
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.record.event_data.operators import StepGo, StepOn, StepWaits
 from dimos_streams.common.listeners import Listeners
@@ -147,13 +146,7 @@ class Control:
         waiting = ((future, permit) for future, permit in self._waiting.items() if not future.done())
         return next((each for each in waiting if id in ("", each[1].call.id)), None)
 
-    def permit(self, request: CallRequest) -> CallPermit:
-        """The permit of a call to begin, to be waited for."""
-        return self.permit_call(
-            request.skill.name, request.arguments, request.tool_call_id, request.missions, request.parent
-        )
-
-    def permit_call(
+    def permit(
         self,
         skill: str,
         arguments: Mapping[str, Any],
@@ -161,8 +154,8 @@ class Control:
         missions: tuple[str, ...] = (),
         parent: str = "",
     ) -> CallPermit:
-        """The permit of something that is not a skill, or that is given by its parts. ``parent`` is the call that
-        asks for it; empty if none does."""
+        """The permit of a call to begin, to be waited for. ``parent`` is the call that asks for it; empty if none
+        does."""
         call = WaitingCall(
             id=f"{self._prefix}-{next(self._numbers)}",
             skill=skill,
@@ -172,7 +165,7 @@ class Control:
         )
         return CallPermit(self, call, missions)
 
-    def permits(self, call: WaitingCall, stepped_at: int | None) -> bool:
+    def may_begin(self, call: WaitingCall, stepped_at: int | None) -> bool:
         """Return whether a call may begin. ``stepped_at`` is the number of changes of the mode at which a step let it
         go, or None if none did."""
         stepped = self._mode is Mode.STEPPING and stepped_at == self._changes
@@ -266,7 +259,7 @@ class CallPermit:
     @property
     def holds(self) -> bool:
         """See ``Permit``."""
-        return self._control.permits(self.call, self._stepped_at)
+        return self._control.may_begin(self.call, self._stepped_at)
 
     def step(self, changes: int) -> None:
         """Note that the operator has let the call go, when the mode had changed ``changes`` times."""

@@ -32,10 +32,9 @@ class Oversight:
         limits: Callable[[], LoopLimits],
         directory: ModuleDirectory | None,
         aborting: Callable[[], bool],
-        on_change: Callable[[], None],
     ) -> None:
         """``limits`` returns those of the agent's own loop, to whose ``queue`` goes what a dialogue has left.
-        ``directory`` and ``on_change`` are as for ``RobotHold``, ``aborting`` as for ``HoldReasons``."""
+        ``directory`` is as for ``RobotHold``, ``aborting`` as for ``HoldReasons``."""
         self._emit = emit
         self._catalog = catalog
         self.control = Control(emit)
@@ -45,7 +44,6 @@ class Oversight:
             agent,
             why=self.hold_reasons.why,
             emit=emit,
-            on_change=on_change,
             directory=directory,
             bound_s=limits().hold_bound_s,
         )

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from dimos_streams import clock
 from dimos_streams.agent.record.agent_events import Emit, EventKind
+from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.names import prefix_of
 from dimos_streams.messages.dimos_streams import Hold, ModuleStatus
 from dimos_streams.operator.gate_answers import VelocityGateAnswers
@@ -32,17 +33,15 @@ class RobotHold:
         *,
         why: Callable[[], str],
         emit: Emit,
-        on_change: Callable[[], None],
         directory: ModuleDirectory | None,
         bound_s: float,
     ) -> None:
         """``why`` returns why the robot has to be still, empty if it need not; after ``changed`` it is asked again.
-        ``on_change`` is called when ``shown`` is different. Each gate has ``bound_s`` to confirm. Without a
+        Each gate has ``bound_s`` to confirm. Without a
         ``directory`` there are no gates."""
         self._agent = agent
         self._why = why
         self._emit = emit
-        self._on_change = on_change
         self._directory = directory
         self._gates = VelocityGateAnswers(directory, agent, lambda module: module.startswith(prefix_of(agent)))
         self._confirmation = GateConfirmation(directory)
@@ -55,6 +54,8 @@ class RobotHold:
         self.shown: HoldView | None = None
         """The gates' answer to the present hold; None if there is no hold, and while they may still be about to
         confirm."""
+        self.shown_changed = Listeners[[]]()
+        """Called when ``shown`` is different."""
 
     def changed(self) -> None:
         """Look again whether the robot has to be still."""
@@ -120,7 +121,7 @@ class RobotHold:
                 shown = None
         if shown != self.shown:
             self.shown = shown
-            self._on_change()
+            self.shown_changed.notify()
         if shown is not None and not _says_the_same(shown, self._reported):
             self._reported = shown
             not_held = [gate.model_dump(mode="json") for gate in shown.not_held]

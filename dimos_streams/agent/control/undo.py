@@ -5,17 +5,17 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Iterable, Mapping
-from typing import Any, Literal, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.control.reports import How, Undone
 from dimos_streams.agent.control.undo_log import UNKNOWN, UndoEntry, may_have_run
 from dimos_streams.agent.control.undo_pause import UndoPause
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.record.event_data.calls import UndoEnd, UndoStart
 from dimos_streams.common.process.internal_error import internal_error
-from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import (
     CallInDoubtError,
@@ -25,52 +25,17 @@ from dimos_streams.errors import (
     SkillUnavailableError,
     UnknownSkillError,
 )
-from dimos_streams.operator.messages.kept_report import KeptReport
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _LOOK_S = 0.5
 _logger = logging.getLogger(__name__)
-_How: TypeAlias = Literal["undone", "failed", "impossible"]
-
-
-class Undone(FrozenModel):
-    """The end of one call that was to be taken back."""
-
-    call_id: str
-    skill: str
-    arguments: dict[str, Any]
-    how: _How
-    text: str
-    """The text of the undoing skill, or why the call can't be undone."""
-
-    def __str__(self) -> str:
-        return f"{self.skill} (call {self.call_id}): {self.how}: {self.text}"
-
-
-class UndoReport(KeptReport):
-    """The report of an undo."""
-
-    asked: int
-    """The number of calls that were to be taken back."""
-    found: int
-    """The number of those that there were, ``asked`` at most."""
-    undone: tuple[Undone, ...]
-    """The calls that were taken back or could not be, newest first."""
-
-    def __str__(self) -> str:
-        count = sum(each.how == "undone" for each in self.undone)
-        number = f"{count} of {self.asked} undone" if self.asked > 1 else ""
-        more = "else " if self.found else ""
-        all_there = "" if self.found == self.asked else f"there is nothing {more}of the agent's to take back"
-        summary = "; ".join(part for part in (number, all_there) if part)
-        return self.with_unkept("\n".join(part for part in (*map(str, self.undone), summary) if part))
 
 
 class _End(NamedTuple):
     """The end of taking one call back."""
 
-    how: _How
+    how: How
     text: str
     left: bool = False
     """True if nothing was begun, so that the call is still there to be taken back."""
@@ -126,28 +91,28 @@ class Undoing:
                 self._note_end(entry, _End("failed", f"{stopped}; `undo` takes it back still", left=True))
                 continue
             await self._pause.over()
-            doubt = entry.doubt
+            doubt = entry.doubt  # as it was before: from now on it counts as begun
             start = UndoStart(phase="start", call_id=entry.call_id, skill=entry.skill)
             self._emit(EventKind.UNDO, entry.missions, start)
-            if doubt:
-                self._note_end(entry, _End("failed", doubt))
-                continue
-            try:
-                end = await self._undo_one(entry, skills)
-            except asyncio.CancelledError:
-                if self._call is not None and self._call.close is not None:
-                    self._note_end(entry, _end_of(self._call))
-                else:  # the log keeps it as begun, so that it is not begun again
-                    self._report(entry, _End("failed", f"taking it back was aborted; {UNKNOWN}"))
-                raise
-            except Exception as error:  # the others can be taken back all the same
-                error_id = f"{entry.call_id}-undo"
-                _logger.exception("call %s of %s is taken back, %s", entry.call_id, entry.skill, error_id)
-                self._note_end(entry, _End("failed", internal_error(error_id, error)))
-            else:
-                self._note_end(entry, end)
-                if end.stopped:
-                    stopped = f"nothing was begun, as taking back call {entry.call_id} was stopped"
+            end = _End("failed", doubt) if doubt else await self._take_back(entry, skills)
+            self._note_end(entry, end)
+            if end.stopped:
+                stopped = f"nothing was begun, as taking back call {entry.call_id} was stopped"
+
+    async def _take_back(self, entry: UndoEntry, skills: Mapping[str, OfferedSkill]) -> _End:
+        """Take one call back. If this fails, the others can be taken back all the same."""
+        try:
+            return await self._undo_one(entry, skills)
+        except asyncio.CancelledError:
+            if self._call is not None and self._call.close is not None:
+                self._note_end(entry, _end_of(self._call))
+            else:  # the log keeps it as begun, so that it is not begun again
+                self._report(entry, _End("failed", f"taking it back was aborted; {UNKNOWN}"))
+            raise
+        except Exception as error:
+            error_id = f"{entry.call_id}-undo"
+            _logger.exception("call %s of %s is taken back, %s", entry.call_id, entry.skill, error_id)
+            return _End("failed", internal_error(error_id, error))
 
     def _note_end(self, entry: UndoEntry, end: _End) -> None:
         undone = self._report(entry, end)
@@ -229,5 +194,5 @@ def _end_of(call: OpenCall) -> _End:
         return _End("failed", f"{close.text}; nothing was begun, so `undo` takes it back still", left=True)
     if close.outcome is Outcome.LOST:
         return _End("failed", f"{close.text}; {UNKNOWN}")
-    how: _How = "undone" if close.outcome is Outcome.COMPLETED else "failed"
+    how: How = "undone" if close.outcome is Outcome.COMPLETED else "failed"
     return _End(how, close.text, stopped=close.outcome is Outcome.CANCELLED)

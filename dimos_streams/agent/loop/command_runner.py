@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from dimos_streams.agent.calls.open_call import listed
-from dimos_streams.agent.control.commands import AbortCommand, AbortReport, LoopCommand, UndoCommand
-from dimos_streams.agent.control.undo import Undoing, Undone
+from dimos_streams.agent.control.commands import AbortCommand, LoopCommand, UndoCommand
+from dimos_streams.agent.control.reports import AbortReport, Undone
+from dimos_streams.agent.control.undo import Undoing
 from dimos_streams.agent.control.undo_log import UndoEntry, UndoLog
 from dimos_streams.agent.control.undo_pause import UndoPause
 from dimos_streams.agent.loop.intake import Intake

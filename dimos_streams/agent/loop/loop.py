@@ -9,8 +9,8 @@ from collections import deque
 from collections.abc import Collection, Iterable, Sequence
 
 from dimos_streams.agent.calls.open_call import OpenCall
-from dimos_streams.agent.control.commands import AbortCommand, AbortReport, EndOthers, LoopCommand, R, UndoCommand
-from dimos_streams.agent.control.undo import Undone
+from dimos_streams.agent.control.commands import AbortCommand, EndOthers, LoopCommand, R, UndoCommand
+from dimos_streams.agent.control.reports import AbortReport, Undone
 from dimos_streams.agent.control.undo_log import UndoLog
 from dimos_streams.agent.loop.command_runner import CommandRunner
 from dimos_streams.agent.loop.intake import Intake, release

@@ -23,7 +23,7 @@ from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.skill import Call, OnDuplicate, SkillTraits
 from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.gateway import OfferedSkill
-from dimos_streams.tool_stream.review import BEGUN, Permission
+from dimos_streams.tool_stream.review import BEGUN, AskedCall, Permission
 
 _MAX_PERMITTED = 1000
 _LOOK_S = 0.05
@@ -36,16 +36,6 @@ _TAKEN_BACK: Mapping[str, str] = {
     EventKind.PAUSE: "the agent is paused",
     EventKind.STEP: "the operator steps through the agent's calls",
 }
-
-
-@dataclass(frozen=True, slots=True)
-class AskedCall:
-    """A call that a skill asks for."""
-
-    call_id: str
-    parent: str
-    skill: str
-    arguments: Mapping[str, Any]
 
 
 @dataclass(eq=False, slots=True)

@@ -5,14 +5,11 @@ A blueprint states them as ``config.LimitSettings``, some of which may be ``auto
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Literal, TypeAlias, TypeVar
 
 from pydantic import Field
 
-from dimos_streams.agent.missions.mission import Mission, with_parents
 from dimos_streams.common.schemas.frozen_model import FrozenModel
-from dimos_streams.errors import SkillError
 
 Auto: TypeAlias = Literal["auto"]
 T = TypeVar("T")
@@ -95,22 +92,3 @@ def suitable_limits(model: str) -> ModelLimits:
 def resolved(value: T | Auto, default: T) -> T:
     """Return a setting, or the default of the model's kind if it is ``auto``."""
     return default if isinstance(value, str) else value
-
-
-def over_budget(missions: Sequence[Mission], limits: LoopLimits) -> tuple[Mission, str] | None:
-    """Return a mission that has used more than it may, and ``max_tokens`` or ``max_cost``, or None if there is none.
-
-    It is one of these missions or of those that they are part of, the outermost if several are over.
-    """
-    for mission in reversed(with_parents(missions)):
-        if limits.max_tokens is not None and mission.spent.tokens > limits.max_tokens:
-            return mission, "max_tokens"
-        if limits.max_cost is not None and (mission.spent.cost or 0.0) > limits.max_cost:
-            return mission, "max_cost"
-    return None
-
-
-def check_depth(depth: int, limits: LoopLimits) -> None:
-    """Raise ``SkillError`` for a mission so deep in others that it must not begin."""
-    if depth > limits.max_depth:
-        raise SkillError(f"a sub-mission would be {depth} deep; {limits.max_depth} is the limit")

@@ -56,7 +56,7 @@ def late_imports(spec: str) -> tuple[str, ...]:
 
 def check_model(spec: str) -> None:
     """Raise ``UserError`` for a name that can't be a model here; what a server needs (key, extra) is not checked."""
-    if not spec.startswith("openai:") or spec == "openai:":
+    if spec != "offline" and (not spec.startswith("openai:") or spec == "openai:"):
         create_model(spec)
 
 

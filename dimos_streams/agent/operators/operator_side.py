@@ -6,18 +6,13 @@ from collections.abc import Iterable
 
 from dimos_streams.agent.control.console_watch import ConsoleWatch
 from dimos_streams.agent.control.stop_words import StopWords, StopWordSettings
-from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.states import LoopState
-from dimos_streams.agent.model_watch import ModelWatch
 from dimos_streams.agent.models.offline_grammar import robots_of
-from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.operators.saying import InputHandler
 from dimos_streams.agent.operators.snapshots import Snapshots
 from dimos_streams.agent.operators.stop_order import StopOrder
-from dimos_streams.agent.policies.gates.gate_state import GateState
-from dimos_streams.agent.record.agent_events import EventLog
-from dimos_streams.agent.skill_watch import SkillWatch
-from dimos_streams.agent.subagents.delegation import Delegation
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
+from dimos_streams.agent.work import AgentWork
 
 
 class OperatorSide:
@@ -27,22 +22,17 @@ class OperatorSide:
         self,
         agent: str,
         stop_words: StopWordSettings,
-        events: EventLog,
-        loop: AgentLoop,
-        missions: OpenMissions,
-        delegation: Delegation,
-        gate_state: GateState,
-        model_watch: ModelWatch,
-        skill_watch: SkillWatch,
+        work: AgentWork,
+        approvals: ApprovalRegistry,
+        snapshots: Snapshots,
     ) -> None:
-        """``loop`` is the agent's own."""
         self._agent = agent
-        self._loop = loop
-        approvals = gate_state.approvals
-        self.stop_order = StopOrder(StopWords(stop_words), self._names, loop, missions)
-        self.input_handler = InputHandler(loop, missions, delegation, approvals, self.stop_order)
-        self.console = ConsoleWatch(approvals, loop.parts.oversight.control, events.emit, self._abort_unwatched)
-        self.snapshots = Snapshots(agent, events, loop, gate_state, model_watch, skill_watch)
+        self._loop = work.loop
+        parts = work.loop.parts
+        self.stop_order = StopOrder(StopWords(stop_words), self._names, work)
+        self.input_handler = InputHandler(work, approvals, self.stop_order)
+        self.console = ConsoleWatch(approvals, parts.oversight.control, parts.transcript.emit, self._abort_unwatched)
+        self.snapshots = snapshots
 
     def _names(self) -> Iterable[str]:
         """The names by which operators may call the agent and its robots."""

@@ -5,23 +5,18 @@ from __future__ import annotations
 import asyncio
 import logging
 from dataclasses import dataclass
-from typing import Any
-
-from pydantic import SerializerFunctionWrapHandler, model_serializer
 
 from dimos_streams.agent.context.conversation import Conversation
 from dimos_streams.agent.context.entry import Entry
-from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.end_reasons import completed, explained
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
-from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.operators.busy_notice import waits_behind
+from dimos_streams.agent.operators.said import MissionIncompleteError, Said
 from dimos_streams.agent.operators.stop_order import StopOrder
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
-from dimos_streams.agent.subagents.delegation import Delegation
+from dimos_streams.agent.work import AgentWork
 from dimos_streams.common.readable.json_cut import cut_to
-from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import outlasting
 from dimos_streams.errors import SkillError
 from dimos_streams.skill import Call
@@ -37,40 +32,11 @@ _HEARD_BEFORE = (
 _logger = logging.getLogger(__name__)
 
 
-class Said(FrozenModel):
-    """The end of a mission."""
-
-    text: str
-    """The model's last text; if it is too long for an event, its beginning, and how much is missing."""
-    reason: str
-    """The reason its last turn ended: ``completed``, ``max_iterations``, ``error``, …"""
-    unfinished: tuple[str, ...] = ()
-    """Calls of it that did not end when they were cancelled and may still run, each with what holds the robot. The
-    JSON does not have it if there are none."""
-
-    @model_serializer(mode="wrap")
-    def _without_nothing(self, serialize: SerializerFunctionWrapHandler) -> dict[str, Any]:
-        fields: dict[str, Any] = serialize(self)
-        if not self.unfinished:
-            del fields["unfinished"]
-        return fields
-
-    def __str__(self) -> str:
-        return "\n".join((self.text or self.reason, *self.unfinished))
-
-
-class MissionIncompleteError(SkillError):
-    """Raised when a mission ended before it was done. ``result`` is what was ``Said``."""
-
-
 @dataclass(frozen=True, slots=True)
 class InputHandler:
     """Takes in what operators say to an agent, and sees it to the end of the mission that it leads to."""
 
-    loop: AgentLoop
-    """The agent's own."""
-    missions: OpenMissions
-    delegation: Delegation
+    work: AgentWork
     approvals: ApprovalRegistry
     stop: StopOrder
 
@@ -78,18 +44,19 @@ class InputHandler:
         """See ``Agent.say``."""
         if self.stop.is_said_by(text):
             return await self._stop_all(call, text)
-        if self.missions.was_begun_before(call.id):
+        loop, missions = self.work.loop, self.work.missions
+        if missions.was_begun_before(call.id):
             raise SkillError(_HEARD_BEFORE.format(id=call.id))
-        waits = waits_behind(self.loop, self.approvals, now=now)
-        conversation = self.loop.parts.transcript.conversation
-        mission = self.missions.begin(call.id, text, on_over=conversation.notify)
+        waits = waits_behind(loop, self.approvals, now=now)
+        conversation = loop.parts.transcript.conversation
+        mission = missions.begin(call.id, text, on_over=conversation.notify)
         seen = conversation.last_number
         await call.update(text[:_LINE], entry={"role": "operator", "text": text[:_LINE]})
         try:
-            self.loop.parts.oversight.control.typed()
+            loop.parts.oversight.control.typed()
             if waits:
                 await call.update(waits, entry={"role": "note", "text": waits})
-            await self.hear(OperatorInput(text, (mission,), now=now))
+            await self.work.hear(OperatorInput(text, (mission,), now=now))
             await _relay(conversation, call, mission, seen)
         except asyncio.CancelledError:
             mission.end("cancelled")
@@ -98,19 +65,6 @@ class InputHandler:
         except Exception as error:
             raise _ended_by(error, mission) from error
         return _said(mission)
-
-    async def hear(self, input: OperatorInput) -> None:
-        """Give the operator's input to a dialogue, to a sub-agent at work, or to the agent's queue.
-
-        Input that can't wait answers no dialogue: it cuts the turn that holds it.
-        """
-        queue, foreground = self.loop.parts.queue, self.loop.parts.oversight.foreground
-        if input.now:
-            if not self.delegation.hear(input):
-                self.loop.cut()
-                queue.put_nowait(input)
-        elif not foreground.take_input(input) and not self.delegation.hear(input):
-            await queue.put(input)
 
     async def _stop_all(self, call: Call, input: str) -> Said:
         stopping = asyncio.create_task(self.stop.carry_out(call.id, input), name=f"the stop of {call.id}")

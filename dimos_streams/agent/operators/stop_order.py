@@ -8,12 +8,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
-from dimos_streams.agent.control.commands import AbortReport
 from dimos_streams.agent.control.others_calls import EndedOthers
+from dimos_streams.agent.control.reports import AbortReport
 from dimos_streams.agent.control.stop_words import StopWords
-from dimos_streams.agent.loop.loop import AgentLoop
-from dimos_streams.agent.open_missions import OpenMissions
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.work import AgentWork
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.hold import HoldView
@@ -30,9 +29,7 @@ class StopOrder:
     words: StopWords
     names: Callable[[], Iterable[str]]
     """Returns the names by which the agent and its robots may be called."""
-    loop: AgentLoop
-    """The agent's own."""
-    missions: OpenMissions
+    work: AgentWork
 
     def is_said_by(self, text: str) -> bool:
         """Return whether an operator's input is this order."""
@@ -48,8 +45,8 @@ class StopOrder:
         has said that it held the robot, as for an abort.
         """
         reason = f"the operator said {input[:_SHOWN]!r}"
-        oversight = self.loop.parts.oversight
-        abort = self.loop.begin_abort(reason, others=partial(oversight.others.end, reason))
+        loop, oversight = self.work.loop, self.work.loop.parts.oversight
+        abort = loop.begin_abort(reason, others=partial(oversight.others.end, reason))
         ending: asyncio.Task[EndedOthers] = abort.others[-1]
         abort.on_end.append(lambda report: self._record(id, input, _text(report, ending.result())))
         with oversight.hold_reasons.stopping():
@@ -65,11 +62,12 @@ class StopOrder:
 
     def _record(self, id: str, input: str, text: str) -> None:
         """Record the stop as a mission that is over, so that no successor takes it up again."""
-        if self.missions.was_begun_before(id):
+        missions = self.work.missions
+        if missions.was_begun_before(id):
             return
-        mission = self.missions.begin(id, input, is_done=True)
+        mission = missions.begin(id, input, is_done=True)
         mission.retain()
-        emit = self.loop.parts.transcript.emit
+        emit = self.work.loop.parts.transcript.emit
         emit(EventKind.INPUT, (id,), text=input)
         emit(EventKind.ANSWER, (id,), text=f"[{text}]", finish="stopped", tool_calls=[])
         mission.end_state.note_turn_end(text, "completed", "", heard=True)

@@ -17,38 +17,25 @@ from dimos_streams.agent.context.transcript import LoopTranscript
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.loop.parts import LoopParts
-from dimos_streams.agent.missions.limits import check_depth
+from dimos_streams.agent.missions.budget import check_depth
 from dimos_streams.agent.missions.message_queue import MessageQueue, OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import Progress, StopCondition
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import Reviewer
-from dimos_streams.agent.policies.skill_selection import ALL, SkillList, SkillSelection
+from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.subagents.settings import SubAgent
 from dimos_streams.agent.subagents.sub_mission import SubLog, SubMission, Subset, hand_back_tool
 from dimos_streams.agent.tools.call_result import CallResult
 from dimos_streams.agent.tools.local_tools import Arguments, LocalTool, LocalTools
 from dimos_streams.agent.tools.toolbox import Toolbox
-from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import DimosStreamsError, SkillError, suggest
 
 DELEGATE = "delegate"
 HANDED_BACK = "handed_back"
 """The reason for which the turn of a sub-agent stops that has handed back."""
-
-
-class SubAgent(FrozenModel):
-    """A sub-agent as a blueprint describes it."""
-
-    description: str
-    """A description of what it is for; the model that delegates reads it."""
-    prompt: str
-    """Its system prompt."""
-    skills: SkillList = (ALL,)
-    """The skills of its parent that it gets, listed like the agent's own ``skills``."""
-    model: str = ""
-    """The name of its model; empty for its parent's."""
 
 
 class Delegation:

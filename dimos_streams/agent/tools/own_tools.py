@@ -22,8 +22,6 @@ from dimos_streams.operator.known_names import SUBMIT_PLAN
 
 ALL_CALLS = "all"
 """Stands for all calls where ``cancel_call`` takes an id."""
-MAX_OWN_TOOLS = 9
-"""Maximum number of tools that a model is offered besides skills: those of this file, and one to delegate."""
 _MAX_READ = 8000
 _MAX_LISTED = 50
 

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable
-from typing import Literal
 
+from dimos_streams.bridge.calls.mcp_approval import McpApproval
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.bridge.calls.state.remembered_calls import Calls, chain
@@ -33,8 +33,6 @@ MCP = "mcp/"
 """The prefix of MCP clients' caller names."""
 _SHOWN = 80
 """Maximum length of a caller in an error, in characters."""
-McpApproval = Literal["refuse", "client"]
-"""The treatment of MCP clients' calls of skills with ``approval="ask"``: refused, or left to the client's user."""
 UNKNOWN = "unknown"
 """The caller of a call that no known call asks for; such a call is refused."""
 

@@ -6,15 +6,16 @@ import contextlib
 import random
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, Unpack
 
-from dimos_streams.bridge.calls.authority import Authority, McpApproval
+from dimos_streams.bridge.calls.authority import Authority
 from dimos_streams.bridge.calls.bus_requests import BusRequests
 from dimos_streams.bridge.calls.call_admission import CallAdmission
 from dimos_streams.bridge.calls.call_checker import CallChecker
 from dimos_streams.bridge.calls.contention import Contention
 from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
 from dimos_streams.bridge.calls.ledger import Ledger
+from dimos_streams.bridge.calls.mcp_approval import McpApproval
 from dimos_streams.bridge.calls.reviews import CallReviews
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.settings.live_settings import LiveSettings
@@ -31,10 +32,10 @@ from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.messages.dimos_streams import ModuleStatus
-from dimos_streams.skill import OnDuplicate, OnLoss, SkillInfo
+from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.family import asked_by
-from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
+from dimos_streams.tool_stream.gateway import CallTerms, CallView, JournalEntry, OfferedSkill
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.instances import UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
@@ -43,6 +44,18 @@ from dimos_streams.tool_stream.review import review_skill
 
 DEAF_S = UNHEARD_S
 """Time, in seconds, without a message of its own from the bus after which a bridge counts as deaf."""
+
+
+class BrokerTerms(CallTerms, total=False):
+    """The terms of a call, with those that only a broker takes."""
+
+    lease_wait_s: float
+    """The longest time in s to wait for a resource that another call holds; without it, none."""
+    begin_by: float | None
+    """The time on ``clock.steady`` after which the call does not begin any more, whatever it has waited for."""
+    journalled: bool
+    """False if its events go only to those who listen to the ledger for them: for calls of the bridge itself, of
+    whose events only the newest counts."""
 
 
 class Broker:
@@ -165,33 +178,24 @@ class Broker:
         arguments: Mapping[str, Any],
         *,
         caller: str,
-        on_duplicate: OnDuplicate | None = None,
-        idempotency_key: str | None = None,
-        lease_wait_s: float = 0.0,
-        on_loss: OnLoss | None = None,
-        journalled: bool = True,
-        begin_by: float | None = None,
+        **terms: Unpack[BrokerTerms],
     ) -> str:
-        """See ``SkillGateway``. Wait up to ``lease_wait_s`` for a resource that another call holds. The call does not
-        begin later than ``begin_by`` on ``clock.steady``, whatever it has waited for.
-
-        The events of a call that is not ``journalled`` go only to those who listen to the ledger for them. This is
-        for calls of the bridge itself, of whose events only the newest counts.
-        """
+        """See ``SkillGateway``."""
+        key = terms.get("idempotency_key")
         new = CallState(
             call_id=self._new_id(),
             skill=skill,
             module="",
             caller=caller,
             arguments=redacted_data(repaired(arguments)),
-            key=idempotency_key,
-            journalled=journalled,
-            asked_on_loss=on_loss,
-            on_duplicate=on_duplicate,
-            lease_wait_s=lease_wait_s,
-            begin_by=begin_by,
+            key=key,
+            journalled=terms.get("journalled", True),
+            asked_on_loss=terms.get("on_loss"),
+            on_duplicate=terms.get("on_duplicate"),
+            lease_wait_s=terms.get("lease_wait_s", 0.0),
+            begin_by=terms.get("begin_by"),
         )
-        if idempotency_key is not None:
+        if key is not None:
             return await self._keys.begin(new, self._admission.admit)
         await self._admission.admit(new)
         return new.call_id

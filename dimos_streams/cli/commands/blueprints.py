@@ -66,17 +66,13 @@ def check(
 ) -> None:
     """Report everything that is wrong with a blueprint, without starting it. Exits with 2 if it can't be run, with 1
     if something that it needs is not on the bus."""
-    from dimos_streams.cli.bridge_client.connection import find_bus_url
-    from dimos_streams.cli.live_check.live_check import listen_to
-    from dimos_streams.cli.system.async_runner import run_async
-
     blueprint, problems = _check_blueprint(reference, settings)
     if not live and (seconds, bus) != (None, None):
         raise UserError("--seconds and --bus say how to listen: they go with --live")
     errors = _errors(problems)
     heard = None
     if live and blueprint is not None and not errors:
-        heard = run_async(listen_to(find_bus_url(bus), blueprint, seconds or _LIVE_CHECK_S))
+        heard = _listen(blueprint, bus, seconds or _LIVE_CHECK_S)
         problems += heard.problems
     if as_json:
         rows = [{"severity": p.severity, "where": p.where, "text": p.text} for p in problems]
@@ -102,10 +98,18 @@ def _check_blueprint(reference: str, settings: list[str] | None) -> tuple[Bluepr
         return None, list(error.problems)
 
 
-def _write_found(problems: Sequence[Problem], heard: LiveReport | None) -> None:
-    from dimos_streams.cli.live_check.report import HEADERS
+def _listen(blueprint: Blueprint, bus: str | None, seconds: float) -> LiveReport:
+    from dimos_streams.cli.bridge_client.connection import find_bus_url
+    from dimos_streams.cli.live_check.live_check import listen_to
+    from dimos_streams.cli.system.async_runner import run_async
 
+    return run_async(listen_to(find_bus_url(bus), blueprint, seconds))
+
+
+def _write_found(problems: Sequence[Problem], heard: LiveReport | None) -> None:
     if heard:
+        from dimos_streams.cli.live_check.report import HEADERS
+
         write_table(HEADERS, heard.table())
     for problem in problems:
         write(str(problem))

@@ -14,6 +14,7 @@ from dimos_streams.blueprint.wiring import output_channels
 from dimos_streams.common.names import robot_of
 from dimos_streams.errors import DimosStreamsError, ModuleFailedError, UserError, suggest
 from dimos_streams.runtime.events import ProcessState, ProcessView
+from dimos_streams.runtime.live.succession import Succession
 from dimos_streams.runtime.log_names import log_name
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import ProcessPlan
@@ -73,14 +74,8 @@ class Slot:
     """The files that its processes have loaded by themselves."""
     restarter: asyncio.Task[None] | None = None
     """The task that starts it again after a pause."""
-    successor: SupervisedProcess | None = None
-    """The process that prepares itself to take the place of ``process``."""
-    prepared: asyncio.Future[str] | None = None
-    """Done when the successor is prepared (empty), or can't be (with the reason)."""
-    settled: asyncio.Future[str] | None = None
-    """Done when a successor that has taken the place is ready (empty), or never will be (with the reason)."""
-    replacing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while its process is replaced, and while the last one ends."""
+    succession: Succession = field(default_factory=Succession)
+    """The replacement of its process on an operator's order."""
 
     @classmethod
     def of(cls, plan: ProcessPlan, logs: Path | None) -> Slot:
@@ -112,23 +107,13 @@ class Slot:
         return clock.monotonic() - self.started_at >= STEADY_AFTER_S
 
     def _failing(self) -> str:
-        if self.replaced:  # by an operator's order, which says what becomes of it
+        if self.succession.is_settling:  # by an operator's order, which says what becomes of it
             return ""
         if self.state == "hung":
             return "its loop does not run"
         if self.state in ("waiting", "starting", "failed"):
             return self.why or "it is not ready"
         return "" if self.steady else self.ended_again
-
-    @property
-    def replaced(self) -> bool:
-        """True while its process has taken another one's place and is not ready yet: its failure is not the run's."""
-        return self.settled is not None and not self.settled.done()
-
-    def settle(self, why_not: str = "") -> None:
-        """Note that a successor is ready, or why it never was."""
-        if self.settled is not None and not self.settled.done():
-            self.settled.set_result(why_not)
 
     def back_off(self, why: str) -> None:
         """Note that its process is started again, for a reason, after ``pause_s``: that doubles while it keeps
@@ -148,12 +133,30 @@ class Slot:
 
     def succeed(self, now: float, reason: str) -> SupervisedProcess | None:
         """Give the place to the successor, for a reason; return the process that had it."""
-        old, self.process, self.successor = self.process, self.successor, None
+        old, self.process = self.process, self.succession.take()
         self.take(now)
         self.restarts += 1
         self.why = reason
         self.ended_again, self.pause_s = "", 0.0  # what ended the old code says nothing of the new one
         return old
+
+    async def hand_over(self, old: SupervisedProcess | None, bound_s: float, reason: str) -> None:
+        """Let the successor, which has the place already, begin once the old process has ended, unless it is given
+        up meanwhile.
+
+        Raises ``ModuleFailedError`` if it does not become ready.
+        """
+        new, settled = self.process, self.succession.begin()
+        assert new is not None
+        if self.restarter is not None:
+            await asyncio.wait([self.restarter])  # what it forks at this moment can be ended only then
+        if old is not None:
+            await old.end(bound_s, reason)
+        if not settled.done():
+            self.hear(clock.monotonic())
+            new.begin(self.live)  # all that the old one has taken has been reported
+        if why := await settled:
+            raise ModuleFailedError(why)
 
     def note(self, report: Report) -> None:
         """Note what any of its processes reports that the next one has to know."""

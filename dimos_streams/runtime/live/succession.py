@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import dataclass, field
 
 from dimos_streams import clock
 from dimos_streams.errors import ModuleFailedError, UserError
-from dimos_streams.runtime.live.slots import Slot
 from dimos_streams.runtime.liveness import BEAT_S
 from dimos_streams.runtime.processes.process import SupervisedProcess
 from dimos_streams.runtime.processes.reports import Report
@@ -15,68 +15,79 @@ _PREPARES_WITHIN_S = 30.0
 """Maximum time of a preparation, in seconds; what it waits for a processor does not count."""
 
 
-async def prepare(slot: Slot, successor: SupervisedProcess) -> None:
-    """Have a successor import its code and wait. Raises ``UserError`` with what is broken; the successor has ended
-    then."""
-    prepared = slot.prepared = asyncio.get_running_loop().create_future()
-    slot.successor = successor
-    try:
-        await successor.start()
-        began = clock.monotonic()
-        while not prepared.done():
-            await asyncio.wait([prepared], timeout=BEAT_S)
-            if not prepared.done() and clock.monotonic() - began - successor.waited_s > _PREPARES_WITHIN_S:
-                raise TimeoutError
-        if why := prepared.result():
-            raise UserError(why)
-    except BaseException as error:
-        slot.successor = None
-        successor.kill()
-        if isinstance(error, TimeoutError):
-            why = f"the code of process {slot.plan.label!r} was not imported within {_PREPARES_WITHIN_S:g} s"
-            raise UserError(why) from error
-        if isinstance(error, OSError):
-            raise ModuleFailedError(f"process {slot.plan.label!r} could not be started: {error!r}") from error
-        raise
+@dataclass
+class Succession:
+    """The successor of one process: prepared beside it, then in its place and begun, or given up on the way."""
+
+    successor: SupervisedProcess | None = None
+    """The process that prepares itself, until it has the place."""
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the process is replaced, and while the last one ends."""
+    _prepared: asyncio.Future[str] | None = None
+    """Done when the successor is prepared (empty), or can't be (with the reason)."""
+    _settled: asyncio.Future[str] | None = None
+    """Done when a successor that has taken the place is ready (empty), or never will be (with the reason)."""
+
+    @property
+    def is_settling(self) -> bool:
+        """True while a successor has the place and is not ready yet."""
+        return self._settled is not None and not self._settled.done()
+
+    async def prepare(self, successor: SupervisedProcess, label: str) -> None:
+        """Have a successor of the process of that label import its code and wait. Raises ``UserError`` with what is
+        broken; the successor has ended then."""
+        prepared = self._prepared = asyncio.get_running_loop().create_future()
+        self.successor = successor
+        try:
+            await successor.start()
+            began = clock.monotonic()
+            while not prepared.done():
+                await asyncio.wait([prepared], timeout=BEAT_S)
+                if not prepared.done() and clock.monotonic() - began - successor.waited_s > _PREPARES_WITHIN_S:
+                    raise TimeoutError
+            if why := prepared.result():
+                raise UserError(why)
+        except BaseException as error:
+            self.successor = None
+            successor.kill()
+            if isinstance(error, TimeoutError):
+                why = f"the code of process {label!r} was not imported within {_PREPARES_WITHIN_S:g} s"
+                raise UserError(why) from error
+            if isinstance(error, OSError):
+                raise ModuleFailedError(f"process {label!r} could not be started: {error!r}") from error
+            raise
+
+    def hear(self, report: Report) -> None:
+        """Note what the successor reports of its preparation."""
+        if report["kind"] == "prepared":
+            _answer(self._prepared, "")
+        elif report["kind"] == "failed":
+            _answer(self._prepared, report["text"])
+
+    def ended(self, why: str) -> None:
+        """Note that the successor has ended before it was prepared."""
+        _answer(self._prepared, why)
+
+    def take(self) -> SupervisedProcess | None:
+        """Return the prepared successor, which has the place from now on."""
+        taken, self.successor = self.successor, None
+        return taken
+
+    def begin(self) -> asyncio.Future[str]:
+        """Return the future that is done when the successor, which has the place, has settled."""
+        self._settled = asyncio.get_running_loop().create_future()
+        return self._settled
+
+    def settle(self, why_not: str = "") -> None:
+        """Note that the successor is ready, or why it never will be."""
+        _answer(self._settled, why_not)
+
+    def give_up(self, why: str) -> None:
+        """Have a replacement that is under way end, if there is one: its successor begins no more."""
+        self.ended(why)
+        self.settle(why)
 
 
-def hear(slot: Slot, report: Report) -> None:
-    """Note what a successor reports of its preparation."""
-    if slot.prepared is None or slot.prepared.done():
-        return
-    if report["kind"] == "prepared":
-        slot.prepared.set_result("")
-    elif report["kind"] == "failed":
-        slot.prepared.set_result(report["text"])
-
-
-def ended(slot: Slot, why: str) -> None:
-    """Note that a successor has ended before it was prepared."""
-    if slot.prepared is not None and not slot.prepared.done():
-        slot.prepared.set_result(why)
-
-
-def give_up(slot: Slot, why: str) -> None:
-    """Have a replacement that is under way end, if there is one: its successor begins no more."""
-    ended(slot, why)
-    slot.settle(why)
-
-
-async def begin(slot: Slot, old: SupervisedProcess | None, bound_s: float, reason: str) -> None:
-    """Let the successor, which has the place already, begin once the old process has ended, unless it is given up
-    meanwhile.
-
-    Raises ``ModuleFailedError`` if it does not become ready.
-    """
-    new, settled = slot.process, asyncio.get_running_loop().create_future()
-    slot.settled = settled
-    assert new is not None
-    if slot.restarter is not None:
-        await asyncio.wait([slot.restarter])  # what it forks at this moment can be ended only then
-    if old is not None:
-        await old.end(bound_s, reason)
-    if not settled.done():
-        slot.hear(clock.monotonic())
-        new.begin(slot.live)  # all that the old one has taken has been reported
-    if why := await settled:
-        raise ModuleFailedError(why)
+def _answer(future: asyncio.Future[str] | None, why_not: str) -> None:
+    if future is not None and not future.done():
+        future.set_result(why_not)

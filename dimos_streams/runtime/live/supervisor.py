@@ -16,7 +16,6 @@ from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import OwnedTasks, ends_within, outlasting
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import OnRunEvent, ProcessView, RunEvent, RunEventKind
-from dimos_streams.runtime.live import succession
 from dimos_streams.runtime.live.ending import end_all
 from dimos_streams.runtime.live.kept_ports import KeptPorts
 from dimos_streams.runtime.live.run_failure import RunFailure
@@ -121,7 +120,7 @@ class Supervisor:
         """End all processes, of each robot the last started first, within a bound for all. Stopping twice is fine."""
         self._stopping = True
         for slot in self._slots:
-            succession.give_up(slot, _STOPPING)
+            slot.succession.give_up(_STOPPING)
         await self._tasks.end()  # a process that is being forked can be ended only then
         await end_all(self._slots, self._end)
         self._ports.close()
@@ -129,9 +128,9 @@ class Supervisor:
         await self._neighbours.close()
 
     async def _end(self, slot: Slot) -> None:
-        async with slot.replacing:  # whoever replaces it ends the old process
-            if slot.successor is not None:
-                slot.successor.kill()
+        async with slot.succession.lock:  # whoever replaces it ends the old process
+            if (successor := slot.succession.successor) is not None:
+                successor.kill()
             if slot.process is not None and slot.state != "stopped":
                 self._emit("stopping", slot)
                 await slot.process.end(slot.term_bound_s)
@@ -159,12 +158,12 @@ class Supervisor:
         return slot.plan.names
 
     async def _renew(self, slot: Slot, reason: str) -> None:
-        async with slot.replacing:
+        async with slot.succession.lock:
             self._check_goes_on()
             forget_stale_bytecode(slot.sources)
             renew_stale_server()
             task = slot.task(self._options, self._supplied(), waits=True)
-            await succession.prepare(slot, self._process(slot, task))
+            await slot.succession.prepare(self._process(slot, task), slot.plan.label)
             self._check_goes_on()
             await self._replace(slot, reason)
 
@@ -180,7 +179,7 @@ class Supervisor:
         old = slot.succeed(clock.monotonic(), reason)  # whose end is nobody's failure from now on
         self._emit("restarting", slot, text=reason)
         self._emit("starting", slot)
-        await succession.begin(slot, old, bound_s, reason)
+        await slot.hand_over(old, bound_s, reason)
 
     async def _start_process(self, slot: Slot) -> None:
         first = slot.state == "new"
@@ -214,8 +213,8 @@ class Supervisor:
 
     def _on_report(self, slot: Slot, process: SupervisedProcess, report: Report) -> None:
         slot.note(report)
-        if process is slot.successor:
-            succession.hear(slot, report)
+        if process is slot.succession.successor:
+            slot.succession.hear(report)
         elif process is slot.process:
             self._on_progress(slot, report)
 
@@ -231,14 +230,14 @@ class Supervisor:
             self._emit("ready", slot, module=report["module"])
             if len(slot.ready) == len(slot.plan.modules):
                 slot.state, slot.why = "ready", ""
-                slot.settle()
+                slot.succession.settle()
             self._changed.set()
         elif report["kind"] == "failed":
             slot.reported, slot.user_error = report["text"], report["user"]
 
     def _on_exit(self, slot: Slot, process: SupervisedProcess, code: int) -> None:
-        if process is slot.successor:
-            succession.ended(slot, f"process {slot.plan.label!r} {describe_exit(code, slot.log)}")
+        if process is slot.succession.successor:
+            slot.succession.ended(f"process {slot.plan.label!r} {describe_exit(code, slot.log)}")
         if code == 0:  # it was told to end, perhaps with the whole run, which is heard of within a moment
             self._tasks.spawn(self._judge_later(slot, process), name=f"ended:{slot.plan.label}")
         else:
@@ -253,11 +252,11 @@ class Supervisor:
         if self._stopping or process is not slot.process:
             return
         text = slot.reported or f"process {slot.plan.label!r} {describe_exit(code, slot.log)}"
-        replaced = slot.replaced
+        replaced = slot.succession.is_settling  # its failure is not the run's
         if process.last_pid is not None:
             why = f" ({redacted(slot.reported)})" if slot.reported else ""
             self._tell_end(slot, process.last_pid, f"{describe_exit(code, None)}{why}")
-        slot.settle(text)
+        slot.succession.settle(text)
         # No module is ever done: an end with code 0 is a failure, too.
         if (slot.state in UP or slot.restarts) and slot.plan.restart != "never":
             self._restart_later(slot, text)

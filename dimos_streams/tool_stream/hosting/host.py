@@ -3,30 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import MessageError, SkillArgumentError, SkillError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.module import Module
-from dimos_streams.skill import OnLoss, SkillSpec
 from dimos_streams.tool_stream.addressee import first_texts
 from dimos_streams.tool_stream.calling.children import ChildStreams
 from dimos_streams.tool_stream.calling.client import BusSkillClient
 from dimos_streams.tool_stream.event import OUTCOMES, Outcome
 from dimos_streams.tool_stream.hosting.begun_calls import BegunCalls
 from dimos_streams.tool_stream.hosting.heart import Heart
-from dimos_streams.tool_stream.hosting.host_admission import MAX_SHOWN, admitted, may_be_done_twice, read_call
+from dimos_streams.tool_stream.hosting.host_admission import IncomingCall, admitted, may_be_done_twice, read_call
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.hosting.loss import OVERDUE_AFTER_S
 from dimos_streams.tool_stream.hosting.running_call import RunningCall
@@ -40,7 +36,6 @@ from dimos_streams.tool_stream.protocol.close_data import BAD_ARGUMENTS
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 
-_MAX_TEXT = 4000
 _CANCEL_BOUND_S = OVERDUE_AFTER_S
 _DRAIN_BOUND_S = 0.3
 """Maximum time, in seconds, for receivers to take the ends of the calls of all modules that stop."""
@@ -190,20 +185,18 @@ class SkillHost:
         return next((hosted.calls[call_id] for hosted in self._modules.values() if call_id in hosted.calls), None)
 
     def _begin(self, hosted: HostedModule, message: SkillCall) -> None:
-        arguments: Mapping[str, Any] = {}
-        on_loss: OnLoss | None = None
+        call = IncomingCall(hosted, message)
         try:
             given, on_loss = read_call(message)
             size = len(json_text(given).encode())
-            arguments = given if size <= MAX_ARGUMENTS else {}
+            call = IncomingCall(hosted, message, given if size <= MAX_ARGUMENTS else {}, on_loss)
             spec, checked = admitted(hosted, message, given, size)
         except SkillError as error:
-            self._reject(hosted, message, arguments, on_loss, error)
+            self._reject(call, error)
             return
-        writer = self._open(hosted, message, spec, arguments, on_loss)
-        policy = spec.policy
+        writer, policy = self._open(call), spec.policy
         client = BusSkillClient(self._bus, self.directory, self._children, writer, read_only=policy.read_only)
-        running = RunningCall(writer, arguments, message.parent, client, moves=policy.moves, on_loss=on_loss)
+        running = RunningCall(writer, call.arguments, message.parent, client, moves=policy.moves, on_loss=on_loss)
         work = run_call(hosted.module, spec, running, checked, after_s=self.directory.catching_up_s)
         running.task = asyncio.get_running_loop().create_task(work, name=f"{message.skill}:{message.call_id}")
         hosted.calls[message.call_id] = running
@@ -213,40 +206,24 @@ class SkillHost:
         if (reason := self._begun.withdrawal(message.call_id)) is not None:
             running.cancel(reason)  # before its first step, so that nothing of its skill runs
 
-    def _reject(
-        self,
-        hosted: HostedModule,
-        message: SkillCall,
-        arguments: Mapping[str, Any],
-        on_loss: OnLoss | None,
-        why: SkillError,
-    ) -> None:
+    def _reject(self, call: IncomingCall, why: SkillError) -> None:
+        call_id, skill = call.message.call_id, call.message.skill
         if self._rejections.take():
-            writer = self._open(hosted, message, hosted.skills.get(message.skill), arguments, on_loss)
             data = {"error": BAD_ARGUMENTS} if isinstance(why, SkillArgumentError) else {}
-            writer.close(Outcome.REJECTED, redacted(str(why))[:MAX_REASON], data)
-            self._begun.reject(message.call_id)
+            self._open(call).close(Outcome.REJECTED, redacted(str(why))[:MAX_REASON], data)
+            self._begun.reject(call_id)
         else:
-            self._ignore(message.call_id, message.skill)
+            self._ignore(call_id, skill)
 
-    def _open(
-        self,
-        hosted: HostedModule,
-        message: SkillCall,
-        spec: SkillSpec | None,
-        arguments: Mapping[str, Any],
-        on_loss: OnLoss | None,
-    ) -> CallWriter:
-        prefix = hosted.module.context.namespace
-        resources = sorted(f"{prefix}{resource}" for resource in spec.policy.resources) if spec else []
-        lasting = {"on_loss": on_loss} if on_loss == "continue" else {}
+    def _open(self, call: IncomingCall) -> CallWriter:
+        message = call.message
         return self.publisher.begin(
             message.call_id,
             module=message.module,
             skill=message.skill,
             caller=message.caller,
-            text=f"{message.skill}({_listed(arguments)})"[:_MAX_TEXT],
-            data={"arguments": arguments, "parent": message.parent, "resources": resources, **lasting},
+            text=call.text,
+            data=call.data,
         )
 
     def _on_cancel(self, channel: str, data: bytes) -> None:
@@ -284,7 +261,3 @@ class SkillHost:
         running.close(Outcome.CANCELLED, running.cancel_reason or "it was ended before it began", {})
         hosted.loss.ended(running)
         self._begun.end(running.id, running.writer.outcome)
-
-
-def _listed(arguments: Mapping[str, Any]) -> str:
-    return ", ".join(f"{name}={shortened(json.dumps(value), MAX_SHOWN)}" for name, value in arguments.items())

@@ -1,8 +1,11 @@
-"""The check whether a call may begin here, by its arguments, its skill, its caller, and what runs already."""
+"""A call as it comes from the bus, and the check whether it may begin here: by its arguments, its skill, its caller,
+and what runs already."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.common.readable.shortening import shortened
@@ -18,15 +21,42 @@ from dimos_streams.tool_stream.protocol.call_message import on_loss_of
 from dimos_streams.tool_stream.protocol.channels import CALLS
 from dimos_streams.tool_stream.protocol.json_fields import arguments_object
 
-MAX_SHOWN = 120
+_MAX_SHOWN = 120
 """Maximum characters of an argument in texts about a call."""
 LATE_S = 60.0
 """Maximum time, in seconds, before its module began at which a request was sent that may be for the module's
 predecessor. An older one is of a log that is played, or of a clock that differs."""
+_MAX_TEXT = 4000
+"""Maximum length of the text of an ``open``, in characters."""
 _MAX_OPEN = 1000
 """Maximum number of calls that a module runs at a time; more are rejected."""
 _MAX_OF_ONE = 750
 """Maximum number of these that are of one skill: a flood of what agents are told keeps nobody from pausing one."""
+
+
+@dataclass(frozen=True, slots=True)
+class IncomingCall:
+    """A call that has come from the bus, as far as it could be read: what its ``open`` event says."""
+
+    hosted: HostedModule
+    message: SkillCall
+    arguments: Mapping[str, Any] = field(default_factory=dict)
+    """Empty if they could not be read, or are too large for an event."""
+    on_loss: OnLoss | None = None
+
+    @property
+    def text(self) -> str:
+        """The text of its ``open``."""
+        return f"{self.message.skill}({_listed(self.arguments)})"[:_MAX_TEXT]
+
+    @property
+    def data(self) -> dict[str, Any]:
+        """The data of its ``open``."""
+        spec = self.hosted.skills.get(self.message.skill)
+        prefix = self.hosted.module.context.namespace
+        resources = sorted(f"{prefix}{resource}" for resource in spec.policy.resources) if spec else []
+        lasting = {"on_loss": self.on_loss} if self.on_loss == "continue" else {}
+        return {"arguments": self.arguments, "parent": self.message.parent, "resources": resources, **lasting}
 
 
 def read_call(message: SkillCall) -> tuple[dict[str, Any], OnLoss | None]:
@@ -34,7 +64,7 @@ def read_call(message: SkillCall) -> tuple[dict[str, Any], OnLoss | None]:
     try:
         return arguments_object(message.arguments_json, CALLS, SkillCall.msg_name), on_loss_of(message, CALLS)
     except MessageError as error:
-        given = f"arguments_json is {shortened(repr(message.arguments_json), MAX_SHOWN)}"
+        given = f"arguments_json is {shortened(repr(message.arguments_json), _MAX_SHOWN)}"
         raise CallRejectedError(
             f"{error} ({given}; valid: a JSON object by the names of the skill's parameters, or nothing)"
         ) from error
@@ -89,3 +119,7 @@ def _check_audience(spec: SkillSpec, message: SkillCall) -> None:
     why = refusal(message.skill, spec.policy.audience, caller=message.caller, parent=message.parent)
     if why:
         raise CallRejectedError(why)
+
+
+def _listed(arguments: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name}={shortened(json.dumps(value), _MAX_SHOWN)}" for name, value in arguments.items())

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_type_hints
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.memory import AgentMemory
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import Finish, ModelDelta, ModelRequest, TextDelta, TokenUsage, ToolCallDelta
@@ -320,14 +321,10 @@ class Rig:
     ) -> None:
         """``line`` leads to the bridge; None for none but the bridge itself."""
         self.bridge, self.model = bridge, model
-        self.core = AgentCore(
-            AgentConfig.model_validate({"model": "offline", **(config or {})}),
-            name="agent",
-            gateway=line or bridge,
-            rng=random.Random(1),
-            record_dir=record_dir,
-            resumption=read_resumption(record_dir, "agent") if record_dir else None,
-        )
+        settings = AgentConfig.model_validate({"model": "offline", **(config or {})})
+        before = read_resumption(record_dir, "agent") if record_dir else None
+        memory = AgentMemory(settings, "agent", record_dir=record_dir, before=before)
+        self.core = AgentCore(settings, memory, name="agent", gateway=line or bridge, rng=random.Random(1))
         self.core.model.adapter = model
         self._task: asyncio.Task[None] | None = None
         self._numbers = itertools.count()

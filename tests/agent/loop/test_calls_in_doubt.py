@@ -28,7 +28,7 @@ async def cut_while_a_call_begins(rig: Rig) -> None:
     await asyncio.sleep(0.5)
     assert not rig.core.calls.known.open
     urgent = rig.core.missions.begin("urgent", "look left")
-    await rig.core.operators.input_handler.hear(OperatorInput("look left", (urgent,), now=True))
+    await rig.core.work.hear(OperatorInput("look left", (urgent,), now=True))
     await asyncio.sleep(0.1)
 
 

@@ -57,8 +57,8 @@ class Killed:
     async def after(self) -> AsyncIterator[Rig]:
         """Its successor."""
         async with self.rig("after") as rig:
-            assert rig.core.resumption is not None
-            going_on = asyncio.create_task(rig.core.operators.console.go_on(rig.core.resumption.settings.watched))
+            assert rig.core.memory.before is not None
+            going_on = asyncio.create_task(rig.core.operators.console.go_on(rig.core.memory.before.settings.watched))
             yield rig
             going_on.cancel()
             await asyncio.wait([going_on])

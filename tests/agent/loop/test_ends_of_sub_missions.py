@@ -172,7 +172,7 @@ async def test_urgent_words_and_updates_that_a_sub_agent_has_not_read_are_heard_
         rig.core.control.pause()
         call.send("update", "found her")
         await asyncio.sleep(1)
-        await rig.core.operators.input_handler.hear(
+        await rig.core.work.hear(
             OperatorInput("look left", (rig.core.missions.begin("second", "look left"),), now=True)
         )
     async with world.with_model(FunctionModel(lambda request: says("ok")), tmp_path, agents=AGENTS) as successor:

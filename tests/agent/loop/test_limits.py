@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.agent.missions.limits import LoopLimits, over_budget
+from dimos_streams.agent.missions.budget import over_budget
+from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.missions.stop_conditions import (
     Progress,

@@ -74,10 +74,10 @@ async def test_meanwhile_only_what_a_call_asks_for_begins() -> None:
     control = Control(EventLog("a").emit)
     control.pause()
     own, asked = WaitingCall(skill="move", arguments={}), WaitingCall(skill="move", arguments={}, parent="c1")
-    assert [control.permits(call, None) for call in (own, asked)] == [False, False]
+    assert [control.may_begin(call, None) for call in (own, asked)] == [False, False]
     with control.interrupted("it is taken back"):
-        assert [control.permits(call, None) for call in (own, asked)] == [False, True]
-    assert [control.permits(call, None) for call in (own, asked)] == [False, False]
+        assert [control.may_begin(call, None) for call in (own, asked)] == [False, True]
+    assert [control.may_begin(call, None) for call in (own, asked)] == [False, False]
 
 
 @pytest.mark.feature("B3", "B5")
@@ -229,16 +229,16 @@ async def test_an_abort_ends_an_undo_that_waits_and_leaves_what_was_not_begun() 
 async def test_only_what_a_call_asks_for_begins_meanwhile() -> None:
     control = Control(EventLog("agent").emit)
     control.pause()
-    own, other = asyncio.create_task(control.permit_call("look", {}).wait()), asyncio.create_task(control.unpaused())
+    own, other = asyncio.create_task(control.permit("look", {}).wait()), asyncio.create_task(control.unpaused())
     with control.interrupted("calls are taken back"):
-        late = asyncio.create_task(control.permit_call("look", {}).wait())
-        permit = control.permit_call("look", {}, parent="c7")
+        late = asyncio.create_task(control.permit("look", {}).wait())
+        permit = control.permit("look", {}, parent="c7")
         async with asyncio.timeout(1):
             await permit.wait()
         assert permit.holds
         assert not control.may_begin_turn()
     assert not permit.holds
-    child = asyncio.create_task(control.permit_call("look", {}, parent="c7").wait())
+    child = asyncio.create_task(control.permit("look", {}, parent="c7").wait())
     await asyncio.sleep(1)
     assert not any(task.done() for task in (own, other, late, child))
     control.resume()

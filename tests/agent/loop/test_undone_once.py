@@ -11,7 +11,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.control.commands import UndoCommand
-from dimos_streams.agent.control.undo import Undone
+from dimos_streams.agent.control.reports import Undone
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.errors import (
     CallInDoubtError,

@@ -42,7 +42,7 @@ def open_orders(request: ModelRequest) -> list[str]:
 
 async def heard(rig: Rig, text: str, *, now: bool = False) -> Mission:
     mission = rig.core.missions.begin(text, text)
-    await rig.core.operators.input_handler.hear(OperatorInput(text, (mission,), now=now))
+    await rig.core.work.hear(OperatorInput(text, (mission,), now=now))
     return mission
 
 

@@ -15,6 +15,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.core import AgentCore
+from dimos_streams.agent.memory import AgentMemory
 from dimos_streams.agent.models.protocol import ModelRequest, TextDelta, UserMessage
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.testing import ModelServer, RecordedRequest, Reply
@@ -242,14 +243,9 @@ def test_what_a_server_refuses_is_known_after_a_restart_of_the_agent(refusal: st
             config = AgentConfig.model_validate({"model": "openai:m", "base_url": server.url})
             for expected in (2, 1):
                 asked = len(server.requests)
-                core = AgentCore(
-                    config,
-                    name="agent",
-                    gateway=FakeBridge({}),
-                    rng=random.Random(1),
-                    record_dir=tmp_path,
-                    resumption=read_resumption(tmp_path, "agent"),
-                )
+                before = read_resumption(tmp_path, "agent")
+                memory = AgentMemory(config, "agent", record_dir=tmp_path, before=before)
+                core = AgentCore(config, memory, name="agent", gateway=FakeBridge({}), rng=random.Random(1))
                 core.record.open()
                 request = ModelRequest((UserMessage("hello"),))
                 deltas = [delta async for delta in core.model.adapter.stream(request)]

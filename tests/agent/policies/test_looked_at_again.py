@@ -373,7 +373,7 @@ async def test_a_permission_that_step_mode_has_held_needs_a_step() -> None:
 async def test_a_step_lasts_until_the_mode_changes() -> None:
     control = Control(EventLog("agent").emit)
     control.step_mode()
-    permit = control.permit_call("look", {})
+    permit = control.permit("look", {})
     waiting = asyncio.ensure_future(permit.wait())
     await asyncio.sleep(0)
     assert control.step() is not None

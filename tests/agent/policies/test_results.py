@@ -18,7 +18,8 @@ import pytest
 
 from dimos_streams.agent.context.images import Pictures, without_urls
 from dimos_streams.agent.context.memo import Memo
-from dimos_streams.agent.context.results import READ_RESULT, ResultPipeline, ResultSettings, ResultStore
+from dimos_streams.agent.context.results import READ_RESULT, ResultPipeline, ResultStore
+from dimos_streams.agent.context.settings import ResultSettings
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     ImagePart,

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
-from dimos_streams.agent.policies.gates.chain import load_gate
+from dimos_streams.agent.policies.users_gates import load_gate
 from dimos_streams.errors import UserError
 from tests.agent.policies.gate_bench import GateBench
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.agent.simulation.plan import plan
 from tests.agent.simulation.promises import broken
-from tests.agent.simulation.world import simulate
+from tests.agent.simulation.simulated_run import simulate
 
 
 def main(first: int, last: int | None = None) -> int:

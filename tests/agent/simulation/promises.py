@@ -13,7 +13,7 @@ from dimos_streams.operator.messages.stop import StopReport
 from dimos_streams.tool_stream.event import Outcome as Ending
 from tests.agent.simulation.operators import Order
 from tests.agent.simulation.robot import MOTIONS, RESOURCES, UNDOES, Body
-from tests.agent.simulation.world import Outcome
+from tests.agent.simulation.simulated_run import Outcome
 
 _ON_ITS_WAY_S = 2.6
 """How long, in seconds, a call that was asked for may still begin: its request is repeated for 2 s, and delayed."""

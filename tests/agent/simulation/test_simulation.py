@@ -8,7 +8,7 @@ import pytest
 
 from tests.agent.simulation.plan import plan
 from tests.agent.simulation.promises import broken
-from tests.agent.simulation.world import simulate
+from tests.agent.simulation.simulated_run import simulate
 
 pytestmark = [pytest.mark.slow, pytest.mark.feature("B3", "B5", "F1")]
 

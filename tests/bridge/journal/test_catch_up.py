@@ -16,7 +16,8 @@ from dimos_streams.journal.broadcast import BroadcastLimits, JournalBroadcast
 from dimos_streams.journal.broadcast_reader import BroadcastReader
 from dimos_streams.journal.catch_up import PAGE, PAGE_BYTES
 from dimos_streams.journal.entry import EncodedEntry
-from dimos_streams.journal.journal import Journal, JournalLimits
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.limits import JournalLimits
 from dimos_streams.journal.query import Query, Read
 from tests.bridge.parts import event
 from tests.helpers import until

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.journal.file_copy import FileCopy
-from dimos_streams.journal.journal import Journal, JournalLimits
+from dimos_streams.journal.journal import Journal
+from dimos_streams.journal.limits import JournalLimits
 from dimos_streams.journal.query import Query
 from dimos_streams.journal.tables import CallRow, Row
 from tests.bridge.journals import OpenJournal

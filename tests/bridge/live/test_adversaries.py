@@ -28,7 +28,7 @@ from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.sensor_msgs import Image
 from dimos_streams.messages.std_msgs import Float32, String
 from dimos_streams.messages.time import header
-from tests.bridge.live.parts import (
+from tests.bridge.live.watched_topics import (
     LiveSocket,
     SeenFrame,
     at,

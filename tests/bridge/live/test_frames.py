@@ -23,7 +23,7 @@ from dimos_streams.messages.std_msgs import String
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.messages.time import header
 from dimos_streams.messages.vision_msgs import Detection2D, Detection2DArray
-from tests.bridge.live.parts import SeenFrame, picture
+from tests.bridge.live.watched_topics import SeenFrame, picture
 
 
 def made_of(data: bytes, type_name: str) -> LiveFrame | Fault:

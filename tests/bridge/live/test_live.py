@@ -13,7 +13,7 @@ from dimos_streams.messages.sensor_msgs import LaserScan
 from dimos_streams.messages.std_msgs import Float32
 from dimos_streams.messages.time import header
 from dimos_streams.messages.vision_msgs import BoundingBox2D, Detection2D, Detection2DArray
-from tests.bridge.live.parts import looking, picture, publish, sent_until, subscribed, topics
+from tests.bridge.live.watched_topics import looking, picture, publish, sent_until, subscribed, topics
 from tests.helpers import until
 
 

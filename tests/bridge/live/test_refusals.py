@@ -13,7 +13,7 @@ from dimos_streams.bridge.live.requests import TopicRequest
 from dimos_streams.bridge.live.topics import LiveTopics
 from dimos_streams.bus import Bus, Subscription, create_bus
 from dimos_streams.errors import BusError
-from tests.bridge.live.parts import CHANNELS
+from tests.bridge.live.watched_topics import CHANNELS
 from tests.helpers import until
 
 pytestmark = pytest.mark.virtual_time

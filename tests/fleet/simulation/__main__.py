@@ -12,7 +12,7 @@ from pathlib import Path
 
 from tests.fleet.simulation.plan import plan
 from tests.fleet.simulation.promises import broken
-from tests.fleet.simulation.world import simulate
+from tests.fleet.simulation.simulated_run import simulate
 
 
 def main(first: int, last: int | None = None) -> int:

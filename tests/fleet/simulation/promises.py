@@ -10,7 +10,7 @@ from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.agent.simulation.robot import Body
 from tests.fleet.simulation.operators import Order
-from tests.fleet.simulation.world import Outcome
+from tests.fleet.simulation.simulated_run import Outcome
 
 _EXPECTED = ("did not end when it was asked to",)
 _ON_ITS_WAY_S = 2.6

@@ -8,7 +8,7 @@ import pytest
 
 from tests.fleet.simulation.plan import plan
 from tests.fleet.simulation.promises import broken
-from tests.fleet.simulation.world import simulate
+from tests.fleet.simulation.simulated_run import simulate
 
 pytestmark = [pytest.mark.slow, pytest.mark.feature("H2")]
 

@@ -75,7 +75,7 @@ class CallRunner:
     async def _run_tool(self, assembled: AssembledCall) -> CallResult:
         name, call = assembled.call.name, assembled.call
         missions = ids(going_on(self._turn.missions))
-        await self._control.permit_call(name, assembled.arguments, call.id, missions).wait()
+        await self._control.permit(name, assembled.arguments, call.id, missions).wait()
         self._turn.check_going_on()
         if self._turn.stale:
             return CallResult(STALE, is_error=True, charged=False)

@@ -9,7 +9,7 @@ from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.loop.turns.ending import Ending
 from dimos_streams.agent.loop.turns.model_response import ModelAnswer
 from dimos_streams.agent.loop.turns.turn_state import TurnState
-from dimos_streams.agent.missions.limits import over_budget
+from dimos_streams.agent.missions.budget import over_budget
 from dimos_streams.agent.missions.mission import Mission, going_on, with_parents
 from dimos_streams.agent.missions.stop_conditions import ExecutedCall, Progress, verdict
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall

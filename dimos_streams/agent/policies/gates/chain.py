@@ -32,12 +32,11 @@ from dimos_streams.agent.policies.gates.plan import PlanGate
 from dimos_streams.agent.policies.gates.rejected import RejectedGate
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.gates.zones import Zones
-from dimos_streams.common.importing import import_attribute, is_reference
+from dimos_streams.agent.policies.users_gates import load_gate
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import is_stray, stray_cancellation
-from dimos_streams.errors import UserError
 from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
@@ -135,8 +134,8 @@ def build_chain(
     refresh: Callable[[], Awaitable[None]] = nothing_newer,
 ) -> GateChain:
     """Return the chain of an agent. ``motions`` returns how many may begin without a plan, by default as for a
-    language model. ``permit`` is ``Control.permit``, ``refresh`` is ``SkillCatalog.refresh``. Raises ``UserError``
-    for a user's gate that can't be made.
+    language model. ``permit`` returns the operator's permit for a call; ``refresh`` is ``SkillCatalog.refresh``.
+    Raises ``UserError`` for a user's gate that can't be made.
 
     The order has reasons. What costs nothing comes first. Nobody is asked about arguments that do not fit. Users'
     gates see them before plans are compared, so a gate that changes arguments can't lead around a plan. The operator
@@ -163,24 +162,6 @@ def build_chain(
     if permit is not None:
         gates.append(PermitGate(permit))
     return GateChain(gates, allowed=state.allowed, enabled=state.enabled, duplicates=duplicates, refresh=refresh)
-
-
-def load_gate(reference: str) -> Gate:
-    """Make a user's gate, ``"package.module:Class"``. Raises ``UserError``, which says what is wrong."""
-    if not is_reference(reference) or "." in reference.partition(":")[2]:
-        raise UserError(f"gate {reference!r} is not of the form 'package.module:Class'")
-    try:
-        make = import_attribute(reference)
-    except UserError as error:
-        raise UserError(f"gate {reference!r} can't be imported: {error}") from error
-    try:
-        gate = make()
-    except Exception as error:
-        raise UserError(f"gate {reference!r} can't be made: {type(error).__name__}: {error}") from error
-    if not callable(getattr(gate, "review", None)):
-        raise UserError(f"gate {reference!r} has no method 'review'")
-    checked: Gate = gate
-    return checked
 
 
 async def _verdict(gate: Gate, request: CallRequest) -> Verdict:

@@ -8,7 +8,7 @@ from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Permit, 
 
 
 class PermitGate:
-    """Holds a call until it has its permit (``Control.permit``), which is looked at again when the call begins."""
+    """Holds a call until it has the operator's permit, which is looked at again when the call begins."""
 
     def __init__(self, permit: Callable[[CallRequest], Permit]) -> None:
         self._permit = permit

@@ -1,0 +1,25 @@
+"""Users' gates, loaded by the names that a blueprint has for them."""
+
+from __future__ import annotations
+
+from dimos_streams.agent.policies.gates.base import Gate
+from dimos_streams.common.importing import import_attribute, is_reference
+from dimos_streams.errors import UserError
+
+
+def load_gate(reference: str) -> Gate:
+    """Make a user's gate, ``"package.module:Class"``. Raises ``UserError``, which says what is wrong."""
+    if not is_reference(reference) or "." in reference.partition(":")[2]:
+        raise UserError(f"gate {reference!r} is not of the form 'package.module:Class'")
+    try:
+        make = import_attribute(reference)
+    except UserError as error:
+        raise UserError(f"gate {reference!r} can't be imported: {error}") from error
+    try:
+        gate = make()
+    except Exception as error:
+        raise UserError(f"gate {reference!r} can't be made: {type(error).__name__}: {error}") from error
+    if not callable(getattr(gate, "review", None)):
+        raise UserError(f"gate {reference!r} has no method 'review'")
+    checked: Gate = gate
+    return checked
