@@ -25,7 +25,9 @@ import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
 
@@ -131,42 +133,64 @@ def _receive(connection: socket.socket) -> int:
 
 
 def _serve(address: str) -> None:
-    """Fork for each request. Returns only where a command is to be run."""
+    """Fork for each request, and tell how each fork has ended. Returns only where a command is to be run."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()
         os.write(sys.stdout.fileno(), b"ready\n")
+        running: dict[int, _Running] = {}
         while True:
-            readable, _, _ = select.select([listener, sys.stdin.fileno()], (), ())
-            if listener not in readable:
+            readable, _, _ = select.select([listener, sys.stdin.fileno(), *running], (), ())
+            if sys.stdin.fileno() in readable:
                 os._exit(0)
-            connection, _ = listener.accept()
-            if not os.fork():
-                listener.close()
-                return _command(connection)
-            connection.close()
-            with contextlib.suppress(ChildProcessError):
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
+            for each in running.keys() & readable:
+                running.pop(each).tell_its_end()
+                os.close(each)
+            if listener in readable and _began(listener, running):
+                return
 
 
-def _command(connection: socket.socket) -> None:
-    """Fork once more: what is left waits for the command and tells how it ended."""
+@dataclass(frozen=True)
+class _Running:
+    """A command, and who has asked for it."""
+
+    process: int
+    connection: socket.socket
+
+    def tell_its_end(self) -> None:
+        status = os.waitpid(self.process, 0)[1]
+        with self.connection, contextlib.suppress(BrokenPipeError):
+            self.connection.sendall(_NUMBER.pack(status))
+
+
+def _began(listener: socket.socket, running: dict[int, _Running]) -> bool:
+    """Whether this is the process of a command now: that which had listened has it among those that are running, by
+    what becomes readable with its end."""
+    connection, _ = listener.accept()
     request, descriptors, _, _ = socket.recv_fds(connection, 1, _STANDARD)
     with connection.makefile("rb") as rest:
         request += rest.read()
-    child = os.fork()
-    if child:
-        for descriptor in (*range(_STANDARD), *descriptors):
-            os.close(descriptor)
-        connection.sendall(_NUMBER.pack(child))
-        connection.sendall(_NUMBER.pack(os.waitpid(child, 0)[1]))
-        os._exit(0)
-    connection.close()
+    process = os.fork()
+    if not process:
+        listener.close()
+        connection.close()
+        for end, other in running.items():
+            os.close(end)
+            other.connection.close()
+        _become(json.loads(request), descriptors)
+        return True
+    for descriptor in descriptors:
+        os.close(descriptor)
+    running[os.pidfd_open(process)] = _Running(process, connection)
+    with contextlib.suppress(BrokenPipeError):
+        connection.sendall(_NUMBER.pack(process))
+    return False
+
+
+def _become(wanted: Any, descriptors: Sequence[int]) -> None:
     for standard, descriptor in enumerate(descriptors):
         os.dup2(descriptor, standard)
         os.close(descriptor)
-    wanted = json.loads(request)
     os.chdir(wanted["folder"])
     os.environ.clear()
     os.environ.update(wanted["environment"])
