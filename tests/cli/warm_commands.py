@@ -30,8 +30,11 @@ from pathlib import Path
 from typing import Any
 
 import typer
+from pydantic import BaseModel
 
 import dimos_streams.cli
+from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.skill import skills_of
 
 _NUMBER = struct.Struct("!i")
 _STANDARD = 3
@@ -39,8 +42,9 @@ _IMPORTED = (
     *("agent.module", "bridge.module", "perception.module", "robot.simulator", "robot.velocity_gate.module"),
     *("skills.drive", "skills.follow_person", "skills.look_out_for", "skills.observe", "skills.patrol"),
     *("blueprint.check", "client.http_gateway", "recording.summary", "recording.writer"),
-    *("runtime.processes.fork_server", "runtime.processes.preload"),
+    *("runtime.processes.fork_server", "runtime.processes.preload", "runtime.unreadable_runs"),
 )
+_OTHERS = ("docstring_parser", "requests", "rich.markdown", "typer.rich_utils", "uvloop")
 
 
 def run_warm(
@@ -198,6 +202,13 @@ def _become(wanted: Any, descriptors: Sequence[int]) -> None:
     Path("/proc/self/comm").write_text(wanted["name"])
 
 
+def _build_models(base: type[BaseModel]) -> None:
+    """Build what each command would build when it first needs it."""
+    for model in base.__subclasses__():
+        model.model_rebuild()
+        _build_models(model)
+
+
 def _import_commands() -> None:
     for found in pkgutil.walk_packages(dimos_streams.cli.__path__, "dimos_streams.cli."):
         importlib.import_module(found.name)
@@ -206,12 +217,18 @@ def _import_commands() -> None:
         for found in vars(module).values():
             for late in getattr(found, "late_imports", ()):
                 importlib.import_module(late)
-    others = ["requests", "uvloop"]
+    others = [*_OTHERS]
     if sys.version_info < (3, 14):
         others.append("pydantic.v1")  # FastAPI asks it about each type, where it works
     for name in filter(importlib.util.find_spec, others):
         importlib.import_module(name)
+    _build_models(FrozenModel)
+    from dimos_streams.agent.module import Agent
+    from dimos_streams.bridge.module import Bridge
     from dimos_streams.cli.app import create_app
+
+    for declaring in (Agent, Bridge):
+        skills_of(declaring)
 
     # Typer and its Click import what they need with the first value that is to be checked.
     with contextlib.suppress(typer.BadParameter):
