@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import functools
 import gc
 import importlib.util
@@ -27,7 +28,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import typer
 from pydantic import BaseModel
@@ -38,6 +39,8 @@ from dimos_streams.skill import skills_of
 
 _NUMBER = struct.Struct("!i")
 _STANDARD = 3
+_NOBODY = b"-" * 40
+"""Stands where the name of a command will be, in the environment with which the process that forks it begins."""
 _IMPORTED = (
     *("agent.module", "bridge.module", "perception.module", "robot.simulator", "robot.velocity_gate.module"),
     *("skills.drive", "skills.follow_person", "skills.look_out_for", "skills.observe", "skills.patrol"),
@@ -47,40 +50,112 @@ _IMPORTED = (
 _OTHERS = ("docstring_parser", "requests", "rich.markdown", "typer.rich_utils", "uvloop")
 
 
+@dataclass
+class WarmProcess:
+    """A command that runs, with our ends of its pipes: as much of ``subprocess.Popen`` as tests use."""
+
+    pid: int
+    stdin: TextIO | None
+    stdout: TextIO
+    stderr: TextIO | None
+    connection: socket.socket
+    returncode: int | None = None
+
+    def wait(self, timeout: float) -> int:
+        """Raises ``subprocess.TimeoutExpired``."""
+        if self.returncode is None:
+            self.connection.settimeout(timeout)
+            try:
+                self.returncode = os.waitstatus_to_exitcode(_receive(self.connection))
+            except TimeoutError:
+                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout) from None
+        return self.returncode
+
+    def communicate(self, given: str | None = None, timeout: float = 60.0) -> tuple[str, str]:
+        """All that it writes, to either end. It is killed if it has not ended in time: else those who read would wait for it."""
+        with ThreadPoolExecutor(_STANDARD) as pool:
+            reading = [pool.submit(end.read) if end else None for end in (self.stdout, self.stderr)]
+            writing = pool.submit(self._write, given)
+            try:
+                self.wait(timeout)
+            except BaseException:
+                self.kill()
+                raise
+            writing.result()
+            out, err = (each.result() if each else "" for each in reading)
+        return out, err
+
+    def _write(self, given: str | None) -> None:
+        if self.stdin is not None:
+            with contextlib.suppress(BrokenPipeError), self.stdin:
+                self.stdin.write(given or "")
+
+    def send_signal(self, number: int) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+    def close(self) -> None:
+        """Kill it if it has not ended, and close our ends of its pipes."""
+        if self.returncode is None:
+            with contextlib.suppress(ProcessLookupError):
+                self.kill()
+        for end in (self.stdin, self.stdout, self.stderr):
+            if end is not None:
+                with contextlib.suppress(BrokenPipeError):
+                    end.close()
+        self.connection.close()
+
+
 def run_warm(
     arguments: Sequence[str], stdin: str, environment: Mapping[str, str], folder: Path, name: str, timeout_s: float
 ) -> subprocess.CompletedProcess[str]:
     """``dimos-streams ARGUMENTS`` as ``subprocess.run`` runs it, in a folder that has these tests.
 
-    The system shows ``name`` as that of the process, and of those that it forks.
+    Its processes have ``name`` in the environment with which the system shows them.
     Raises ``subprocess.TimeoutExpired``.
     """
-    pipes = [os.pipe() for _ in range(_STANDARD)]
-    (in_read, in_write), (out_read, out_write), (err_read, err_write) = pipes
+    process = begin_warm(
+        arguments, environment, folder, name, stdin=subprocess.PIPE, stderr=subprocess.PIPE, leads=False
+    )
+    with contextlib.closing(process):
+        out, err = process.communicate(stdin, timeout_s)
+        return subprocess.CompletedProcess(list(arguments), process.wait(timeout_s), out, err)
+
+
+def begin_warm(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    name: str,
+    *,
+    stdin: int,
+    stderr: int,
+    leads: bool,
+) -> WarmProcess:
+    """The same while it runs. One that leads has a session of its own, as in a terminal."""
+    in_read, in_write = os.pipe() if stdin == subprocess.PIPE else (os.open(os.devnull, os.O_RDONLY), None)
+    out_read, out_write = os.pipe()
+    err_read, err_write = os.pipe() if stderr == subprocess.PIPE else (None, os.dup(out_write))
     wanted = {"arguments": list(arguments), "environment": dict(environment), "name": name, "folder": str(folder)}
-    request = json.dumps(wanted).encode()
-    with socket.socket(socket.AF_UNIX) as connection, ThreadPoolExecutor(_STANDARD) as pool:
-        connection.connect(_address(folder))
-        ends = [in_read, out_write, err_write]
-        socket.send_fds(connection, [request[:1]], ends)
-        for end in ends:
-            os.close(end)
-        writing = pool.submit(_write, in_write, stdin)
-        reading = [pool.submit(_read, end) for end in (out_read, err_read)]
-        connection.sendall(request[1:])
-        connection.shutdown(socket.SHUT_WR)
-        process = _receive(connection)
-        connection.settimeout(timeout_s)
-        try:
-            code = os.waitstatus_to_exitcode(_receive(connection))
-        except BaseException as error:
-            os.kill(process, signal.SIGKILL)  # else those who read what it writes would wait for it
-            if isinstance(error, TimeoutError):
-                raise subprocess.TimeoutExpired(list(arguments), timeout_s) from None
-            raise
-        writing.result()
-        out, err = (each.result() for each in reading)
-    return subprocess.CompletedProcess(list(arguments), code, out, err)
+    request = json.dumps({**wanted, "leads": leads}).encode()
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(_address(folder))
+    ends = [in_read, out_write, err_write]
+    socket.send_fds(connection, [request[:1]], ends)
+    for end in ends:
+        os.close(end)
+    connection.sendall(request[1:])
+    connection.shutdown(socket.SHUT_WR)
+    return WarmProcess(
+        _receive(connection),
+        None if in_write is None else os.fdopen(in_write, "w", encoding="utf-8"),
+        os.fdopen(out_read, encoding="utf-8"),
+        None if err_read is None else os.fdopen(err_read, encoding="utf-8"),
+        connection,
+    )
 
 
 def put_warm_command(directory: Path, folder: Path) -> None:
@@ -103,7 +178,7 @@ def _address(folder: Path) -> str:
     server = subprocess.Popen(
         [sys.executable, "-m", __name__, address],
         cwd=folder,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "WARM_COMMAND": _NOBODY.decode()},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
@@ -118,16 +193,6 @@ def _address(folder: Path) -> str:
 
     atexit.register(end)
     return address
-
-
-def _write(end: int, text: str) -> None:
-    with contextlib.suppress(BrokenPipeError), os.fdopen(end, "w", encoding="utf-8") as pipe:
-        pipe.write(text)
-
-
-def _read(end: int) -> str:
-    with os.fdopen(end, encoding="utf-8") as pipe:
-        return pipe.read()
 
 
 def _receive(connection: socket.socket) -> int:
@@ -199,7 +264,19 @@ def _become(wanted: Any, descriptors: Sequence[int]) -> None:
     os.environ.clear()
     os.environ.update(wanted["environment"])
     sys.argv[1:] = wanted["arguments"]
-    Path("/proc/self/comm").write_text(wanted["name"])
+    if wanted.get("leads"):
+        os.setsid()
+    _show(wanted["name"])
+
+
+def _show(name: str) -> None:
+    """Have the system show a name as that of this process, and in the environment that it began with, which is also
+    that of all its forks, whatever they are called."""
+    Path("/proc/self/comm").write_text(name)
+    begin, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[47:49])
+    at = ctypes.string_at(begin, end - begin).find(_NOBODY)
+    assert at >= 0, "the environment has no place for a name"
+    ctypes.memmove(begin + at, name.encode(), min(len(name.encode()), len(_NOBODY)))
 
 
 def _build_models(base: type[BaseModel]) -> None:
