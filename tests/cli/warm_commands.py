@@ -72,7 +72,8 @@ class WarmProcess:
         return self.returncode
 
     def communicate(self, given: str | None = None, timeout: float = 60.0) -> tuple[str, str]:
-        """All that it writes, to either end. It is killed if it has not ended in time: else those who read would wait for it."""
+        """All that it writes, to either end. It is killed if it has not ended in time: else whoever reads would wait
+        for it."""
         with ThreadPoolExecutor(_STANDARD) as pool:
             reading = [pool.submit(end.read) if end else None for end in (self.stdout, self.stderr)]
             writing = pool.submit(self._write, given)
