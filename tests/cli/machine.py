@@ -17,7 +17,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.cli.warm_commands import WarmProcess, begin_warm, run_warm
+from tests.cli.warm_commands import begin_warm, run_warm
+from tests.cli.warm_process import WarmProcess
 from tests.ports import free_port
 
 REPOSITORY = Path(__file__).parents[2]

@@ -1,7 +1,8 @@
 """Commands as forks of a process that has imported what they import: real processes, without a start of Python each.
 
 All of them have one seed for the order of sets, and find imported what they might have forgotten to import: what that
-could hide is left to the commands of documents, and to those that ``Machine`` starts, which begin with nothing.
+could hide is left to the commands of the README, and to those that ``Machine.started`` starts, which begin with
+nothing.
 """
 
 from __future__ import annotations
@@ -18,17 +19,14 @@ import pkgutil
 import runpy
 import select
 import shlex
-import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import typer
 from pydantic import BaseModel
@@ -36,9 +34,8 @@ from pydantic import BaseModel
 import dimos_streams.cli
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.skill import skills_of
+from tests.cli.warm_process import NUMBER, STANDARD, WarmProcess, receive_number
 
-_NUMBER = struct.Struct("!i")
-_STANDARD = 3
 _NOBODY = b"-" * 40
 """Stands where the name of a command will be, in the environment with which the process that forks it begins."""
 _IMPORTED = (
@@ -48,66 +45,6 @@ _IMPORTED = (
     *("runtime.processes.fork_server", "runtime.processes.preload", "runtime.unreadable_runs"),
 )
 _OTHERS = ("docstring_parser", "requests", "rich.markdown", "typer.rich_utils", "uvloop")
-
-
-@dataclass
-class WarmProcess:
-    """A command that runs, with our ends of its pipes: as much of ``subprocess.Popen`` as tests use."""
-
-    pid: int
-    stdin: TextIO | None
-    stdout: TextIO
-    stderr: TextIO | None
-    connection: socket.socket
-    returncode: int | None = None
-
-    def wait(self, timeout: float) -> int:
-        """Raises ``subprocess.TimeoutExpired``."""
-        if self.returncode is None:
-            self.connection.settimeout(timeout)
-            try:
-                self.returncode = os.waitstatus_to_exitcode(_receive(self.connection))
-            except TimeoutError:
-                raise subprocess.TimeoutExpired(f"process {self.pid}", timeout) from None
-        return self.returncode
-
-    def communicate(self, given: str | None = None, timeout: float = 60.0) -> tuple[str, str]:
-        """All that it writes, to either end. It is killed if it has not ended in time: else whoever reads would wait
-        for it."""
-        with ThreadPoolExecutor(_STANDARD) as pool:
-            reading = [pool.submit(end.read) if end else None for end in (self.stdout, self.stderr)]
-            writing = pool.submit(self._write, given)
-            try:
-                self.wait(timeout)
-            except BaseException:
-                self.kill()
-                raise
-            writing.result()
-            out, err = (each.result() if each else "" for each in reading)
-        return out, err
-
-    def _write(self, given: str | None) -> None:
-        if self.stdin is not None:
-            with contextlib.suppress(BrokenPipeError), self.stdin:
-                self.stdin.write(given or "")
-
-    def send_signal(self, number: int) -> None:
-        if self.returncode is None:
-            os.kill(self.pid, number)
-
-    def kill(self) -> None:
-        self.send_signal(signal.SIGKILL)
-
-    def close(self) -> None:
-        """Kill it if it has not ended, and close our ends of its pipes."""
-        if self.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self.kill()
-        for end in (self.stdin, self.stdout, self.stderr):
-            if end is not None:
-                with contextlib.suppress(BrokenPipeError):
-                    end.close()
-        self.connection.close()
 
 
 def run_warm(
@@ -151,7 +88,7 @@ def begin_warm(
     connection.sendall(request[1:])
     connection.shutdown(socket.SHUT_WR)
     return WarmProcess(
-        _receive(connection),
+        receive_number(connection),
         None if in_write is None else os.fdopen(in_write, "w", encoding="utf-8"),
         os.fdopen(out_read, encoding="utf-8"),
         None if err_read is None else os.fdopen(err_read, encoding="utf-8"),
@@ -196,12 +133,6 @@ def _address(folder: Path) -> str:
     return address
 
 
-def _receive(connection: socket.socket) -> int:
-    data = connection.recv(_NUMBER.size, socket.MSG_WAITALL)
-    number: int = _NUMBER.unpack(data)[0]
-    return number
-
-
 def _serve(address: str) -> None:
     """Fork for each request, and tell how each fork has ended. Returns only where a command is to be run."""
     with socket.socket(socket.AF_UNIX) as listener:
@@ -230,14 +161,14 @@ class _Running:
     def tell_its_end(self) -> None:
         status = os.waitpid(self.process, 0)[1]
         with self.connection, contextlib.suppress(BrokenPipeError):
-            self.connection.sendall(_NUMBER.pack(status))
+            self.connection.sendall(NUMBER.pack(status))
 
 
 def _began(listener: socket.socket, running: dict[int, _Running]) -> bool:
     """Whether this is the process of a command now: that which had listened has it among those that are running, by
     what becomes readable with its end."""
     connection, _ = listener.accept()
-    request, descriptors, _, _ = socket.recv_fds(connection, 1, _STANDARD)
+    request, descriptors, _, _ = socket.recv_fds(connection, 1, STANDARD)
     with connection.makefile("rb") as rest:
         request += rest.read()
     process = os.fork()
@@ -253,7 +184,7 @@ def _began(listener: socket.socket, running: dict[int, _Running]) -> bool:
         os.close(descriptor)
     running[os.pidfd_open(process)] = _Running(process, connection)
     with contextlib.suppress(BrokenPipeError):
-        connection.sendall(_NUMBER.pack(process))
+        connection.sendall(NUMBER.pack(process))
     return False
 
 
