@@ -41,10 +41,12 @@ _LONGEST_OF_NAME = 200
 
 def pytest_configure() -> None:
     """Of the hundreds of processes that tests start only the first of a kind compiles what it imports; none starts
-    threads for matrices, which takes as long as all else of numpy; and none reads the machine's certificates, which
-    takes each client of a model longer than all else: tests have their own."""
+    threads for matrices, which takes as long as all else of numpy; none reads the machine's certificates, which takes
+    each client of a model longer than all else: tests have their own; and for none does pydantic read what all that
+    is installed declares, to find plugins, of which there are none."""
     os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
     os.environ.pop("SSL_CERT_FILE", None)
     os.environ["SSL_CERT_DIR"] = str(Path(__file__).parent)
 

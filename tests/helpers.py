@@ -15,9 +15,16 @@ from typing import TypeVar
 from dimos_streams.clock import VirtualTimeLoop, run_virtual
 from dimos_streams.tool_stream.event import ToolEvent
 
-__all__ = ["anybody", "few_files", "fill", "hold_up", "run_virtual", "shut", "until", "wait_for"]
+__all__ = ["NO_OTHER_PLUGINS", "anybody", "few_files", "fill", "hold_up", "run_virtual", "shut", "until", "wait_for"]
 
 T = TypeVar("T")
+
+NO_OTHER_PLUGINS = tuple(
+    word
+    for plugin in ("anyio", "hypothesispytest", "timeout", "xdist", "xdist.looponfail")
+    for word in ("-p", f"no:{plugin}")
+)
+"""For pytest as a user has it, who does not have these. To import them takes it longer than all else at its start."""
 
 
 async def until(condition: Callable[[], object], timeout_s: float = 15.0) -> None:

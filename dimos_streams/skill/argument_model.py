@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
 from pydantic_core import SchemaError
 
-from dimos_streams.common.invalid import in_a_line, problems_with_values
+from dimos_streams.common.invalid import in_a_line, with_values
 from dimos_streams.common.schemas.plain import plain_schema
 
 _CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
@@ -29,7 +29,7 @@ def argument_model(where: str, name: str, fields: Mapping[str, Any]) -> type[Bas
         bad = next((each for each, field in fields.items() if not _has_schema(each, field)), None)
         which = "its arguments have" if bad is None else f"the type of {bad!r}, {_named(fields[bad][0])}, has"
         raise TypeError(f"{where}: {which} no schema; {_schema_rule(error)}") from error
-    _check_defaults(where, fields)
+    _check_defaults(where, model, fields)
     return model
 
 
@@ -51,30 +51,35 @@ def _named(hint: Any) -> str:
     return hint.__qualname__ if isinstance(hint, type) else str(hint)
 
 
-def _check_defaults(where: str, fields: Mapping[str, Any]) -> None:
+def _check_defaults(where: str, model: type[BaseModel], fields: Mapping[str, Any]) -> None:
     """Raise ``TypeError`` for a default that the skill would refuse if somebody gave it."""
     optional = {name: field for name, field in fields.items() if not field[1].is_required()}
     if not optional:
         return
     given = _plain_values(optional)
-    defaults = plain = create_model("Defaults", __config__=_CONFIG, **optional)
+    plain = model
     if len(given) < len(optional):
         plain = create_model("Given", __config__=_CONFIG, **{name: optional[name] for name in given})
     wrong: dict[str, str] = {}
     as_sent = functools.partial(
         plain.model_validate_json, json.dumps(given), strict=True, by_alias=False, by_name=True
     )
-    for accept in (as_sent, defaults):
+    for accept in (as_sent, model):
         try:
             accept()
         except ValidationError as error:
-            wrong |= problems_with_values(error, "the defaults")
+            wrong |= with_values(filter(_is_of_default, error.errors()), "the defaults")
         except Exception as error:  # of an author's own check of a value
             raise TypeError(f"{where}: a check of its defaults fails ({type(error).__name__}: {error})") from error
     if wrong:
         empty = [name for name, field in optional.items() if name in wrong and field[1].default is None]
         remedy = "".join(f"; `{name}: {_named(fields[name][0])} | None` would take None" for name in empty)
         raise TypeError(f"{where} has a default that it would refuse: {in_a_line(wrong)}{remedy}")
+
+
+def _is_of_default(detail: Mapping[str, Any]) -> bool:
+    """Return whether one of pydantic's errors is about a default, rather than about a required argument."""
+    return detail["type"] != "missing" or len(detail["loc"]) > 1
 
 
 def _plain_values(fields: Mapping[str, Any]) -> dict[str, Any]:

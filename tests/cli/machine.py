@@ -17,13 +17,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from tests.cli.warm_commands import run_warm
+from tests.cli.warm_commands import begin_warm, run_warm
+from tests.cli.warm_process import WarmProcess
 from tests.ports import free_port
 
 REPOSITORY = Path(__file__).parents[2]
 ROVER = "tests/cli/rover.yaml"
 _MARK = "CLI_TEST_MARK"
-_LONGEST_NAME = 15
 _BOUND_S = 45.0
 _COLD = frozenset({"--virtual-time", "replay"})
 """What must be the same every time, whatever order Python gives to sets."""
@@ -85,7 +85,7 @@ class Machine:
                 check=False,
             )
         else:
-            done = run_warm(arguments, stdin, environment, REPOSITORY, self._name, _BOUND_S)
+            done = run_warm(arguments, stdin, environment, REPOSITORY, self.mark, _BOUND_S)
         return Result(done.returncode, done.stdout, done.stderr)
 
     @contextmanager
@@ -109,10 +109,16 @@ class Machine:
                 if process.poll() is None:
                     process.kill()
 
-    @property
-    def _name(self) -> str:
-        """Of the processes that have no environment of their own from their start."""
-        return self.mark[:_LONGEST_NAME]
+    @contextmanager
+    def started_warm(
+        self, *arguments: str, stdin: int = subprocess.DEVNULL, stderr: int = subprocess.STDOUT
+    ) -> Iterator[WarmProcess]:
+        """The same, as a fork of a process that has imported what it imports; for tests of what comes afterwards."""
+        process = begin_warm(
+            arguments, self.environment, REPOSITORY, self.mark, stdin=stdin, stderr=stderr, leads=True
+        )
+        with contextlib.closing(process):
+            yield process
 
     def leaves_nothing(self) -> bool:
         """Whether all processes that commands of this machine have started end, within seconds."""
@@ -142,8 +148,7 @@ class Machine:
             if not folder.name.isdigit():
                 continue
             try:
-                own = self.mark.encode() in (folder / "environ").read_bytes()
-                if own or (folder / "comm").read_text().strip() == self._name:
+                if self.mark.encode() in (folder / "environ").read_bytes():
                     yield int(folder.name)
             except OSError:  # it ended while we looked, or is somebody else's
                 continue
@@ -157,7 +162,7 @@ def free_bus() -> str:
         return f"udpm://239.{first}.{second}.{third}:{probe.getsockname()[1]}?ttl=0"
 
 
-def read_until(process: subprocess.Popen[str], text: str) -> str:
+def read_until(process: subprocess.Popen[str] | WarmProcess, text: str) -> str:
     """The output up to the line that contains a text. Fails if it ends before."""
     assert process.stdout is not None
     lines = []

@@ -60,7 +60,7 @@ def test_whoever_waits_for_a_run_that_dies_is_told_and_its_calls_are_listed_afte
     assert machine("call", "move", "--arg", "distance_m=0.1").code == 0
     while_it_lived = machine("calls", "--json").json
     waiting = ["call", "wander"], ["say", "move 100 m", "--wait", "close"]
-    with machine.started(*waiting[0]) as calling, machine.started(*waiting[1]) as saying:
+    with machine.started_warm(*waiting[0]) as calling, machine.started_warm(*waiting[1]) as saying:
         read_until(calling, "Wandering")
         read_until(saying, "Moving")
         kill(run["pid"])
@@ -102,8 +102,8 @@ def test_whoever_waits_for_a_run_that_dies_is_told_and_its_calls_are_listed_afte
 def test_whoever_waits_hears_of_the_end_of_a_run_whose_bridge_can_say_nothing(machine: Machine) -> None:
     run = started(machine)
     ended_so = rf"error: run {run['run_id']} {KILLED}; "
-    piped = machine.started("chat", stdin=subprocess.PIPE)
-    with machine.started("call", "wander") as calling, piped as piping, terminal(machine, "chat") as typing:
+    piped = machine.started_warm("chat", stdin=subprocess.PIPE)
+    with machine.started_warm("call", "wander") as calling, piped as piping, terminal(machine, "chat") as typing:
         read_until(calling, "Wandering")
         print("/help", file=piping.stdin, flush=True)
         read_until(piping, "leave, as Ctrl-D")
@@ -143,7 +143,7 @@ def test_whoever_said_something_to_an_agent_that_is_killed_learns_what_becomes_o
     machine: Machine,
 ) -> None:
     run = started(machine)
-    with machine.started("say", "move 8 m", "--wait", "close") as saying:
+    with machine.started_warm("say", "move 8 m", "--wait", "close") as saying:
         read_until(saying, "Moving")
         kill(*pids_of(run, "agent"))
         said, _ = saying.communicate(timeout=20)

@@ -174,7 +174,7 @@ def pages(machine: Machine) -> Iterator[str]:
 
 def watched(machine: Machine) -> str:
     """The first message that a console gets."""
-    with machine.started("monitor", "--json") as process:
+    with machine.started_warm("monitor", "--json") as process:
         text = read_until(process, '"conversation"')
         process.send_signal(signal.SIGINT)
         return text + process.communicate(timeout=10)[0]

@@ -39,7 +39,7 @@ def how_it_ended(machine: Machine) -> str:
 
 @pytest.mark.live
 def test_duration_ends_open_calls_with_the_reason(machine: Machine) -> None:
-    with machine.started(*run_of(machine, "--duration", "4")) as process:
+    with machine.started_warm(*run_of(machine, "--duration", "4")) as process:
         read_until(process, "bridge http")
         assert machine("call", "wander", "--wait", "answer").code == 0
         rest, _ = process.communicate(timeout=20)
@@ -165,7 +165,7 @@ def test_a_signal_to_the_whole_group_stops_it_and_restarts_nothing(machine: Mach
 @pytest.mark.feature("F5")
 @pytest.mark.parametrize("way", ["live", "in-process"])
 def test_a_second_run_on_one_bus_is_refused_in_one_line(machine: Machine, way: str) -> None:
-    with machine.started(*run_of(machine)) as process:
+    with machine.started_warm(*run_of(machine)) as process:
         read_until(process, "http://")
         began = machine("status", "--json").json[0]
         more = ["--in-process"] if way == "in-process" else []
@@ -182,7 +182,7 @@ def test_a_second_run_on_one_bus_is_refused_in_one_line(machine: Machine, way: s
 
 @pytest.mark.live
 def test_ctrl_c_twice_hurries(machine: Machine) -> None:
-    with machine.started(*run_of(machine)) as process:
+    with machine.started_warm(*run_of(machine)) as process:
         read_until(process, "http://")
         os.killpg(process.pid, signal.SIGINT)
         os.killpg(process.pid, signal.SIGINT)
@@ -193,7 +193,7 @@ def test_ctrl_c_twice_hurries(machine: Machine) -> None:
 
 @pytest.mark.live
 def test_stop(machine: Machine) -> None:
-    with machine.started(*run_of(machine)) as process:
+    with machine.started_warm(*run_of(machine)) as process:
         read_until(process, "http://")
         stopped = machine("stop", "rover")
         assert stopped.code == 0
@@ -221,7 +221,7 @@ def test_a_module_that_cannot_start(machine: Machine) -> None:
 
 @pytest.mark.live
 def test_a_module_that_fails_later_ends_the_run(machine: Machine) -> None:
-    with machine.started(*run_of(machine)) as process:
+    with machine.started_warm(*run_of(machine)) as process:
         read_until(process, "http://")
         os.kill(pid_of(machine, "rover"), signal.SIGKILL)
         rest, _ = process.communicate(timeout=20)
@@ -264,7 +264,7 @@ while True:
 def test_nobody_else_takes_the_port_of_a_bridge_that_is_restarted(machine: Machine) -> None:
     """Its clients would send them their tokens."""
     command = [sys.executable, "-c", _SQUATTER, str(machine.port)]
-    with machine.started(*run_of(machine, "--token", "secret")) as process:
+    with machine.started_warm(*run_of(machine, "--token", "secret")) as process:
         read_until(process, "http://")
         with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as squatter:
             assert squatter.stdout is not None
@@ -280,7 +280,7 @@ def test_nobody_else_takes_the_port_of_a_bridge_that_is_restarted(machine: Machi
 
 @pytest.mark.live
 def test_a_token_guards_the_bridge(machine: Machine) -> None:
-    with machine.started(*run_of(machine, "--token", "secret")) as process:
+    with machine.started_warm(*run_of(machine, "--token", "secret")) as process:
         read_until(process, "http://")
         url = f"http://127.0.0.1:{machine.port}"
         refused = machine("skills", "--url", url)
@@ -298,7 +298,7 @@ def test_a_run_in_the_background_is_found_and_logs(machine: Machine) -> None:
     assert started.code == 0
     run_id = next(line.split()[0] for line in started.out.splitlines() if "runs in the background" in line)
     assert machine("call", "move", "--arg", "distance_m=0.1").code == 0
-    with machine.started("logs", "-f", run_id) as following:
+    with machine.started_warm("logs", "-f", run_id) as following:
         read_until(following, "completed: Moved 0.1 m fast")
         assert machine("stop", run_id).code == 0
         assert following.wait(20) == 0
@@ -308,7 +308,7 @@ def test_a_run_in_the_background_is_found_and_logs(machine: Machine) -> None:
 
 @pytest.mark.live
 def test_a_run_in_the_background_tells_scripts_in_json_only_and_outlives_its_beginner(machine: Machine) -> None:
-    with machine.started(*run_of(machine, "--daemon", "--json")) as starting:
+    with machine.started_warm(*run_of(machine, "--daemon", "--json")) as starting:
         first = read_until(starting, "starting")
         starting.kill()  # the run goes on without whoever has begun it
         rest = read_until(starting, '"background"')

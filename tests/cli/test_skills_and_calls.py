@@ -179,7 +179,7 @@ def test_an_answer_is_enough_and_the_call_goes_on_until_cancelled(rover: Machine
 
 
 def test_ctrl_c_cancels_the_call(rover: Machine) -> None:
-    with rover.started("call", "wander") as process:
+    with rover.started_warm("call", "wander") as process:
         read_until(process, "Wandering")
         os.killpg(process.pid, signal.SIGINT)
         rest, _ = process.communicate(timeout=20)
@@ -216,17 +216,17 @@ def test_who_follows_a_call_does_not_end_it(rover: Machine, end: str) -> None:
         followed = rover("follow", call_id[:6], "--timeout", "0.3")
         code, out, err = followed.code, followed.out, followed.err
     else:
-        with rover.started("follow", call_id[:6], stderr=subprocess.PIPE) as process:
+        with rover.started_warm("follow", call_id[:6], stderr=subprocess.PIPE) as process:
             began = read_until(process, "Wandering")
             os.killpg(process.pid, signal.SIGINT)
             out, err = process.communicate(timeout=20)
-        code, out = process.returncode, began + out
+        code, out = process.wait(20), began + out
     assert (code, f"call {call_id} goes on: `dimos-streams cancel {call_id}` ends it" in err) == (
         1 if end == "timeout" else 130,
         True,
     )
     assert out.splitlines()[0].endswith(f"began ()  [{call_id}]")
-    with rover.started("follow", call_id) as process:
+    with rover.started_warm("follow", call_id) as process:
         read_until(process, "Wandering")
         assert rover("cancel", call_id, "--reason", "enough").code == 0, "it still ran"
         rest, _ = process.communicate(timeout=20)
@@ -266,7 +266,7 @@ def test_who_is_refused_for_what_a_call_holds_hears_the_ways_on(rover: Machine) 
 @pytest.mark.feature("A11")
 def test_a_call_waits_for_what_another_one_holds_and_not_for_who_has_left(rover: Machine) -> None:
     holder = rover("call", "lift", "--wait", "answer", "--json").json_lines[0]["call_id"]
-    with rover.started("call", "lift", "--arg", "mass_kg=2", "--lease-wait", "60") as leaving:
+    with rover.started_warm("call", "lift", "--arg", "mass_kg=2", "--lease-wait", "60") as leaving:
         read_until(leaving, "waiting for it, 60 s at most")
         os.killpg(leaving.pid, signal.SIGINT)
         leaving.communicate(timeout=20)
@@ -274,7 +274,7 @@ def test_a_call_waits_for_what_another_one_holds_and_not_for_who_has_left(rover:
     late = rover("call", "lift", "--lease-wait", "60", "--timeout", "2")
     assert (late.code, "waiting for it, 2 s at most" in late.err) == (1, True), "its time is over by then"
     assert "it was not free within 2 s" in late.err
-    with rover.started("call", "lift", "--arg", "mass_kg=3", "--lease-wait", "60") as waiting:
+    with rover.started_warm("call", "lift", "--arg", "mass_kg=3", "--lease-wait", "60") as waiting:
         read_until(waiting, "waiting for it")
         assert rover("cancel", holder).code == 0
         read_until(waiting, "Lifting")
@@ -489,7 +489,7 @@ def test_logs(rover: Machine) -> None:
 def test_who_waits_for_a_decision_is_told_on_standard_error_how_to_decide(machine: Machine, form: list[str]) -> None:
     ask = "agent.approval.rules=[{skill: move}]"
     assert machine("run", ROVER, "--daemon", "--port", str(machine.port), "--set", ask).code == 0
-    with machine.started("say", "move 1", *form, stderr=subprocess.PIPE) as saying:
+    with machine.started_warm("say", "move 1", *form, stderr=subprocess.PIPE) as saying:
         assert saying.stderr is not None
         hint = saying.stderr.readline() + saying.stderr.readline()
         command = re.search(r"`dimos-streams (approve \S+)`", hint)

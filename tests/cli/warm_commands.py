@@ -1,13 +1,15 @@
 """Commands as forks of a process that has imported what they import: real processes, without a start of Python each.
 
 All of them have one seed for the order of sets, and find imported what they might have forgotten to import: what that
-could hide is left to the commands of documents, and to those that ``Machine`` starts, which begin with nothing.
+could hide is left to the commands of the README, and to those that ``Machine.started`` starts, which begin with
+nothing.
 """
 
 from __future__ import annotations
 
 import atexit
 import contextlib
+import ctypes
 import functools
 import gc
 import importlib.util
@@ -17,28 +19,32 @@ import pkgutil
 import runpy
 import select
 import shlex
-import signal
 import socket
-import struct
 import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import typer
+from pydantic import BaseModel
 
 import dimos_streams.cli
+from dimos_streams.common.schemas.frozen_model import FrozenModel
+from dimos_streams.skill import skills_of
+from tests.cli.warm_process import NUMBER, STANDARD, WarmProcess, receive_number
 
-_NUMBER = struct.Struct("!i")
-_STANDARD = 3
+_NOBODY = b"-" * 40
+"""Stands where the name of a command will be, in the environment with which the process that forks it begins."""
 _IMPORTED = (
     *("agent.module", "bridge.module", "perception.module", "robot.simulator", "robot.velocity_gate.module"),
     *("skills.drive", "skills.follow_person", "skills.look_out_for", "skills.observe", "skills.patrol"),
     *("blueprint.check", "client.http_gateway", "recording.summary", "recording.writer"),
-    *("runtime.processes.fork_server", "runtime.processes.preload"),
+    *("runtime.processes.fork_server", "runtime.processes.preload", "runtime.unreadable_runs"),
 )
+_OTHERS = ("docstring_parser", "requests", "rich.markdown", "typer.rich_utils", "uvloop")
 
 
 def run_warm(
@@ -46,35 +52,48 @@ def run_warm(
 ) -> subprocess.CompletedProcess[str]:
     """``dimos-streams ARGUMENTS`` as ``subprocess.run`` runs it, in a folder that has these tests.
 
-    The system shows ``name`` as that of the process, and of those that it forks.
+    Its processes have ``name`` in the environment with which the system shows them.
     Raises ``subprocess.TimeoutExpired``.
     """
-    pipes = [os.pipe() for _ in range(_STANDARD)]
-    (in_read, in_write), (out_read, out_write), (err_read, err_write) = pipes
+    process = begin_warm(
+        arguments, environment, folder, name, stdin=subprocess.PIPE, stderr=subprocess.PIPE, leads=False
+    )
+    with contextlib.closing(process):
+        out, err = process.communicate(stdin, timeout_s)
+        return subprocess.CompletedProcess(list(arguments), process.wait(timeout_s), out, err)
+
+
+def begin_warm(
+    arguments: Sequence[str],
+    environment: Mapping[str, str],
+    folder: Path,
+    name: str,
+    *,
+    stdin: int,
+    stderr: int,
+    leads: bool,
+) -> WarmProcess:
+    """The same while it runs. One that leads has a session of its own, as in a terminal."""
+    in_read, in_write = os.pipe() if stdin == subprocess.PIPE else (os.open(os.devnull, os.O_RDONLY), None)
+    out_read, out_write = os.pipe()
+    err_read, err_write = os.pipe() if stderr == subprocess.PIPE else (None, os.dup(out_write))
     wanted = {"arguments": list(arguments), "environment": dict(environment), "name": name, "folder": str(folder)}
-    request = json.dumps(wanted).encode()
-    with socket.socket(socket.AF_UNIX) as connection, ThreadPoolExecutor(_STANDARD) as pool:
-        connection.connect(_address(folder))
-        ends = [in_read, out_write, err_write]
-        socket.send_fds(connection, [request[:1]], ends)
-        for end in ends:
-            os.close(end)
-        writing = pool.submit(_write, in_write, stdin)
-        reading = [pool.submit(_read, end) for end in (out_read, err_read)]
-        connection.sendall(request[1:])
-        connection.shutdown(socket.SHUT_WR)
-        process = _receive(connection)
-        connection.settimeout(timeout_s)
-        try:
-            code = os.waitstatus_to_exitcode(_receive(connection))
-        except BaseException as error:
-            os.kill(process, signal.SIGKILL)  # else those who read what it writes would wait for it
-            if isinstance(error, TimeoutError):
-                raise subprocess.TimeoutExpired(list(arguments), timeout_s) from None
-            raise
-        writing.result()
-        out, err = (each.result() for each in reading)
-    return subprocess.CompletedProcess(list(arguments), code, out, err)
+    request = json.dumps({**wanted, "leads": leads}).encode()
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(_address(folder))
+    ends = [in_read, out_write, err_write]
+    socket.send_fds(connection, [request[:1]], ends)
+    for end in ends:
+        os.close(end)
+    connection.sendall(request[1:])
+    connection.shutdown(socket.SHUT_WR)
+    return WarmProcess(
+        receive_number(connection),
+        None if in_write is None else os.fdopen(in_write, "w", encoding="utf-8"),
+        os.fdopen(out_read, encoding="utf-8"),
+        None if err_read is None else os.fdopen(err_read, encoding="utf-8"),
+        connection,
+    )
 
 
 def put_warm_command(directory: Path, folder: Path) -> None:
@@ -97,7 +116,7 @@ def _address(folder: Path) -> str:
     server = subprocess.Popen(
         [sys.executable, "-m", __name__, address],
         cwd=folder,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1"},
+        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "WARM_COMMAND": _NOBODY.decode()},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         start_new_session=True,
@@ -114,64 +133,89 @@ def _address(folder: Path) -> str:
     return address
 
 
-def _write(end: int, text: str) -> None:
-    with contextlib.suppress(BrokenPipeError), os.fdopen(end, "w", encoding="utf-8") as pipe:
-        pipe.write(text)
-
-
-def _read(end: int) -> str:
-    with os.fdopen(end, encoding="utf-8") as pipe:
-        return pipe.read()
-
-
-def _receive(connection: socket.socket) -> int:
-    data = connection.recv(_NUMBER.size, socket.MSG_WAITALL)
-    number: int = _NUMBER.unpack(data)[0]
-    return number
-
-
 def _serve(address: str) -> None:
-    """Fork for each request. Returns only where a command is to be run."""
+    """Fork for each request, and tell how each fork has ended. Returns only where a command is to be run."""
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(address)
         listener.listen()
         os.write(sys.stdout.fileno(), b"ready\n")
+        running: dict[int, _Running] = {}
         while True:
-            readable, _, _ = select.select([listener, sys.stdin.fileno()], (), ())
-            if listener not in readable:
+            readable, _, _ = select.select([listener, sys.stdin.fileno(), *running], (), ())
+            if sys.stdin.fileno() in readable:
                 os._exit(0)
-            connection, _ = listener.accept()
-            if not os.fork():
-                listener.close()
-                return _command(connection)
-            connection.close()
-            with contextlib.suppress(ChildProcessError):
-                while os.waitpid(-1, os.WNOHANG)[0]:
-                    pass
+            for each in running.keys() & readable:
+                running.pop(each).tell_its_end()
+                os.close(each)
+            if listener in readable and _began(listener, running):
+                return
 
 
-def _command(connection: socket.socket) -> None:
-    """Fork once more: what is left waits for the command and tells how it ended."""
-    request, descriptors, _, _ = socket.recv_fds(connection, 1, _STANDARD)
+@dataclass(frozen=True)
+class _Running:
+    """A command, and who has asked for it."""
+
+    process: int
+    connection: socket.socket
+
+    def tell_its_end(self) -> None:
+        status = os.waitpid(self.process, 0)[1]
+        with self.connection, contextlib.suppress(BrokenPipeError):
+            self.connection.sendall(NUMBER.pack(status))
+
+
+def _began(listener: socket.socket, running: dict[int, _Running]) -> bool:
+    """Whether this is the process of a command now: that which had listened has it among those that are running, by
+    what becomes readable with its end."""
+    connection, _ = listener.accept()
+    request, descriptors, _, _ = socket.recv_fds(connection, 1, STANDARD)
     with connection.makefile("rb") as rest:
         request += rest.read()
-    child = os.fork()
-    if child:
-        for descriptor in (*range(_STANDARD), *descriptors):
-            os.close(descriptor)
-        connection.sendall(_NUMBER.pack(child))
-        connection.sendall(_NUMBER.pack(os.waitpid(child, 0)[1]))
-        os._exit(0)
-    connection.close()
+    process = os.fork()
+    if not process:
+        listener.close()
+        connection.close()
+        for end, other in running.items():
+            os.close(end)
+            other.connection.close()
+        _become(json.loads(request), descriptors)
+        return True
+    for descriptor in descriptors:
+        os.close(descriptor)
+    running[os.pidfd_open(process)] = _Running(process, connection)
+    with contextlib.suppress(BrokenPipeError):
+        connection.sendall(NUMBER.pack(process))
+    return False
+
+
+def _become(wanted: Any, descriptors: Sequence[int]) -> None:
     for standard, descriptor in enumerate(descriptors):
         os.dup2(descriptor, standard)
         os.close(descriptor)
-    wanted = json.loads(request)
     os.chdir(wanted["folder"])
     os.environ.clear()
     os.environ.update(wanted["environment"])
     sys.argv[1:] = wanted["arguments"]
-    Path("/proc/self/comm").write_text(wanted["name"])
+    if wanted.get("leads"):
+        os.setsid()
+    _show(wanted["name"])
+
+
+def _show(name: str) -> None:
+    """Have the system show a name as that of this process, and in the environment that it began with, which is also
+    that of all its forks, whatever they are called."""
+    Path("/proc/self/comm").write_text(name)
+    begin, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[47:49])
+    at = ctypes.string_at(begin, end - begin).find(_NOBODY)
+    assert at >= 0, "the environment has no place for a name"
+    ctypes.memmove(begin + at, name.encode(), min(len(name.encode()), len(_NOBODY)))
+
+
+def _build_models(base: type[BaseModel]) -> None:
+    """Build what each command would build when it first needs it."""
+    for model in base.__subclasses__():
+        model.model_rebuild()
+        _build_models(model)
 
 
 def _import_commands() -> None:
@@ -182,12 +226,18 @@ def _import_commands() -> None:
         for found in vars(module).values():
             for late in getattr(found, "late_imports", ()):
                 importlib.import_module(late)
-    others = ["requests", "uvloop"]
+    others = [*_OTHERS]
     if sys.version_info < (3, 14):
         others.append("pydantic.v1")  # FastAPI asks it about each type, where it works
     for name in filter(importlib.util.find_spec, others):
         importlib.import_module(name)
+    _build_models(FrozenModel)
+    from dimos_streams.agent.module import Agent
+    from dimos_streams.bridge.module import Bridge
     from dimos_streams.cli.app import create_app
+
+    for declaring in (Agent, Bridge):
+        skills_of(declaring)
 
     # Typer and its Click import what they need with the first value that is to be checked.
     with contextlib.suppress(typer.BadParameter):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import pytest
 from dimos_streams.skill import skills_of
 from tests import ports
 from tests.cli.warm_commands import put_warm_command
+from tests.helpers import NO_OTHER_PLUGINS
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")), *sorted((ROOT / "docker").glob("*.md"))]
@@ -68,6 +70,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory, bus_url: str, free_por
         "DIMOS_STREAMS__BRIDGE__PORT": str(free_port),
         # Sessions that begin and end at once beside others of one root fail over what these remove there.
         "PYTEST_DEBUG_TEMPROOT": str(tmp_path_factory.mktemp("sessions")),
+        "PYTEST_ADDOPTS": shlex.join(NO_OTHER_PLUGINS),
     }
     yield env
     if Path(env["DIMOS_STREAMS_STATE_DIR"]).exists():  # else nothing has run

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -12,6 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.warm_commands import put_warm_command
+from tests.helpers import NO_OTHER_PLUGINS
 
 ROOT = Path(__file__).parents[2]
 EXAMPLES = sorted(path.parent.name for path in (ROOT / "examples").glob("*/README.md"))
@@ -46,6 +48,7 @@ def environment(tmp_path: Path, bus_url: str) -> dict[str, str]:
         "PATH": os.pathsep.join([str(commands), str(Path(sys.executable).parent), os.environ["PATH"]]),
         "LCM_DEFAULT_URL": bus_url,
         "XDG_STATE_HOME": str(tmp_path / "state"),
+        "PYTEST_ADDOPTS": shlex.join(NO_OTHER_PLUGINS),
     }
 
 

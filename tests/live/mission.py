@@ -27,6 +27,8 @@ from dimos_streams.messages.time import utime_of
 from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
+from dimos_streams.runtime.plan import library_imports, plan_modules
+from dimos_streams.runtime.processes.fork_server import start_forkserver
 from dimos_streams.runtime.processes.processor_time import waited_for_processor
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
@@ -190,7 +192,9 @@ async def running(
     await bus.open()
     options = RunOptions(bus_url=bus_url, port=port, run_dir=run_dir, **more)
     run_events: list[RunEvent] = []
-    configured = (blueprint or resolve("follow-person").configured(_SMALL)).configured({"bridge.port": port})
+    stock = resolve("follow-person").configured(_SMALL)
+    configured = (blueprint or stock).configured({"bridge.port": port})
+    start_forkserver(library_imports(plan_modules(stock)))  # as `run` does; one forks the workers of all these tests
     supervisor = Supervisor(configured, options, run_events.append)
     gateway = HttpGateway(options.bridge_url, rng=random.Random(0))
     mission = Mission(supervisor, gateway, run_events)

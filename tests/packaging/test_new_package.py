@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import shlex
 import subprocess
 import sys
 import sysconfig
@@ -11,6 +12,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+
+from tests.helpers import NO_OTHER_PLUGINS
 
 pytestmark = [
     pytest.mark.feature("K4"),
@@ -36,6 +39,7 @@ def run(built: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
         "PATH": f"{venv / 'bin'}{os.pathsep}{os.environ['PATH']}",
         "XDG_STATE_HOME": str(folder / "state"),
         "PYTEST_DEBUG_TEMPROOT": str(folder),  # other sessions clean up in the usual place
+        "PYTEST_ADDOPTS": shlex.join(NO_OTHER_PLUGINS),
     }
 
     def execute(*command: str, cwd: Path, code: int = 0) -> str:

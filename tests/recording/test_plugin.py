@@ -17,11 +17,14 @@ from dimos_streams.regression.replay import replay as replay_log
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.tolerances import Tolerances, load_tolerances
 from dimos_streams.testing import MissionRun, event
+from tests.helpers import NO_OTHER_PLUGINS
 from tests.recording.modules import Breaks
 
 pytestmark = pytest.mark.slow
 
 pytest_plugins = ["pytester"]
+
+AS_USERS = ("-p", "no:cacheprovider", *NO_OTHER_PLUGINS)
 
 SMALL = {"robot.camera_width": 160, "robot.camera_height": 120}
 TESTS = """
@@ -88,7 +91,7 @@ def test_a_log_that_is_not_there(replay):
 @pytest.mark.timeout(120)
 def test_the_plugin(pytester: pytest.Pytester) -> None:
     tests = pytester.makepyfile(test_robot=TESTS).parent
-    run = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error", "--update-recordings")
+    run = pytester.runpytest_subprocess(*AS_USERS, "-W", "error", "--update-recordings")
     run.assert_outcomes(passed=5, failed=2)
     assert (tests / "golden" / "follow.lcmlog").stat().st_size < 1_000_000
     text = run.stdout.str()
@@ -162,7 +165,7 @@ async def test_right():
 
 def test_arguments_that_the_mark_does_not_have_fail_the_test(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_marks=MISMARKED)
-    run = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error")
+    run = pytester.runpytest_subprocess(*AS_USERS, "-W", "error")
     run.assert_outcomes(passed=1, failed=3)
     run.stdout.fnmatch_lines("virtual_time(limit_s=-1): it must be a number of seconds, more than 0")
     for given in ("limit", "10"):
@@ -184,7 +187,7 @@ def pytest_pyfunc_call(pyfuncitem):
 
 def test_a_coroutine_that_nothing_runs_is_told_of_the_mark(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_unmarked=UNMARKED)
-    run = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    run = pytester.runpytest_subprocess(*AS_USERS)
     run.assert_outcomes(failed=1)
     run.stdout.fnmatch_lines("test_unmarked is `async def`: add `@pytest.mark.virtual_time`*")
     run.stdout.no_fnmatch_line("*natively supported*")
@@ -193,7 +196,7 @@ def test_a_coroutine_that_nothing_runs_is_told_of_the_mark(pytester: pytest.Pyte
 def test_a_coroutine_that_somebody_else_runs_needs_no_mark(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_unmarked=UNMARKED)
     pytester.makeconftest(RUNNER)
-    pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error").assert_outcomes(passed=1)
+    pytester.runpytest_subprocess(*AS_USERS, "-W", "error").assert_outcomes(passed=1)
 
 
 ASTRAY = """
@@ -206,7 +209,7 @@ async def test_astray(blueprint_run):
 def test_a_blueprint_that_is_nowhere_is_told_with_where_it_was_looked_for(pytester: pytest.Pytester) -> None:
     pytester.mkdir("tests").joinpath("test_astray.py").write_text(ASTRAY)
     pytester.path.joinpath("beds.yaml").write_text("name: beds")
-    run = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    run = pytester.runpytest_subprocess(*AS_USERS)
     run.assert_outcomes(failed=1)
     outside = pytester.path.parent / "bedz.yaml"
     why = f"there is no blueprint file 'bedz.yaml' or '{outside}'; did you mean '../beds.yaml'?"
@@ -243,7 +246,7 @@ def test_a_skill_that_swallows_its_cancellation_fails_its_test_and_no_other(
     modules = "deaf: {type: tests.runtime.modules:DeafAtWork}, bridge: {type: dimos_streams.bridge.module:Bridge}"
     (pytester.path / "deaf.yaml").write_text(f"modules: {{{modules}}}")
     pytester.makepyfile(test_deaf=DEAF)
-    run = pytester.runpytest_subprocess("-p", "no:cacheprovider", "-W", "error", timeout=50)
+    run = pytester.runpytest_subprocess(*AS_USERS, "-W", "error", timeout=50)
     run.assert_outcomes(passed=1, failed=2)
     assert run.stdout.str().count("still at work 60 s after it was cancelled") >= 2
     run.stdout.re_match_lines(
@@ -273,7 +276,7 @@ def test_a_place_that_can_not_be_written_ends_no_session(pytester: pytest.Pytest
     (folder / "calm.yaml").write_text("include: [robot-only]\n")
     (folder / "golden").write_text("no folder")
     (pytester.path / "failed-recordings").write_text("no folder")
-    run = pytester.runpytest_subprocess("-p", "no:cacheprovider", "--update-recordings", "inner")
+    run = pytester.runpytest_subprocess(*AS_USERS, "--update-recordings", "inner")
     run.assert_outcomes(passed=1, failed=2)
     text = run.stdout.str()
     assert f"the recording can't be written to {folder}/golden/calm.lcmlog: File exists" in text
@@ -294,7 +297,7 @@ async def test_that_waits_for_ever(blueprint_run):
 
 def test_one_that_waits_for_ever_ends_and_says_who_waits(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(test_stuck=STUCK)
-    run = pytester.runpytest_subprocess("-p", "no:cacheprovider")
+    run = pytester.runpytest_subprocess(*AS_USERS)
     run.assert_outcomes(failed=1)
     text = run.stdout.str()
     assert "s of virtual time are over; who waits:" in text
