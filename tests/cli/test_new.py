@@ -29,7 +29,11 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     before = set(sys.modules)
     yield tmp_path
     for name in set(sys.modules) - before:
-        if str(getattr(sys.modules[name], "__file__", "")).startswith(str(tmp_path)):
+        module = sys.modules[name]
+        if any(
+            str(place).startswith(str(tmp_path))
+            for place in [getattr(module, "__file__", ""), *getattr(module, "__path__", ())]
+        ):
             del sys.modules[name]
 
 
