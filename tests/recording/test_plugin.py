@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
+import numpy  # noqa: F401  A session within this process forgets what it has imported, and numpy can't be imported twice.
 import pytest
 
 from dimos_streams import clock
