@@ -44,8 +44,9 @@ if TYPE_CHECKING:
 __all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "MissionIncompleteError", "Said"]
 
 _SPARE_BYTES = 100
-_REASON_BYTES = 300
 """The number of bytes of a module's state that are kept for what joins its topics."""
+_REASON_BYTES = 300
+"""Maximum size of the reasons for a pause in a module's state, in bytes of JSON."""
 
 
 class Agent(OperatorSkills):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import select
 import signal
 import socket
 import struct
@@ -66,7 +67,9 @@ class WarmProcess:
                 self.stdin.write(given or "")
 
     def send_signal(self, number: int) -> None:
-        if self.returncode is None:
+        """Nothing if it has ended, which is told at once: its number may be another one's by now."""
+        told, _, _ = select.select([self.connection], (), (), 0.0)
+        if self.returncode is None and not told:
             os.kill(self.pid, number)
 
     def kill(self) -> None:
@@ -74,9 +77,8 @@ class WarmProcess:
 
     def close(self) -> None:
         """Kill it if it has not ended, and close our ends of its pipes."""
-        if self.returncode is None:
-            with contextlib.suppress(ProcessLookupError):
-                self.kill()
+        with contextlib.suppress(ProcessLookupError):
+            self.kill()
         for end in (self.stdin, self.stdout, self.stderr):
             if end is not None:
                 with contextlib.suppress(BrokenPipeError):

@@ -13,14 +13,17 @@ import signal
 import subprocess
 import sys
 import tempfile
+from collections import deque
 from multiprocessing import resource_tracker, util
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 
 from dimos_streams.errors import UserError
 from dimos_streams.runtime.processes import fork_server
+from dimos_streams.runtime.processes.process import SupervisedProcess
 
 pytestmark = [pytest.mark.live, pytest.mark.slow]
 
@@ -46,6 +49,7 @@ import dimos_streams.agent.module, dimos_streams.skills.drive
 known = frozenset(sys.modules)
 import mine, reporter
 from dimos_streams.runtime.processes import fork_server
+from dimos_streams.runtime.processes.process import SupervisedProcess
 
 def ask(number):
     path = f"{folder}/{number}.json"
@@ -112,6 +116,7 @@ print(process.exitcode)
 KILLED = """
 import os, signal, sys
 from dimos_streams.runtime.processes import fork_server
+from dimos_streams.runtime.processes.process import SupervisedProcess
 
 fork_server.fork_server_from_here([], [], frozenset(sys.modules))
 print(os.listdir(os.environ["TMPDIR"]), flush=True)
@@ -206,3 +211,26 @@ def test_what_it_starts_imports_nothing_from_the_working_directory(monkeypatch: 
         fork_server.fork_server_from_here([], [], ())
     note()
     assert ["-P" in flags for flags in begun] == [True, True, True, False]
+
+
+def test_a_server_in_the_place_of_one_that_has_ended_begins_as_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker's start would begin it by itself, where a Ctrl-C ends it while it imports, and as anybody likes."""
+    begun: list[tuple[bool, bool]] = []
+
+    def begin() -> None:
+        if fork_server._server._forkserver_pid is None:
+            blocked = signal.pthread_sigmask(signal.SIG_BLOCK, ())
+            flags = util._args_from_interpreter_flags()  # type: ignore[attr-defined]
+            begun.append(("-P" in flags, signal.SIGINT in blocked))
+            fork_server._server._forkserver_pid = 1
+
+    monkeypatch.setattr(fork_server._server, "_forkserver_pid", None)
+    monkeypatch.setattr(fork_server, "_begun", deque[Any](maxlen=1))
+    monkeypatch.setattr(multiprocessing.forkserver, "ensure_running", begin)
+    monkeypatch.setattr(resource_tracker, "ensure_running", lambda: None)
+    plan: Any = SimpleNamespace(label="x")
+    process = SupervisedProcess(plan, cast("Any", None), lambda report: None, lambda code: None)
+    monkeypatch.setattr(process, "_process", SimpleNamespace(start=begin))
+    process._fork()
+    assert begun == [(True, True)]
+    assert len(fork_server._begun) == 1, "what was edited before it began is no reason to begin another one"

@@ -17,9 +17,7 @@ from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.readable.reasons import joined_reasons
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import WaitingCall
-
-_REASONS = 1000
-"""Maximum number of characters of all reasons for a pause; what the record has is not cut."""
+from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
 
 
 class Mode(enum.StrEnum):
@@ -84,11 +82,13 @@ class Control:
         """Begin nothing from now on. Return False if that was so already: the reasons then stand side by side.
         ``ordered`` is False if the agent pauses by itself, because something may still move the robot."""
         self._pauses += ordered
-        self._paused_for = joined_reasons(reason, self._paused_for, _REASONS)
-        entered = self._enter(Mode.PAUSED, lambda was: self._emit(EventKind.PAUSE, (), was=was, reason=reason))
-        if not entered:
-            self.changed.notify()
-        return entered
+        before, self._paused_for = self._paused_for, joined_reasons(reason, self._paused_for, MAX_REASON)
+        if self._enter(Mode.PAUSED, self._log_pause):
+            return True
+        if self._paused_for != before:
+            self._log_pause(self._mode.value)  # for a successor, who reads only the newest pause
+        self.changed.notify()
+        return False
 
     def resume(self, reason: str = "") -> bool:
         """Let everything go on, and end step mode. Return False if nothing was held."""
@@ -227,6 +227,9 @@ class Control:
             _let_go(self._resumed)
         self.changed.notify()
         return True
+
+    def _log_pause(self, was: str) -> None:
+        self._emit(EventKind.PAUSE, (), was=was, reason=self._paused_for)
 
     def _show(self, call: WaitingCall, missions: tuple[str, ...]) -> None:
         waits = StepWaits(

@@ -12,6 +12,7 @@ from dimos_streams.agent.model_watch import ModelWatch
 from dimos_streams.agent.policies.gates.gate_state import GateState
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.agent.skill_watch import SkillWatch
+from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.operator.messages.agent import AgentSnapshot, ConversationEntry, MissionView, QueueView
 
 _ENTRIES, _TEXT, _MISSIONS, _CALLS, _SKILLS = 50, 1000, 100, 200, 200
@@ -39,7 +40,7 @@ class Snapshots:
             number=self.events.last_number,
             state=loop.state.value,
             mode=control.mode.value,
-            paused_for=control.paused_for,
+            paused_for=at_most(control.paused_for, _TEXT),
             hold=robot_hold.shown,
             waiting_calls=control.waiting[:_CALLS],
             model=parts.model.name,

@@ -76,7 +76,7 @@ class OperatorSettings:
 
     mode: Mode = Mode.RUNNING
     paused_for: str = ""
-    """The reason of the newest pause."""
+    """The reasons of the pause that lasts, the newest first."""
     model: str = ""
     """The name of the model; empty for that of the config."""
     skills: dict[str, bool] = field(default_factory=dict)

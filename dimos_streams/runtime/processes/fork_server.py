@@ -17,6 +17,7 @@ import signal
 import socket
 import sys
 import tempfile
+import threading
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -40,6 +41,7 @@ _FOLDER = Path(dimos_streams.__file__).parent
 _STANDARD = 3
 _server: Any = multiprocessing.forkserver._forkserver
 _util: Any = util
+_starting = threading.Lock()
 _logger = logging.getLogger(__name__)
 IsOwn = Callable[[str, object], bool]
 
@@ -80,13 +82,23 @@ def start_forkserver(shared: Sequence[str] = ()) -> None:
     """
     one_thread_for_matrices()
     multiprocessing.set_forkserver_preload([_PRELOAD, *shared, _FREEZE])
-    before = _server._forkserver_pid
-    with _away_from_here():
+    with explain_start_failure():
+        keep_forkserver()
+
+
+def keep_forkserver() -> None:
+    """Start the server if none runs: the first, or another one in the place of one that has ended or was let go.
+
+    Call it in any thread before a worker is started: multiprocessing starts a server, too, but not in the way that
+    it has to be. Blocks until it has begun.
+    """
+    with _starting, _away_from_here():
+        before = _server._forkserver_pid
         resource_tracker.ensure_running()  # the forkserver would start it, and it unblocks signals
-        with _without_interrupts(), explain_start_failure():
+        with _without_interrupts():
             multiprocessing.forkserver.ensure_running()
-    if _server._forkserver_pid != before:
-        _begun.append(_Beginning.now())
+        if _server._forkserver_pid != before:
+            _begun.append(_Beginning.now())
 
 
 def fork_server_from_here(shared: Sequence[str], own: Iterable[str], known: Collection[str]) -> None:

@@ -125,7 +125,7 @@ async def test_nothing_is_a_resume_that_the_operator_has_not_said(tmp_path: Path
     world = LineWorld()
     async with world.with_model(FunctionModel(in_turn(asks(("move", {"by": 1})), says("done"))), tmp_path) as rig:
         await rig.over(await rig.say("go"))
-        rig.core.control.pause()
+        rig.core.control.pause("wet floor")
         waiting = await rig.say("go on")
         undoing = asyncio.ensure_future(rig.core.loop.undo())
         await until(lambda: world.log[-1] == "back 1")
@@ -134,6 +134,7 @@ async def test_nothing_is_a_resume_that_the_operator_has_not_said(tmp_path: Path
         await asyncio.sleep(10)
         assert rig.core.holding
         assert "resume" not in rig.kinds()
+        assert rig.data("pause")[-1]["reason"] == "as before calls were taken back; wet floor", "a successor reads it"
         assert not waiting.over, "what waits for the operator goes on waiting"
 
 

@@ -271,6 +271,7 @@ async def test_what_was_held_when_the_agent_died_is_held_by_its_successor(tmp_pa
     def hold(rig: Rig) -> None:
         if mode is Mode.PAUSED:
             rig.core.control.pause("there is a child")
+            rig.core.control.pause("wet floor")
         else:
             rig.core.control.step()
         rig.core.gate_state.enabled.set("look", False)
@@ -280,7 +281,7 @@ async def test_what_was_held_when_the_agent_died_is_held_by_its_successor(tmp_pa
         await asyncio.sleep(60)
         assert second.core.control.mode is mode
         assert second.core.holding is (mode is Mode.PAUSED)
-        assert second.core.control.paused_for == ("there is a child" if mode is Mode.PAUSED else "")
+        assert second.core.control.paused_for == ("wet floor; there is a child" if mode is Mode.PAUSED else "")
         assert second.core.gate_state.enabled.disabled == ("look",)
         assert kill.world.log == ["move 1"]
         second.core.control.resume()
