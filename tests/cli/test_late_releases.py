@@ -27,7 +27,7 @@ def test_a_release_that_comes_late_undoes_no_newer_stop() -> None:
         between.let_go.set()
         (refused,) = late.result()
         assert not refused.done
-        assert re.match(r"NOT done: every robot was stopped \d+ s ago \(second\), after what", refused.text)
-        assert [stop.reason for stop in bridge.broker.stops.stopped().stops] == ["second"]
+        assert re.match(r"NOT done: every robot was stopped \d+ s ago \(second; first\), after what", refused.text)
+        assert [stop.reason for stop in bridge.broker.stops.stopped().stops] == ["second; first"]
         (done,) = asyncio.run(give("/robots/release", "", "", to))
         assert (done.done, bridge.broker.stops.stopped().stops) == (True, ())

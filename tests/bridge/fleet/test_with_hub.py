@@ -172,8 +172,8 @@ def test_a_release_at_a_hub_that_comes_late_undoes_no_newer_stop(tmp_path: Path)
         between.let_go.set()
         (refused,) = late.result()
         assert not refused.done
-        assert re.match(r"r1: REFUSED: every robot was stopped \d+ s ago \(second\), after what", refused.text)
-        assert [stop.reason for stop in robot.broker.stops.stopped().stops] == ["second"]
+        assert re.match(r"r1: REFUSED: every robot was stopped \d+ s ago \(second; first\), after what", refused.text)
+        assert [stop.reason for stop in robot.broker.stops.stopped().stops] == ["second; first"]
 
 
 def test_every_link_of_a_robots_bridge_can_be_followed_at_its_hub(tmp_path: Path) -> None:
