@@ -49,9 +49,9 @@ _FILLING = 1
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
     """Each worker imports all of the tests and the package first, which takes three seconds of a processor. Fast
-    tests wait now and then; there are no chains in them."""
+    tests wait now and then; there are no chains in them that others would fill."""
     fast = config.getoption("markexpr") == "not slow"
-    return len(os.sched_getaffinity(0)) + (_FILLING if fast else _AT_ONCE + _FILLING)
+    return len(os.sched_getaffinity(0)) + _AT_ONCE + (0 if fast else _FILLING)
 
 
 @pytest.hookimpl(tryfirst=True)
