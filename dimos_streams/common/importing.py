@@ -119,8 +119,10 @@ def import_module(name: str, beside: str = "") -> ModuleType:
 def _import_behind_a_folder(package: str) -> None:
     """Import a package that is installed with ``--editable`` where a mere folder of its name is on the path, as its
     checkout is in the folder above it: such packages are found after the path, where any folder counts as one."""
+    if package in sys.modules:
+        return
     on_path = PathFinder.find_spec(package)
-    if package in sys.modules or on_path is None or on_path.origin is not None:
+    if on_path is None or on_path.origin is not None:
         return
     for finder in sys.meta_path:
         spec = None if finder is PathFinder else finder.find_spec(package, None)
