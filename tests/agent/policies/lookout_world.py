@@ -22,7 +22,7 @@ from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import CallView
 from tests.agent.policies.parts import Brain, Robot
 from tests.agent.stage import NoConfig
-from tests.bridge.parts import closed
+from tests.bridge.scene import closed
 from tests.helpers import until
 from tests.skills.detections import Camera, Seen
 

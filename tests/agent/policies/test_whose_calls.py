@@ -13,7 +13,7 @@ from dimos_streams.tool_stream.event import Outcome
 from tests.agent.policies.lookout_world import lookout_world, round_with
 from tests.agent.policies.parts import Brain, robot_stage
 from tests.agent.stage import NoConfig
-from tests.bridge.parts import answered, closed
+from tests.bridge.scene import answered, closed
 from tests.helpers import until
 
 

@@ -19,7 +19,7 @@ from dimos_streams.journal.journal import Journal
 from dimos_streams.tool_stream.gateway import CallPhase
 from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS
 from tests.bridge.http.test_http import problem
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.bridge.serving import Served, served
 
 

@@ -21,7 +21,7 @@ from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.overtaken import OrderKind
 from tests.bridge.calls.yard import Gripper, Watcher, of, yard
-from tests.bridge.parts import answered, closed, scene
+from tests.bridge.scene import answered, closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]

@@ -19,7 +19,7 @@ from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
 from tests.bridge.calls.yard import Sleepwalker, Yard, of, yard
-from tests.bridge.parts import closed, scene
+from tests.bridge.scene import closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]

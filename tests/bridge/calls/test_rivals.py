@@ -8,7 +8,7 @@ import pytest
 
 from dimos_streams.errors import SkillUnavailableError
 from tests.bridge.calls.yard import Gripper
-from tests.bridge.parts import Worker, scene
+from tests.bridge.scene import Worker, scene
 
 
 @pytest.mark.virtual_time

@@ -20,7 +20,7 @@ from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
 from tests.bridge.calls.yard import Gripper, Stubborn, of, yard
-from tests.bridge.parts import Worker, answered, closed, scene
+from tests.bridge.scene import Worker, answered, closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]

@@ -20,7 +20,7 @@ from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
 from tests.bridge.calls.yard import Gripper, Stubborn, of, yard
-from tests.bridge.parts import answered, closed, scene
+from tests.bridge.scene import answered, closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]

@@ -9,7 +9,7 @@ from dimos_streams.bridge.calls.visibility import may_move, shown_to_models, sto
 from dimos_streams.module import Module
 from dimos_streams.skill import skill
 from tests.bridge.calls.yard import Gripper
-from tests.bridge.parts import scene
+from tests.bridge.scene import scene
 
 
 class Base(Module):

@@ -15,7 +15,7 @@ from dimos_streams.module import Module, ModuleConfig, RunContext, Services
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
-from tests.bridge.parts import Scene, Worker, scene
+from tests.bridge.scene import Scene, Worker, scene
 from tests.helpers import until
 
 FORWARD = Twist(linear=Vector3(x=0.5))

@@ -9,7 +9,7 @@ import pytest
 
 from dimos_streams.serving.events import pages
 from tests.bridge.http.test_http import problem
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.bridge.serving import Served, served
 
 

@@ -23,7 +23,7 @@ from dimos_streams.serving.server.protocol import Connections
 from dimos_streams.serving.server.web_socket import BoundedWebSocket
 from tests.bridge.http.test_http import until
 from tests.bridge.mcp.test_mcp import INITIALIZE
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.bridge.serving import Served, served
 
 UPGRADE = (

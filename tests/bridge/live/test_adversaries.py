@@ -39,7 +39,7 @@ from tests.bridge.live.watched_topics import (
     subscribed,
     topics,
 )
-from tests.bridge.parts import Scene
+from tests.bridge.scene import Scene
 from tests.helpers import until
 
 

@@ -22,7 +22,7 @@ from dimos_streams.skills.observe import Observe
 from dimos_streams.skills.patrol import Patrol
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.bridge.monitor.parts import ToyAgent
-from tests.bridge.parts import Scene, Worker, closed, scene
+from tests.bridge.scene import Scene, Worker, closed, scene
 from tests.bridge.serving import served
 from tests.helpers import until
 

@@ -25,7 +25,7 @@ from dimos_streams.operator.messages.agent import (
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.operator.reporting import event_data, snapshot_data
 from dimos_streams.skill import Call, skill
-from tests.bridge.parts import Scene, Worker
+from tests.bridge.scene import Scene, Worker
 
 
 class ToyConfig(ModuleConfig):

@@ -26,7 +26,7 @@ from dimos_streams.messages.time import header
 from dimos_streams.operator.schema import schema, schema_text
 from dimos_streams.serving.server.request_guard import MAX_BODY
 from tests.bridge.monitor.parts import Client, agents
-from tests.bridge.parts import Scene, answered
+from tests.bridge.scene import Scene, answered
 from tests.helpers import until
 
 _SCHEMA = schema()

@@ -15,7 +15,7 @@ from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.call_writer import PublisherLimits
 from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_FORGOTTEN_S, RECEIVER_GONE_S
-from tests.bridge.parts import SimulatedProcess, Worker, scene
+from tests.bridge.scene import SimulatedProcess, Worker, scene
 from tests.helpers import anybody, until
 from tests.tool_stream.test_delivery import Ends, bus_and_ends
 
