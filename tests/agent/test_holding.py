@@ -38,7 +38,7 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.protocol.channels import STATUS
 from tests.agent.stage import calling, script
-from tests.bridge.monitor.parts import Console
+from tests.bridge.monitor.watching_client import Console
 from tests.helpers import until
 
 HOLDING = {"listens": True, "holds": ["robot1/agent"], "still": True}

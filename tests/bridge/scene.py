@@ -1,4 +1,4 @@
-"""A scene for the tests of bridges: one bus, processes with modules, and a bridge that can be killed; with a worker of many skills."""
+"""A scene for tests of bridges: one bus, processes with modules, and a bridge that can be killed."""
 
 from __future__ import annotations
 

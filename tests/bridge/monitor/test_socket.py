@@ -25,7 +25,8 @@ from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.messages.time import header
 from dimos_streams.operator.schema import schema, schema_text
 from dimos_streams.serving.server.request_guard import MAX_BODY
-from tests.bridge.monitor.parts import Client, agents
+from tests.bridge.monitor.toy_agent import agents
+from tests.bridge.monitor.watching_client import Client
 from tests.bridge.scene import Scene, answered
 from tests.helpers import until
 
