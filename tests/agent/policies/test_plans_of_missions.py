@@ -11,7 +11,8 @@ import pytest
 from dimos_streams.errors import SkillError
 from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
 from tests.agent.loop.line_world import LineWorld
-from tests.agent.policies.parts import Answer, Brain, decide, robot_stage
+from tests.agent.policies.brain import Answer, Brain
+from tests.agent.policies.robot_stage import decide, robot_stage
 from tests.agent.policies.test_looked_at_again import LAB, stand
 from tests.agent.stage import Stage
 from tests.helpers import until

@@ -16,7 +16,9 @@ from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
 from tests.agent.loop.line_world import LineWorld
-from tests.agent.policies.parts import Brain, decide, offered, request, robot_stage
+from tests.agent.policies.brain import Brain
+from tests.agent.policies.gate_inputs import offered, request
+from tests.agent.policies.robot_stage import decide, robot_stage
 from tests.agent.stage import Stage
 from tests.helpers import until
 
