@@ -1,4 +1,4 @@
-"""A blueprint on two machines, as an operator beside it sees it; the commands of docs/fleet.md."""
+"""A blueprint on two machines, as an operator beside it sees it; the commands of docs/machines.md."""
 
 from __future__ import annotations
 
@@ -32,8 +32,8 @@ STILL_M_S, STILL_RAD_S = 0.02, 0.05
 
 
 def documented(name: str) -> list[str]:
-    """The words of a command of docs/fleet.md."""
-    text = (ROOT / "docs" / "fleet.md").read_text()
+    """The words of a command of docs/machines.md."""
+    text = (ROOT / "docs" / "machines.md").read_text()
     found = re.search(rf"<!-- command: {name} -->\n```bash\n(.*?)```", text, re.DOTALL)
     assert found is not None, name
     return shlex.split(found[1].replace("\\\n", " "))
@@ -47,7 +47,7 @@ def routed(link: Link) -> None:
 
 
 def zenoh_bus(machine: Machine) -> str:
-    """The bus of a machine, as docs/fleet.md has it."""
+    """The bus of a machine, as docs/machines.md has it."""
     return f"zenoh:///?interface={INTERFACE}&listen={machine.address}:0"
 
 
