@@ -23,6 +23,7 @@ import requests
 
 from tests.helpers import wait_for
 from tests.namespaces import INTERFACE, Link, Machine
+from tests.skill_calls import call_skill
 
 ROOT = Path(__file__).parents[2]
 BRIDGE = "http://127.0.0.1:7780"
@@ -110,17 +111,7 @@ class Split:
 
     def call(self, skill: str, wait: str | None = None, **arguments: Any) -> dict[str, Any]:
         """Call a skill; the event that was waited for, or only the call's id."""
-        params = {"wait": wait} if wait else {}
-        body = {"skill": skill, "arguments": arguments}
-        deadline = time.monotonic() + 60.0
-        while True:
-            response = requests.post(f"{BRIDGE}/calls", params=params, json=body, timeout=120)
-            if response.status_code != requests.codes.unavailable or time.monotonic() > deadline:
-                break
-            time.sleep(0.2)  # the machine is too busy for its heartbeats
-        assert response.ok, response.text
-        found: dict[str, Any] = response.json()
-        return found
+        return call_skill(BRIDGE, skill, arguments, wait=wait, begins_within_s=60.0)
 
     def command(self, *arguments: str) -> str:
         """What a command prints on the machine with the bridge, where it succeeds."""
