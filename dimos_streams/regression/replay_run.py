@@ -19,11 +19,11 @@ from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.steady_times import steady
 from dimos_streams.regression.comparison import Comparison
-from dimos_streams.regression.earlier_calls import EarlierCalls
 from dimos_streams.regression.feed import Feed, ReplayLoop
-from dimos_streams.regression.log_tally import LogTally
 from dimos_streams.regression.matching import Output
 from dimos_streams.regression.module_lives import ENDS_HERE, ModuleLives
+from dimos_streams.regression.recorded.earlier_calls import EarlierCalls
+from dimos_streams.regression.recorded.log_tally import LogTally
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of

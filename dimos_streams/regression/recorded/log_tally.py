@@ -7,9 +7,9 @@ from dimos_streams.messages.codec import split_channel
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.recorder import LCM_SELF_TEST
 from dimos_streams.recording.steady_times import Steadiness
-from dimos_streams.regression.earlier_calls import EarlierCalls
+from dimos_streams.regression.recorded.earlier_calls import EarlierCalls
+from dimos_streams.regression.recorded.unreadable_messages import UnreadableMessages
 from dimos_streams.regression.scope import Scope
-from dimos_streams.regression.unreadable_messages import UnreadableMessages
 
 _SHOWN_CHANNELS = 8
 _SHOWN_SET_BACKS = 5
