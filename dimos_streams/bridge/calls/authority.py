@@ -82,12 +82,13 @@ class Authority:
         self._check_asking(call, call.parent)
         self._check_family(call)
 
-    def resolve_skill(self, call: CallState) -> None:
+    async def resolve_skill(self, call: CallState) -> None:
         """Set the public name of the skill that is asked for; it is looked up in the asking module's namespace
-        first."""
+        first. A bridge that has just begun to listen waits for those that may have it."""
         asking = self._calls.get(call.parent)
+        asked_by = asking.module if asking is not None else ""
+        await self._directory.meet(call.skill, asked_by=asked_by)
         with contextlib.suppress(UnknownSkillError):  # which is said where the call is checked
-            asked_by = asking.module if asking is not None else ""
             call.skill = self._directory.find(call.skill, asked_by=asked_by)[1].name
 
     def check_caller(self, call: CallState) -> None:

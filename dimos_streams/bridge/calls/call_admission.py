@@ -53,7 +53,7 @@ class CallAdmission:
         """
         if not call.parent:
             self._authority.check_caller(call)
-        self._authority.resolve_skill(call)
+        await self._authority.resolve_skill(call)
         parent = self._ledger.calls.get(call.parent)
         call.overruled = {} if parent is None else parent.overruled
         room = self._room_for(call, self._checker.check(call))

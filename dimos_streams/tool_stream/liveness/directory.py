@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable, Iterator, Sequence
 
+from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.common.listeners import Listeners
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.skill import SkillInfo, public_names
 from dimos_streams.tool_stream.liveness.attention import Attention
 from dimos_streams.tool_stream.liveness.called_skills import CalledSkill, called_skills, precedence
+from dimos_streams.tool_stream.liveness.heartbeat import HEARTBEAT_S
 from dimos_streams.tool_stream.liveness.heartbeat_intake import HeartbeatIntake
 from dimos_streams.tool_stream.liveness.instances import Instance
 from dimos_streams.tool_stream.liveness.module_entry import ModuleEntry
 from dimos_streams.tool_stream.liveness.module_table import ModuleTable
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.liveness.part_state import PART, absent_machines
+
+_ACQUAINTED_S = 2 * HEARTBEAT_S
+"""The time of listening, in seconds, in which each module that runs is heard."""
 
 
 class ModuleDirectory:
@@ -197,6 +204,19 @@ class ModuleDirectory:
             offered = (info.name for entry in self._entries.values() for info in entry.skills)
             raise UnknownSkillError(skill, offered, absent_machines(self.reporting(PART)))
         return found
+
+    async def meet(self, skill: str, *, asked_by: str = "") -> None:
+        """Wait until ``known`` returns a skill, or until this process has listened for so long that it has heard of
+        each module that runs."""
+        heard = asyncio.Event()
+        end = self.listen(lambda status: heard.set())
+        try:
+            while self.known(skill, asked_by=asked_by) is None:
+                heard.clear()
+                if not await ends_within(self.attentive_since + _ACQUAINTED_S - clock.monotonic(), heard.wait()):
+                    return
+        finally:
+            end()
 
     def known(self, skill: str, *, asked_by: str = "") -> tuple[ModuleView, SkillInfo] | None:
         """Return the skill of that name, as a skill of the module ``asked_by`` means it (see ``public_names``), and

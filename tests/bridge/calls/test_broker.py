@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.remembered_calls import KEEP_CLOSED_BYTES
 from dimos_streams.errors import (
@@ -65,6 +66,22 @@ async def test_calls_and_cancels_get_through_a_lossy_bus_once() -> None:
         await broker.cancel(call_id, "again")
         with pytest.raises(UnknownCallError):
             await broker.cancel("nobody", "")
+
+
+@pytest.mark.virtual_time
+async def test_a_call_at_a_bridge_that_has_heard_nobody_yet_begins_and_an_unknown_skill_is_named_soon() -> None:
+    async with scene() as world:
+        await world.kill_bridge()
+        await world.start_bridge()
+        assert [skill for skill in await world.broker.skills() if skill.module == "worker"] == []
+        began = clock.monotonic()
+        with pytest.raises(UnknownSkillError, match="did you mean 'follow'"):
+            await world.broker.call("folow", {}, caller="operator")
+        assert 0.4 < clock.monotonic() - began < 0.6
+        await world.kill_bridge()
+        await world.start_bridge()
+        call_id = await world.broker.call("at_once", {"value": 1}, caller="operator")
+        assert (await closed(world.broker, call_id)).outcome is Outcome.COMPLETED
 
 
 @pytest.mark.virtual_time
