@@ -33,7 +33,8 @@ from dimos_streams.agent.models.protocol import (
     UserMessage,
 )
 from dimos_streams.clock import run_virtual
-from tests.agent.loop.rig import Body, FakeBridge, FakeCall, Rig, offered
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import Body, FakeBridge, FakeCall, offered
 
 TARGET_MS = 1.0
 SKILLS, MESSAGES = 50, 200
@@ -103,35 +104,35 @@ async def _skill(call: FakeCall) -> str:
     return f"did {call.arguments['n']} {'x' * 500}"
 
 
-def world(model: BusyModel, folder: Path | None, more: dict[str, tuple[Any, Body]], **config: Any) -> Rig:
+def world(model: BusyModel, folder: Path | None, more: dict[str, tuple[Any, Body]], **config: Any) -> AgentInMemory:
     """An agent with many skills."""
     bodies: dict[str, tuple[Any, Body]] = dict(more)
     for number in range(SKILLS - len(more)):
         described = {"description": f"Does thing {number}. " * 5, "parameters": _PARAMETERS}
         bodies[f"skill_{number}"] = (offered(f"skill_{number}").model_copy(update=described), _skill)
     config["repetition"] = {"warn_at": None, "hint_at": None, "stop_at": None, "mission_stop_at": None}
-    return Rig(ForgetfulBridge(bodies), model, config, record_dir=folder)  # type: ignore[arg-type]
+    return AgentInMemory(ForgetfulBridge(bodies), model, config, record_dir=folder)  # type: ignore[arg-type]
 
 
-async def turns(rig: Rig, count: int) -> None:
+async def turns(agent: AgentInMemory, count: int) -> None:
     """So many turns, each of ten iterations."""
-    assert isinstance(rig.bridge, ForgetfulBridge)
+    assert isinstance(agent.bridge, ForgetfulBridge)
     for _ in range(count):
-        mission = await rig.say("go on")
+        mission = await agent.say("go on")
         while not mission.over:  # noqa: ASYNC110 - virtual time would pass
             await asyncio.sleep(0)
-        rig.bridge.forget()
+        agent.bridge.forget()
 
 
 async def cost(iterations: int, folder: Path | None) -> dict[str, float]:
     """Processor time per iteration."""
     model = BusyModel()
-    async with world(model, folder, {}, conversation_entries=MESSAGES) as rig:
-        await turns(rig, MESSAGES // 10)
+    async with world(model, folder, {}, conversation_entries=MESSAGES) as agent:
+        await turns(agent, MESSAGES // 10)
         samples = []
         for _ in range(max(1, iterations // 100)):
             began = time.process_time()
-            await turns(rig, 10)
+            await turns(agent, 10)
             samples.append((time.process_time() - began) * 10)
     samples.sort()
     return {
@@ -151,7 +152,7 @@ async def endurance(count: int, folder: Path) -> dict[int, float]:
         for turn in range(1, count + 1):
             call.send("update", f"update {turn}")
             await asyncio.sleep(1)
-            rig.bridge.forget()  # type: ignore[attr-defined]
+            agent.bridge.forget()  # type: ignore[attr-defined]
             if turn in MARKS or turn == count:
                 gc.collect()
                 found[turn] = _resident_mb()
@@ -159,10 +160,10 @@ async def endurance(count: int, folder: Path) -> dict[int, float]:
 
     # What results keep is bounded too, but at 32 MB: that would take longer to show.
     config: dict[str, Any] = {"results": {"store_bytes": 1_000_000}, "call_tools_always": True}
-    rig = world(WatchfulModel(), folder, {"watch": (offered("watch"), watch)}, **config)
-    async with rig:
-        mission = await rig.say("watch")
-        await rig.over(mission, 1e9)
+    agent = world(WatchfulModel(), folder, {"watch": (offered("watch"), watch)}, **config)
+    async with agent:
+        mission = await agent.say("watch")
+        await agent.over(mission, 1e9)
     assert mission.spent.requests >= 2 * count
     return found
 

@@ -10,9 +10,8 @@ import dataclasses
 import inspect
 import itertools
 import json
-import shlex
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -45,15 +44,9 @@ class _Recorded:
     """The path to which ``--update-recordings`` copies its recording."""
 
 
-@dataclass
-class _Runs:
-    """The runs of one test."""
-
-    made: list[_Recorded] = field(default_factory=list)
-
-
 _PACKAGE = "dimos_streams"
-_RUNS = pytest.StashKey[_Runs]()
+_RUNS = pytest.StashKey[list[_Recorded]]()
+"""The runs of a test."""
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -144,7 +137,7 @@ def pytest_runtest_makereport(
     from dimos_streams.testing.kept_recordings import copy_recording, keep_recording
 
     folder = item.config.rootpath / item.config.getoption("--recordings-dir")
-    for number, recorded in enumerate(runs.made):
+    for number, recorded in enumerate(runs):
         if report.failed:
             report.sections.append(("recording", keep_recording(recorded.run, folder, item.name, number)))
         elif (
@@ -167,7 +160,7 @@ def blueprint_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
     ``--update-recordings`` copies the recording. Paths are relative to the test's file; a blueprint's file that is
     not beside it is looked for in the working directory.
     """
-    runs = request.node.stash.setdefault(_RUNS, _Runs())
+    runs = request.node.stash.setdefault(_RUNS, [])
     numbers = itertools.count()
 
     def make(
@@ -185,7 +178,7 @@ def blueprint_run(request: pytest.FixtureRequest, tmp_path: Path) -> Callable[..
         if isinstance(blueprint, str | Path):
             blueprint = _found_from(request.path.parent, str(blueprint))
         run = MissionRun(blueprint, record=log, seed=seed, settings=settings, faults=faults, **more)
-        runs.made.append(_Recorded(run, None if record is None else request.path.parent / record))
+        runs.append(_Recorded(run, None if record is None else request.path.parent / record))
         return run
 
     return make
@@ -232,14 +225,11 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
         from dimos_streams.blueprint.load import resolve
         from dimos_streams.regression.replay import ReplayOptions
         from dimos_streams.regression.replay import replay as replay_log
+        from dimos_streams.regression.replay_command import replay_command
 
         if isinstance(modules, str) or not isinstance(modules, Iterable):
             pytest.fail(f"modules are a list of names: replay({str(log)!r}, [{modules!r}])", False)
-        path = request.path.parent / log
-        if not path.exists():
-            another = " (another worker of pytest-xdist may: -n 0)" if hasattr(request.config, "workerinput") else ""
-            text = f"there is no recording {path}; pytest --update-recordings makes those of missions{another}"
-            pytest.fail(text, False)
+        path = _kept_recording(request, log)
         found: str | None = None
         if isinstance(blueprint, str | Path):
             found = _found_from(request.path.parent, str(blueprint))
@@ -249,29 +239,22 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
         if not report.passed and update:
             report = replay_log(path, dataclasses.replace(chosen, update=True))
         if not report.passed and not report.updated:
-            by_hand = _by_hand(path, modules, found, options.get("settings", {}), tolerances)
+            by_hand = replay_command(path, modules, found, options.get("settings", {}), tolerances)
             pytest.fail("\n".join((*report.lines(), *by_hand)), pytrace=False)
         return report
 
     return run
 
 
-def _by_hand(
-    log: Path,
-    modules: Sequence[str],
-    blueprint: str | None,
-    settings: Mapping[str, Any],
-    tolerances: Tolerances | None,
-) -> Iterator[str]:
-    """Yield the lines that say which command makes the same comparison."""
-    command = ["dimos-streams", "replay", str(log), "--modules", ",".join(modules)]
-    command += [] if blueprint is None else ["--blueprint", blueprint]
-    for name, value in settings.items():
-        command += ["--set", f"{name}={json.dumps(value)}"]
-    command += [] if tolerances is None else ["--tolerances", "tolerances.yaml"]
-    yield f"by hand: {shlex.join(command)}"
-    if tolerances is not None:
-        yield f"tolerances.yaml: {json.dumps(tolerances.model_dump(mode='json', exclude_defaults=True))}"
+def _kept_recording(request: pytest.FixtureRequest, log: str | Path) -> Path:
+    """The path of a recording that a test names. Fails the test if it is not there."""
+    path = request.path.parent / log
+    if not path.exists():
+        another = " (another worker of pytest-xdist may: -n 0)" if hasattr(request.config, "workerinput") else ""
+        pytest.fail(
+            f"there is no recording {path}; pytest --update-recordings makes those of missions{another}", False
+        )
+    return path
 
 
 @pytest.fixture

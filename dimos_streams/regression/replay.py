@@ -20,9 +20,9 @@ from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.steady_times import steady
 from dimos_streams.recording.summary import first_metadata, summarize
-from dimos_streams.regression.earlier_calls import earlier_calls
 from dimos_streams.regression.feed import run_with_feed
 from dimos_streams.regression.named_fields import check_fields
+from dimos_streams.regression.recorded.earlier_calls import earlier_calls
 from dimos_streams.regression.replay_run import RecordedRun, ReplayRun
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter

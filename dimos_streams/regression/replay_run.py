@@ -11,35 +11,30 @@ from dataclasses import dataclass
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
 from dimos_streams.errors import MessageError, ModuleFailedError
-from dimos_streams.messages import registry
-from dimos_streams.messages.codec import decode, encode, split_channel
+from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import SkillCall, ToolStreamRequest
 from dimos_streams.module import LOSS_BOUND_S, RunContext, Services
 from dimos_streams.recording.format import LogEvent
 from dimos_streams.recording.metadata import CHANNEL
 from dimos_streams.recording.reader import LogReader, OnProgress
-from dimos_streams.recording.recorder import LCM_SELF_TEST
-from dimos_streams.recording.steady_times import Steadiness, steady
+from dimos_streams.recording.steady_times import steady
 from dimos_streams.regression.comparison import Comparison
-from dimos_streams.regression.earlier_calls import EarlierCalls
 from dimos_streams.regression.feed import Feed, ReplayLoop
 from dimos_streams.regression.matching import Output
 from dimos_streams.regression.module_lives import ENDS_HERE, ModuleLives
+from dimos_streams.regression.recorded.earlier_calls import EarlierCalls
+from dimos_streams.regression.recorded.log_tally import LogTally
 from dimos_streams.regression.report import Report
 from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of
 from dimos_streams.regression.settings.initial_settings import Assignments
 from dimos_streams.regression.tolerances import Tolerances
-from dimos_streams.regression.unreadable_messages import UnreadableMessages
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.liveness.heartbeat import STOPS
 from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, REQUESTS
 from dimos_streams.tool_stream.signature import parse_signature
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
-
-_SHOWN_CHANNELS = 8
-_SHOWN_SET_BACKS = 5
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -79,12 +74,8 @@ class ReplayRun:
         self._comparison = Comparison(tolerances, with_series=with_series, on_left=self._on_left)
         self._bus: Bus = create_bus("memq://")
         self._made_up: dict[int, bytes] = {}
-        self._counts: dict[str, int] = {}
-        self._untyped: dict[str, int] = {}
-        self._unreadable = UnreadableMessages(scope.inputs, scope.outputs)
+        self._tally = LogTally(scope, recorded.earlier)
         self._inputs = self._outputs = 0
-        self._first_utime = self._last_utime = 0
-        self._times = Steadiness()
         self._feed: Feed | None = None
         self._ended: set[str] = set()
         """The calls that have ended in the log, as far as it was read; empty if it is written anew: it gets what the
@@ -102,7 +93,9 @@ class ReplayRun:
         bound_s = LOSS_BOUND_S if self._recorded.acknowledged else math.inf
         context = RunContext(seed=self._recorded.seed, loss_bound_s=bound_s, services=Services())
         lives = self._lives = ModuleLives(host, self._scope.plans, context, self._ended, self._recorded.settings)
-        feed = self._feed = loop.feed = Feed(steady(self._log.events(), self._times), self._judge, self._publish)
+        feed = self._feed = loop.feed = Feed(
+            steady(self._log.events(), self._tally.times), self._judge, self._publish
+        )
         try:
             await lives.start()
             problem = await self._until_over(lives, feed)
@@ -130,15 +123,11 @@ class ReplayRun:
 
     def _judge(self, event: LogEvent) -> bool | None:
         """See ``Feed``."""
-        channel, data, utime = event.channel, event.data, event.utime
+        channel, data = event.channel, event.data
         if channel == CHANNEL:
             self._keep(event)
             return False
-        self._first_utime = self._first_utime or utime
-        self._last_utime = max(self._last_utime, utime)
-        count = self._counts[channel] = self._counts.get(channel, 0) + 1
-        if registry.find(split_channel(channel)[1]) is None and channel != LCM_SELF_TEST:
-            self._untyped[channel] = count
+        self._tally.add(event)
         role = self._scope.role(channel, data)
         if channel == EVENTS:
             self._scope.watch(event)
@@ -149,7 +138,7 @@ class ReplayRun:
         if role != "input":
             self._keep(event)
             return False
-        self._unreadable.add(event)
+        self._tally.unreadable.add(event)
         if channel == CALLS:
             self._scope.calls.add(decode(SkillCall, data, CALLS).call_id)
         return True
@@ -157,7 +146,7 @@ class ReplayRun:
     def _judge_output(self, event: LogEvent) -> bool:
         """Have an output of the log compared; return whether it takes the place of an input, too."""
         channel, data, utime = event.channel, event.data, event.utime
-        self._unreadable.add(event)
+        self._tally.unreadable.add(event)
         said = unpack_event(data) if channel == EVENTS else None
         if said is not None and said.call_id in self._earlier:
             self._keep(event)
@@ -205,11 +194,12 @@ class ReplayRun:
         if self._scope.role(channel, data) != "output":
             return
         utime = clock.utime()
+        first, last = self._tally.first_utime, self._tally.last_utime
         # A part of a virtual recording is replayed from the beginning of the run that it is of.
-        is_outside = utime < self._first_utime or self._over or (self._feed is not None and self._feed.is_over(utime))
+        is_outside = utime < first or self._over or (self._feed is not None and self._feed.is_over(utime))
         optional = is_outside or self._earlier.may_have_sent(channel, utime)
         self._comparison.replayed(channel, data, utime, optional=optional)
-        if self._rewriter is not None and self._first_utime <= utime <= self._last_utime:
+        if self._rewriter is not None and first <= utime <= last:
             self._rewriter.add(utime, channel, data)
 
     def _keep(self, event: LogEvent) -> None:
@@ -229,17 +219,17 @@ class ReplayRun:
         damage = ""
         if self._log.damaged_bytes:
             damage = f"{self._log.damaged_bytes} bytes of the log are damaged, first {self._log.damages[0]}"
-        problem = "; ".join(filter(None, (problem, damage, self._unreadable.problem())))
+        problem = "; ".join(filter(None, (problem, damage, self._tally.unreadable.problem())))
         report = Report(
             log=str(self._log.path),
             modules=tuple(plan.spec.name for plan in self._scope.plans),
             tolerances=self._tolerances,
             streams=streams,
-            start_utime=self._first_utime,
-            span_s=(self._last_utime - self._first_utime) / 1e6,
+            start_utime=self._tally.first_utime,
+            span_s=self._tally.span_s,
             calls=len(self._scope.calls),
             inputs=self._inputs,
-            remarks=tuple(self._remarks(is_missing=any(stream.missing for stream in streams))),
+            remarks=tuple(self._tally.remarks(is_missing=any(stream.missing for stream in streams))),
             problem=problem,
             updated=self._rewriter is not None and not problem,
             series=self._comparison.series,
@@ -247,28 +237,6 @@ class ReplayRun:
         if self._rewriter is not None:
             self._rewriter.finish(keep=report.updated)
         return report
-
-    def _remarks(self, *, is_missing: bool) -> list[str]:
-        """``is_missing`` says whether outputs are: then inputs that a module can do without may be why."""
-        wanted = self._scope.required | self._scope.unrecorded if is_missing else self._scope.required
-        remarks = [
-            f"nothing was recorded on {channel}, which the modules read"
-            for channel in sorted(wanted - self._counts.keys())
-        ]
-        if self._scope.left_out:
-            remarks.append(f"not recorded, so not compared: {', '.join(sorted(self._scope.left_out))}")
-        if self._earlier.names:
-            remarks.append(self._earlier.remark())
-        remarks += [
-            f"{set_back}; from there on, {(set_back.utime - self._first_utime) / 1e6:.1f} s after the beginning, its"
-            " times were taken as later by so much"
-            for set_back in self._times.set_backs[:_SHOWN_SET_BACKS]
-        ]
-        remarks += self._unreadable.remarks()
-        if self._untyped:
-            shown = ", ".join(f"{name} ({count})" for name, count in list(self._untyped.items())[:_SHOWN_CHANNELS])
-            remarks.append(f"channels of types that are not known here: {shown}")
-        return remarks
 
 
 def _unsigned(data: bytes) -> bytes:

@@ -9,7 +9,7 @@ from dimos_streams.agent.calls.open_call import CallContext
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.family import continuation_id
-from tests.agent.loop.rig import FakeBridge, FakeCall, offered
+from tests.agent.loop.fake_bridge import FakeBridge, FakeCall, offered
 from tests.agent.policies.gate_bench import GateBench
 from tests.helpers import until
 

@@ -9,7 +9,9 @@ import pytest
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.missions.message_queue import CallUpdate
 from dimos_streams.tool_stream.event import Outcome
-from tests.agent.loop.rig import FakeBridge, FakeCall, FunctionModel, Rig, offered, says
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import FakeBridge, FakeCall, offered
+from tests.agent.loop.function_model import FunctionModel, says
 from tests.helpers import until
 
 
@@ -61,10 +63,12 @@ async def test_calls_that_are_given_up_are_asked_to_end_all_the_same(is_cancelle
 @pytest.mark.virtual_time
 async def test_a_call_that_turns_up_late_in_an_abort_is_asked_to_end_and_has_a_moment_for_it() -> None:
     bridge = _bridge()
-    async with Rig(bridge, FunctionModel(lambda request: says("")), {"limits": {"abort_bound_s": 1.0}}) as rig:
+    async with AgentInMemory(
+        bridge, FunctionModel(lambda request: says("")), {"limits": {"abort_bound_s": 1.0}}
+    ) as agent:
         stubborn = await bridge.call("drive", {"ends": False}, caller="agent")
-        await until(lambda: len(rig.core.calls.known.open) == 1)
-        aborting = asyncio.create_task(rig.core.loop.abort())
+        await until(lambda: len(agent.core.calls.known.open) == 1)
+        aborting = asyncio.create_task(agent.core.loop.abort())
         await asyncio.sleep(0.9)
         late = await bridge.call("drive", {}, caller="agent")
         assert (await aborting).unfinished == (stubborn,)

@@ -12,8 +12,10 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.errors import SkillError, SkillUnavailableError
 from dimos_streams.tool_stream.gateway import CallView
-from tests.agent.loop.rig import FunctionModel, Line, Rig, in_turn
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import Line
+from tests.agent.loop.function_model import FunctionModel, in_turn
+from tests.agent.loop.line_world import LineWorld
 
 pytestmark = [pytest.mark.feature("B5"), pytest.mark.virtual_time]
 
@@ -61,10 +63,10 @@ class Scene:
         self.line = FaultyLine(self.world.bridge)
 
     @contextlib.asynccontextmanager
-    async def rig(self) -> AsyncIterator[Rig]:
-        async with Rig(self.world.bridge, FunctionModel(in_turn()), line=self.line) as rig:
+    async def agent(self) -> AsyncIterator[AgentInMemory]:
+        async with AgentInMemory(self.world.bridge, FunctionModel(in_turn()), line=self.line) as agent:
             try:
-                yield rig
+                yield agent
             finally:
                 self.world.released.set()
 
@@ -76,45 +78,45 @@ class Scene:
         return [view.call_id for view in await self.world.bridge.calls(open_only=True)]
 
 
-async def stopped(rig: Rig) -> str:
+async def stopped(agent: AgentInMemory) -> str:
     """What a stop answers; it fails at the least because there is no velocity gate here."""
     began = clock.monotonic()
     with pytest.raises(SkillError) as failed:
-        await rig.core.operators.stop_order.carry_out("s1", "stop")
-    assert clock.monotonic() - began < rig.core.model.limits.abort_bound_s + 0.2
+        await agent.core.operators.stop_order.carry_out("s1", "stop")
+    assert clock.monotonic() - began < agent.core.model.limits.abort_bound_s + 0.2
     return str(failed.value)
 
 
 async def test_a_call_that_can_not_be_asked_to_end_keeps_no_other_one_running() -> None:
     scene = Scene()
-    async with scene.rig() as rig:
+    async with scene.agent() as agent:
         first, second, third = await scene.begin("look", "look", "look")
         scene.line.cancelling = lambda count, call_id: call_id == second
-        said = await stopped(rig)
+        said = await stopped(agent)
         assert await scene.running() == [second]
         assert said.startswith("stopped: 2 calls ended (also look of script, look of script)")
         assert said.endswith(f"; may still run: {second}; the agent stays paused")
-        assert rig.core.control.paused
+        assert agent.core.control.paused
         assert first != third
 
 
 async def test_what_could_not_be_asked_at_first_is_asked_again() -> None:
     scene = Scene()
-    async with scene.rig() as rig:
+    async with scene.agent() as agent:
         await scene.begin("look", "look", "look")
         scene.line.cancelling = lambda count, call_id: count < 5
-        assert "3 calls ended" in await stopped(rig)
+        assert "3 calls ended" in await stopped(agent)
         assert await scene.running() == []
-        assert not rig.core.control.paused
+        assert not agent.core.control.paused
 
 
 async def test_a_look_that_fails_is_taken_again_and_no_call_has_ended_by_it() -> None:
     scene = Scene()
-    async with scene.rig() as rig:
+    async with scene.agent() as agent:
         looking, deaf = await scene.begin("look", "deaf")
         scene.line.requests.clear()
         scene.line.listing = lambda count, call_id: count in (2, 3)
-        said = await stopped(rig)
+        said = await stopped(agent)
         assert await scene.running() == [deaf]
         assert said.startswith("stopped: 1 call ended (also look of script)")
         assert f"may still run: {deaf}; the agent stays paused" in said
@@ -123,10 +125,10 @@ async def test_a_look_that_fails_is_taken_again_and_no_call_has_ended_by_it() ->
 
 async def test_a_crowd_is_ended_by_one_request_and_the_answer_counts_it() -> None:
     scene = Scene()
-    async with scene.rig() as rig:
+    async with scene.agent() as agent:
         await scene.begin(*["look"] * 700)
         scene.line.requests.clear()
-        said = await stopped(rig)
+        said = await stopped(agent)
         assert await scene.running() == []
         assert scene.line.batches == [700]
         assert scene.line.requests.count("calls") == 2, "before and after"
@@ -136,9 +138,9 @@ async def test_a_crowd_is_ended_by_one_request_and_the_answer_counts_it() -> Non
 
 async def test_a_crowd_that_can_not_be_ended_is_counted_as_well() -> None:
     scene = Scene()
-    async with scene.rig() as rig:
+    async with scene.agent() as agent:
         await scene.begin(*["deaf"] * 30)
-        said = await stopped(rig)
+        said = await stopped(agent)
         assert said.startswith("stopped: no call ended; the robot was ")
         assert said.endswith(", and 20 more; the agent stays paused")
 
@@ -146,26 +148,26 @@ async def test_a_crowd_that_can_not_be_ended_is_counted_as_well() -> None:
 @pytest.mark.parametrize("from_look", [1, 2])
 async def test_where_it_can_not_be_known_what_runs_the_agent_is_paused(from_look: int) -> None:
     scene = Scene()
-    async with scene.rig() as rig:
+    async with scene.agent() as agent:
         (deaf,) = await scene.begin("deaf")
         scene.line.requests.clear()
         scene.line.listing = lambda count, call_id: count >= from_look
-        said = await stopped(rig)
+        said = await stopped(agent)
         seen = "" if from_look == 1 else f"{deaf}, "
         assert "no call ended" in said, "what ran is not known"
         assert said.endswith(f"; may still run: {seen}calls of others (no bridge for calls); the agent stays paused")
-        assert rig.core.control.paused
+        assert agent.core.control.paused
 
 
 @pytest.mark.parametrize("after_s", [0.0, 0.3])
 async def test_an_agent_that_is_stopped_meanwhile_leaves_nothing_behind(after_s: float) -> None:
     scene = Scene()
-    async with scene.rig() as rig:
+    async with scene.agent() as agent:
         await scene.begin("deaf")
         before = asyncio.all_tasks()
-        stopping = asyncio.create_task(rig.core.operators.stop_order.carry_out("s1", "stop"))
+        stopping = asyncio.create_task(agent.core.operators.stop_order.carry_out("s1", "stop"))
         await asyncio.sleep(after_s)
-        await rig.leave()
+        await agent.leave()
         with pytest.raises(SkillError, match="the agent is stopping"):
             await stopping
         await asyncio.sleep(0)
@@ -174,7 +176,7 @@ async def test_an_agent_that_is_stopped_meanwhile_leaves_nothing_behind(after_s:
 
 async def test_what_a_bridge_asks_for_itself_is_no_motion_of_others() -> None:
     scene = Scene()
-    async with scene.rig() as rig:
+    async with scene.agent() as agent:
         for caller in ("bridge", "bridge:settings", "script"):
             await scene.world.bridge.call("hang", {}, caller=caller)
-        assert [view.caller for view in await rig.core.oversight.others.moving()] == ["script"]
+        assert [view.caller for view in await agent.core.oversight.others.moving()] == ["script"]

@@ -14,9 +14,9 @@ from dimos_streams.agent.control.reports import AbortReport
 from dimos_streams.agent.control.undo_log import UndoLog
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
-from tests.agent.policies.parts import Events
+from tests.agent.hold_stage import hold_stage
+from tests.agent.policies.gate_inputs import Events
 from tests.agent.stage import calling, script
-from tests.agent.test_holding import hold_stage
 from tests.helpers import until
 
 pytestmark = pytest.mark.feature("B5")

@@ -26,8 +26,10 @@ from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS, MAX_PAYLOAD
+from tests.agent.policies.brain import Brain
+from tests.agent.policies.gate_inputs import offered
 from tests.agent.policies.lookout_world import lookout_world, round_with
-from tests.agent.policies.parts import Brain, decide, offered, robot_stage
+from tests.agent.policies.robot_stage import decide, robot_stage
 from tests.helpers import until
 
 END = Finish("tool_calls")

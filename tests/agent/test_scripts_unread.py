@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.errors import SkillError
-from tests.agent.policies.parts import Brain, robot_stage
+from tests.agent.policies.brain import Brain
+from tests.agent.policies.robot_stage import robot_stage
 
 SECRET = "sk-of-somebody"
 

@@ -15,7 +15,8 @@ from dimos_streams.cli.bridge_client.run_status.state import ModuleState
 from dimos_streams.cli.bridge_client.run_status.text import said_by
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import SkillInfo, skill
-from tests.agent.policies.parts import Brain, robot_stage
+from tests.agent.policies.brain import Brain
+from tests.agent.policies.robot_stage import robot_stage
 from tests.agent.stage import NoConfig, Stage
 from tests.helpers import until
 

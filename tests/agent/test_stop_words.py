@@ -10,7 +10,8 @@ from pydantic import ValidationError
 from dimos_streams import clock
 from dimos_streams.agent.control.stop_words import StopWords, StopWordSettings
 from dimos_streams.agent.models.protocol import ModelRequest
-from tests.agent.policies.parts import Answer, Brain, robot_stage
+from tests.agent.policies.brain import Answer, Brain
+from tests.agent.policies.robot_stage import robot_stage
 from tests.agent.stage import Stage
 from tests.helpers import until
 

@@ -24,8 +24,10 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
-from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, in_turn, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import Line
+from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
+from tests.agent.loop.line_world import LineWorld
 from tests.agent.stage import calling, script
 from tests.helpers import until
 
@@ -201,48 +203,48 @@ class DeafLine(Line):
 
 
 @contextlib.asynccontextmanager
-async def moved_and_paused(*more: str) -> AsyncIterator[tuple[Rig, LineWorld, DeafLine]]:
+async def moved_and_paused(*more: str) -> AsyncIterator[tuple[AgentInMemory, LineWorld, DeafLine]]:
     world = LineWorld()
     line = DeafLine(world.bridge)
     model = FunctionModel(in_turn(asks(("move", {"by": 1}), *((name, {}) for name in more)), says("done")))
-    async with Rig(world.bridge, model, {"plan": {"motions": None}}, line=line) as rig:
-        await rig.say("go")
-        await until(lambda: rig.core.loop.state is LoopState.IDLE and world.log[-1:] == ["move 1"])
-        rig.core.control.pause()
-        yield rig, world, line
+    async with AgentInMemory(world.bridge, model, {"plan": {"motions": None}}, line=line) as agent:
+        await agent.say("go")
+        await until(lambda: agent.core.loop.state is LoopState.IDLE and world.log[-1:] == ["move 1"])
+        agent.core.control.pause()
+        yield agent, world, line
         world.released.set()
 
 
 async def test_an_undo_is_refused_while_it_is_not_known_what_else_moves() -> None:
-    async with moved_and_paused() as (rig, _, line):
+    async with moved_and_paused() as (agent, _, line):
         line.deaf = True
         with pytest.raises(SkillError, match="no bridge for calls"):
-            await rig.core.loop.undo(1)
+            await agent.core.loop.undo(1)
         line.deaf = False
-        assert [undone.how for undone in await rig.core.loop.undo(1)] == ["undone"]
+        assert [undone.how for undone in await agent.core.loop.undo(1)] == ["undone"]
 
 
 @pytest.mark.parametrize("deaf", [False, True], ids=["somebody moves", "not known"])
 async def test_a_rollback_moves_nothing_while_something_else_may_move(deaf: bool) -> None:
-    async with moved_and_paused("follow") as (rig, world, line):
+    async with moved_and_paused("follow") as (agent, world, line):
         if not deaf:
             await world.bridge.call("hang", {}, caller="somebody")
         line.deaf = deaf
-        report = await rig.core.loop.abort(rollback=True)
+        report = await agent.core.loop.abort(rollback=True)
         assert [(each.skill, each.text) for each in report.undone][-1] == (
             "move",
             "it needs motion, and the robot is held still",
         )
         assert world.log == ["move 1", "follow ended"]
-        assert rig.core.holding
+        assert agent.core.holding
 
 
 @pytest.mark.parametrize(("skill_name", "is_in_the_way"), [("slow", True), ("look", False), ("follow", False)])
 async def test_what_does_not_move_the_robot_is_in_no_undo_s_way(skill_name: str, is_in_the_way: bool) -> None:
-    async with moved_and_paused() as (rig, world, _):
+    async with moved_and_paused() as (agent, world, _):
         await world.bridge.call(skill_name, {"for_s": 1000}, caller="somebody")
         if is_in_the_way:
             with pytest.raises(SkillError, match="would go on as well"):
-                await rig.core.loop.undo(1)
+                await agent.core.loop.undo(1)
         else:
-            assert [undone.how for undone in await rig.core.loop.undo(1)] == ["undone"]
+            assert [undone.how for undone in await agent.core.loop.undo(1)] == ["undone"]

@@ -13,7 +13,8 @@ from dimos_streams.agent.record.mission_record import FOLDER
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.operator.messages.kept_report import unkept_of
-from tests.agent.policies.parts import Brain, robot_stage
+from tests.agent.policies.brain import Brain
+from tests.agent.policies.robot_stage import robot_stage
 from tests.agent.stage import Stage
 from tests.helpers import fill, until
 

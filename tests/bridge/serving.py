@@ -16,7 +16,7 @@ import requests
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.common.process.live_loop import new_live_loop
-from tests.bridge.parts import Scene, Worker
+from tests.bridge.scene import Scene, Worker
 
 T = TypeVar("T")
 

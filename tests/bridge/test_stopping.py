@@ -18,8 +18,9 @@ from dimos_streams.module import RunContext, Services
 from dimos_streams.serving.server.server import HttpServer
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.protocol.channels import CALLS
-from tests.bridge.monitor.parts import Console, ToyAgent
-from tests.bridge.parts import Scene, answered, scene
+from tests.bridge.monitor.toy_agent import ToyAgent
+from tests.bridge.monitor.watching_client import Console
+from tests.bridge.scene import Scene, answered, scene
 from tests.helpers import until
 
 

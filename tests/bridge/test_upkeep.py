@@ -10,7 +10,7 @@ import pytest
 
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.testing import ModuleHarness
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.helpers import until
 
 

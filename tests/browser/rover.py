@@ -8,7 +8,7 @@ from typing import Any
 
 from dimos_streams.agent.module import Agent
 from dimos_streams.module import RunContext, Services
-from tests.bridge.parts import Scene
+from tests.bridge.scene import Scene
 from tests.bridge.serving import Served, served
 from tests.browser.busy_robot import CHANNELS, TOPICS, BusyRobot
 

@@ -14,9 +14,9 @@ from playwright.sync_api import Page, Route
 
 from dimos_streams import clock
 from dimos_streams.bridge.monitor.monitor import Monitor
-from tests.bridge.http.test_http import until
 from tests.browser.growth import Growth, Occupied, Pictures
 from tests.browser.rover import Rover, rover
+from tests.helpers import wait_for
 
 HOURS = int(os.environ.get("DIMOS_STREAMS_DASHBOARD_HOURS", "1"))
 HOUR_S = 3600
@@ -119,7 +119,7 @@ class Watched:
         """Have the robot do things, one after the other, until so much has happened since it began, and been seen."""
         began = time.monotonic()
         while time.monotonic() - began < LASTS_S / 2 or not self._has_lived(hours):
-            until(lambda: self.robot.open_calls() <= MAX_OPEN, timeout_s=30)
+            wait_for(lambda: self.robot.open_calls() <= MAX_OPEN, timeout_s=30)
             for distance in range(1, 6):
                 self.robot.say(f"move {distance}")
             self.page.clock.fast_forward(500)

@@ -10,8 +10,8 @@ from playwright.sync_api import Page, expect
 from dimos_streams.fleet.batches import encoded_event
 from tests.bridge.serving import Served
 from tests.browser.conftest import Contexts
+from tests.hub.answering_robot import answering
 from tests.hub.serving import Robot, added, event, served_hub
-from tests.hub.test_commands import answering
 
 pytestmark = [pytest.mark.feature("H2"), pytest.mark.slow]
 

@@ -19,7 +19,7 @@ from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.operator.messages.hold import PauseReport
-from tests.agent.policies.parts import Events
+from tests.agent.policies.gate_inputs import Events
 from tests.bridge.serving import Served
 from tests.browser.script_modules import ScriptModules
 

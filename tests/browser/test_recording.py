@@ -14,7 +14,7 @@ from playwright.sync_api import Page, expect
 from dimos_streams.tool_stream.event import EventType
 from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.wire.packing import pack_event
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.browser.accessibility import violations
 from tests.browser.conftest import Contexts
 from tests.recording.logs import START, write_log

@@ -13,7 +13,7 @@ from dimos_streams.operator.agents import is_look
 from dimos_streams.operator.known_names import APPROVALS
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.review import BEGUN, REVIEW
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.bridge.serving import Served, served
 from tests.browser.script_modules import ScriptModules
 from tests.browser.waiting import until

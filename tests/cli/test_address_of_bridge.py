@@ -8,7 +8,7 @@ import pytest
 
 from dimos_streams.cli.option_groups.run_request import RunRequest
 from dimos_streams.cli.running.run_plan import prepare
-from tests.runtime.test_registry import living_record
+from tests.runtime.run_records import living_record
 
 
 @pytest.mark.parametrize(

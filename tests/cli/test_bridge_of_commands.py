@@ -12,7 +12,7 @@ from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.errors import UserError
 from dimos_streams.runtime import registry
-from tests.runtime.test_registry import living_record
+from tests.runtime.run_records import living_record
 
 
 @pytest.fixture(autouse=True)

@@ -9,7 +9,7 @@ import pytest
 from dimos_streams.bus.url import VARIABLES
 from dimos_streams.cli.bridge_client.connection import find_bus_url
 from dimos_streams.runtime import registry
-from tests.runtime.test_registry import living_record
+from tests.runtime.run_records import living_record
 
 
 @pytest.mark.parametrize("variable", VARIABLES)

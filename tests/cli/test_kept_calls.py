@@ -14,7 +14,7 @@ from dimos_streams.cli.bridge_client.kept_calls import kept_calls, kept_events
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.tool_stream.event import EventType
 from tests.bridge.journals import OpenJournal
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 
 
 def state(call_id: str, *types: EventType) -> CallState:

@@ -11,7 +11,7 @@ from dimos_streams.cli.bridge_client import module_restart
 from dimos_streams.cli.bridge_client.answers import MODULES
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
 from dimos_streams.runtime.live.control import ControlReply, Order
-from tests.runtime.test_registry import living_record
+from tests.runtime.run_records import living_record
 
 MODULE = {"name": "drive", "health": "ok", "alive": True, "introduced": True, "state": {}}
 

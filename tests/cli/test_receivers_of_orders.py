@@ -28,7 +28,7 @@ from dimos_streams.errors import BadRequestError, DimosStreamsError, UnknownRobo
 from dimos_streams.runtime import registry, run_directories
 from tests.client.event_server import EventServer, Peer, event_server
 from tests.helpers import shut, until
-from tests.runtime.test_registry import living_record
+from tests.runtime.run_records import living_record
 
 
 @pytest.mark.parametrize(

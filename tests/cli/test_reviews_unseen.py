@@ -9,9 +9,9 @@ import pytest
 
 from dimos_streams.cli.terminal.call_counts import CallCounts
 from dimos_streams.cli.terminal.reporter import create_reporter
+from tests.agent.policies.brain import Brain
 from tests.agent.policies.lookout_world import lookout_world, round_with
-from tests.agent.policies.parts import Brain
-from tests.bridge.parts import collect
+from tests.bridge.scene import collect
 from tests.helpers import until
 
 

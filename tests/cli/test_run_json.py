@@ -16,7 +16,7 @@ from dimos_streams.cli.bridge_client.run_status.state import (
 from dimos_streams.operator.messages.stop import GoingOn, Stop, StoppedRobots
 from dimos_streams.tool_stream.liveness.part_state import ClockOffset
 from tests.cli.run_states import BRIDGE, RUN
-from tests.runtime.test_registry import process_record
+from tests.runtime.run_records import process_record
 
 
 def test_a_state_is_written_field_by_field_in_their_order() -> None:

@@ -14,7 +14,7 @@ from dimos_streams.cli.bridge_client.run_status.readiness import unready
 from dimos_streams.cli.bridge_client.run_status.states import states_of
 from dimos_streams.cli.bridge_client.run_status.text import write_run
 from dimos_streams.common.process import run_owner
-from tests.runtime.test_registry import living_record, process_record
+from tests.runtime.run_records import living_record, process_record
 
 
 @pytest.mark.parametrize("step_h", [-24, 24])

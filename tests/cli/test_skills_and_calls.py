@@ -21,7 +21,7 @@ from dimos_streams.cli.system.machine_checks import EXTRAS
 from dimos_streams.operator.messages.stop import GoingOn
 from tests.cli.machine import REPOSITORY, ROVER, Machine, read_until
 from tests.cli.run_states import BRIDGE, RUN
-from tests.runtime.test_registry import process_record
+from tests.runtime.run_records import process_record
 
 pytestmark = pytest.mark.live
 

@@ -19,7 +19,7 @@ from dimos_streams.cli.commands.of_runs.skills import skills
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, LogsBridge
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.errors import DimosStreamsError, UserError
-from tests.runtime.test_registry import living_record, process_record
+from tests.runtime.run_records import living_record, process_record
 
 
 def test_the_own_part_ends_where_the_bridge_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,7 +13,7 @@ from dimos_streams.dimos_skills.module import DimosSkills
 from dimos_streams.errors import CallRejectedError, SkillArgumentError
 from dimos_streams.module import RunContext, Services
 from dimos_streams.tool_stream.event import Outcome
-from tests.bridge.parts import Scene, answered, closed, collect, scene
+from tests.bridge.scene import Scene, answered, closed, collect, scene
 from tests.dimos_skills.stand_in import StandIn, stand_in
 from tests.dimos_skills.test_dimos_skills import QUICK
 from tests.helpers import until

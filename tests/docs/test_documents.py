@@ -34,6 +34,7 @@ _ALL_WITH_A_ROBOT = {
     ROOT / "docs" / "fleet.md",
     ROOT / "docs" / "foxglove.md",
     ROOT / "docs" / "http.md",
+    ROOT / "docs" / "machines.md",
     ROOT / "docs" / "monitor.md",
 }
 """Documents that run nothing without a camera; nobody looks at their pictures."""

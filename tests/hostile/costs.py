@@ -23,7 +23,7 @@ from dimos_streams.bus.subscription import Handler, SubscriptionOptions
 from dimos_streams.module import Module, RunContext, Services
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.testing import FaultBus, Faults
-from tests.bridge.parts import Worker
+from tests.bridge.scene import Worker
 from tests.helpers import until
 from tests.hostile.neighbour import Message, Neighbour
 

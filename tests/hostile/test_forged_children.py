@@ -11,7 +11,7 @@ from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolSt
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, STATUS
 from tests.bridge.calls.families import Composer
-from tests.bridge.parts import Scene, closed, scene
+from tests.bridge.scene import Scene, closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.feature("F6"), pytest.mark.virtual_time]

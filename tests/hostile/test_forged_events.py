@@ -26,7 +26,7 @@ from dimos_streams.tool_stream.receiving.received_calls import ALL_PENDING_BYTES
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.wire.packing import EventPacker, pack_event
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
-from tests.bridge.parts import scene
+from tests.bridge.scene import scene
 from tests.helpers import anybody, until
 from tests.live.modules import Sleeper
 from tests.tool_stream.liveness.test_instances import closed, two_walkers

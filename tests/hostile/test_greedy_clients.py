@@ -19,7 +19,7 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.journal.journal import Journal
 from dimos_streams.tool_stream.event import EventType, Outcome
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.hostile.greedy import asked, connected
 from tests.hostile.test_requests import SERVED
 from tests.hostile.watch import Watch

@@ -15,9 +15,9 @@ from dimos_streams.hub.http.relaying import headers_below, relay
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
 from dimos_streams.serving.problems import ProblemError
+from tests.hub.answering_robot import answering
 from tests.hub.serving import Robot, added, event, served_hub
-from tests.hub.test_commands import answering
-from tests.hub.test_shipping import problem
+from tests.problems import problem
 
 
 @pytest.mark.parametrize(

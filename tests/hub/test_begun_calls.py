@@ -11,11 +11,11 @@ from dimos_streams.fleet.commands import Answer
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.tool_stream.gateway import CallView
+from tests.hub.answering_robot import answering
 from tests.hub.serving import Robot, added, served_hub
 from tests.hub.stored import command, opened
-from tests.hub.test_commands import answering
 from tests.hub.test_mcp import use
-from tests.hub.test_shipping import problem
+from tests.problems import problem
 
 
 @pytest.mark.slow

@@ -10,8 +10,8 @@ import pytest
 
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.tool_stream.gateway import CallView
+from tests.hub.answering_robot import answering
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
-from tests.hub.test_commands import answering
 
 
 def ask(hub: ServedHub, method: str, **params: Any) -> dict[str, Any]:

@@ -22,8 +22,9 @@ from tests.bridge.fleet.test_with_hub import BOUND_S, link, robot_of
 from tests.bridge.http.test_openapi import EVERYWHERE, HARD_TO_BRING_ABOUT, HELLO, JSON, Document
 from tests.bridge.serving import Served
 from tests.helpers import wait_for
+from tests.hub.answering_robot import AnsweringRobot
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
-from tests.hub.test_commands import AnsweringRobot, short_timeouts
+from tests.hub.test_commands import short_timeouts
 
 pytestmark = [pytest.mark.feature("H2"), pytest.mark.slow]
 

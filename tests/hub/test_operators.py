@@ -13,8 +13,8 @@ from dimos_streams.cli.entry import run_command
 from dimos_streams.fleet.batches import encoded_event
 from tests.cli.machine import Machine, Result
 from tests.helpers import wait_for
+from tests.hub.answering_robot import answering
 from tests.hub.serving import Robot, added, event, served_hub
-from tests.hub.test_commands import answering
 from tests.ports import free_port
 
 pytestmark = pytest.mark.slow

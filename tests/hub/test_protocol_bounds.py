@@ -23,7 +23,7 @@ from dimos_streams.serving.problems import ProblemError
 from dimos_streams.tool_stream.event import MAX_SEQ, MAX_UTIME, MIN_UTIME, ToolEvent
 from dimos_streams.tool_stream.protocol.bounds import MAX_DATA_DEPTH, MAX_EVENT
 from tests.hub.serving import Robot, ServedHub, added, event, served_hub
-from tests.hub.test_shipping import problem
+from tests.problems import problem
 
 DEEP: list[Any] = functools.reduce(lambda within, _: [within], range(MAX_DATA_DEPTH), [])
 

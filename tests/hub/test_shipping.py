@@ -16,12 +16,7 @@ from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from tests.helpers import fill, wait_for
 from tests.hub.serving import Robot, added, event, gap, served_hub
-
-
-def problem(response: requests.Response, status: int, name: str) -> dict[str, Any]:
-    content: dict[str, Any] = response.json()
-    assert (response.status_code, content.get("type")) == (status, f"urn:dimos-streams:problem:{name}"), content
-    return content
+from tests.problems import problem
 
 
 @pytest.mark.slow

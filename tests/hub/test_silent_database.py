@@ -17,7 +17,7 @@ from dimos_streams.hub.threads import HubThreads, TimedThreads
 from tests.helpers import wait_for
 from tests.hub.serving import Robot, added, served_hub
 from tests.hub.test_mcp import use
-from tests.hub.test_shipping import problem
+from tests.problems import problem
 
 _READS = ((RobotTable, "all"), (RobotTable, "of_token"), (CallTable, "newest"), (HubStorage, "read_back"))
 

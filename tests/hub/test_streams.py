@@ -14,7 +14,7 @@ from dimos_streams import clock
 from dimos_streams.hub import command_streams
 from tests.helpers import until, wait_for
 from tests.hub.serving import Robot, added, opened_storage, served_hub
-from tests.hub.test_shipping import problem
+from tests.problems import problem
 
 
 @pytest.mark.feature("H2")

@@ -1,4 +1,4 @@
-"""A blueprint on two machines, as an operator beside it sees it; the commands of docs/fleet.md."""
+"""A blueprint on two machines, as an operator beside it sees it; the commands of docs/machines.md."""
 
 from __future__ import annotations
 
@@ -23,6 +23,7 @@ import requests
 
 from tests.helpers import wait_for
 from tests.namespaces import INTERFACE, Link, Machine
+from tests.skill_calls import call_skill
 
 ROOT = Path(__file__).parents[2]
 BRIDGE = "http://127.0.0.1:7780"
@@ -32,8 +33,8 @@ STILL_M_S, STILL_RAD_S = 0.02, 0.05
 
 
 def documented(name: str) -> list[str]:
-    """The words of a command of docs/fleet.md."""
-    text = (ROOT / "docs" / "fleet.md").read_text()
+    """The words of a command of docs/machines.md."""
+    text = (ROOT / "docs" / "machines.md").read_text()
     found = re.search(rf"<!-- command: {name} -->\n```bash\n(.*?)```", text, re.DOTALL)
     assert found is not None, name
     return shlex.split(found[1].replace("\\\n", " "))
@@ -47,7 +48,7 @@ def routed(link: Link) -> None:
 
 
 def zenoh_bus(machine: Machine) -> str:
-    """The bus of a machine, as docs/fleet.md has it."""
+    """The bus of a machine, as docs/machines.md has it."""
     return f"zenoh:///?interface={INTERFACE}&listen={machine.address}:0"
 
 
@@ -110,17 +111,7 @@ class Split:
 
     def call(self, skill: str, wait: str | None = None, **arguments: Any) -> dict[str, Any]:
         """Call a skill; the event that was waited for, or only the call's id."""
-        params = {"wait": wait} if wait else {}
-        body = {"skill": skill, "arguments": arguments}
-        deadline = time.monotonic() + 60.0
-        while True:
-            response = requests.post(f"{BRIDGE}/calls", params=params, json=body, timeout=120)
-            if response.status_code != requests.codes.unavailable or time.monotonic() > deadline:
-                break
-            time.sleep(0.2)  # the machine is too busy for its heartbeats
-        assert response.ok, response.text
-        found: dict[str, Any] = response.json()
-        return found
+        return call_skill(BRIDGE, skill, arguments, wait=wait, begins_within_s=60.0)
 
     def command(self, *arguments: str) -> str:
         """What a command prints on the machine with the bridge, where it succeeds."""

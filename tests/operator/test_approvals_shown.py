@@ -18,8 +18,8 @@ from dimos_streams.cli.terminal.approval_text import HEADERS, approval_lines
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.reporting import approvals_within
-from tests.agent.policies.parts import Events
-from tests.bridge.monitor.parts import ToyAgent
+from tests.agent.policies.gate_inputs import Events
+from tests.bridge.monitor.toy_agent import ToyAgent
 from tests.operator.test_command_line import Console, console
 
 __all__ = ["console"]

@@ -21,7 +21,7 @@ from dimos_streams.cli.terminal.output import write
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
 from dimos_streams.skill import skill
-from tests.bridge.monitor.parts import ToyAgent
+from tests.bridge.monitor.toy_agent import ToyAgent
 from tests.bridge.serving import Served, served
 from tests.helpers import until
 

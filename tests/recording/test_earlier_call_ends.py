@@ -9,7 +9,7 @@ import pytest
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.recording.format import LogEvent
-from dimos_streams.regression.earlier_calls import EarlierCall, EarlierCalls, earlier_calls
+from dimos_streams.regression.recorded.earlier_calls import EarlierCall, EarlierCalls, earlier_calls
 from dimos_streams.regression.scope import MARGIN_US, Scope
 from dimos_streams.tool_stream.event import EventType
 from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS

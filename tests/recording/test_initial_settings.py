@@ -15,7 +15,7 @@ from dimos_streams.regression.settings.initial_settings import initial_settings
 from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS
 from dimos_streams.tool_stream.wire.packing import pack_event
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.recording.logs import START, Raw, read_log, write_log
 
 

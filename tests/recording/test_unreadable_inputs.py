@@ -5,7 +5,7 @@ from __future__ import annotations
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.recording.format import LogEvent
-from dimos_streams.regression.unreadable_messages import UnreadableMessages
+from dimos_streams.regression.recorded.unreadable_messages import UnreadableMessages
 from tests.recording.logs import START
 
 DEAF, DAMAGED, OTHER = (channel_name(name, Twist) for name in ("/a", "/b", "/c"))

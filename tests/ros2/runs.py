@@ -14,6 +14,7 @@ import requests
 
 from tests.helpers import wait_for
 from tests.ros2.fast_dds import FastDdsRobot
+from tests.skill_calls import call_skill
 
 BLUEPRINT = Path(__file__).with_name("robot.yaml")
 
@@ -51,16 +52,7 @@ class Run:
 
     def call(self, skill: str, wait: str | None = "close", **arguments: Any) -> dict[str, Any]:
         """Call a skill; the event that was waited for, or only the call's id."""
-        body, params = {"skill": skill, "arguments": arguments}, {"wait": wait} if wait else {}
-        deadline = time.monotonic() + 20.0
-        while True:
-            response = requests.post(f"{self._url}/calls", params=params, json=body, timeout=40)
-            if response.status_code != requests.codes.unavailable or time.monotonic() > deadline:
-                break
-            time.sleep(0.2)  # the machine is too busy for its heartbeats
-        assert response.ok, response.text
-        found: dict[str, Any] = response.json()
-        return found
+        return call_skill(self._url, skill, arguments, wait=wait, begins_within_s=20.0)
 
     def calls(self) -> Any:
         """All calls, for messages of failures."""

@@ -15,7 +15,7 @@ from dimos_streams.common.secrets import know
 from dimos_streams.errors import NoRunError, UserError
 from dimos_streams.runtime.ended_runs import END_FILE, KILLED, EndedRun, ended_runs, write_end
 from dimos_streams.runtime.registry import RunRecord, write
-from tests.runtime.test_registry import living_record, make_run
+from tests.runtime.run_records import living_record, make_run
 
 BEGAN = 1_764_000_000_000_000
 

@@ -37,7 +37,7 @@ from dimos_streams.skills.observe import Observe
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.helpers import fill, run_virtual
-from tests.runtime.test_registry import process_record
+from tests.runtime.run_records import process_record
 from tests.skills.detections import Camera, Seen
 
 FULL = "No space left on device"

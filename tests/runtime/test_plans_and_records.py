@@ -29,7 +29,7 @@ from dimos_streams.runtime.plan import context_for, plan_modules, plan_processes
 from dimos_streams.runtime.processes.output import open_log
 from dimos_streams.runtime.processes.process import describe_exit
 from dimos_streams.runtime.registry import RunRecord
-from tests.runtime.test_registry import ended_process
+from tests.runtime.run_records import ended_process
 
 POLICIES: list[Restart] = ["never", "on-failure", "always"]
 

@@ -14,27 +14,18 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.cli.terminal.log_files import find_run_dir
-from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, is_ended_run, own, pid_space, process_start
+from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, is_ended_run, process_start
 from dimos_streams.errors import NoRunError, UserError
-from dimos_streams.runtime.registry import ProcessRecord, RunRecord, runs, write
+from dimos_streams.runtime.registry import runs
 from dimos_streams.runtime.run_directories import (
     keep_private,
     new_run_dir,
-    note_ready,
     run_dirs,
     state_dir,
     why_no_run,
 )
 from tests.helpers import until
-
-
-def ended_process() -> tuple[int, int]:
-    """Number and start of a process that is no more."""
-    process = subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE)
-    started = process_start(process.pid)
-    process.communicate(b"\n")
-    assert started is not None
-    return process.pid, started
+from tests.runtime.run_records import living_record, make_run
 
 
 def test_a_process_that_has_ended_does_not_live_until_its_parent_looks() -> None:
@@ -43,18 +34,6 @@ def test_a_process_that_has_ended_does_not_live_until_its_parent_looks() -> None
         process.kill()
         os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
         assert process_start(process.pid) is None
-
-
-def make_run(name: str, *, lives: bool = False, was_ready: bool = True) -> Path:
-    path = state_dir() / "runs" / name
-    (path / "logs").mkdir(parents=True)
-    if was_ready:
-        note_ready(path)
-    if lives:
-        own(path)
-    else:
-        (path / OWNER_FILE).write_text(RunOwner(directory=name).model_dump_json())
-    return path
 
 
 def test_doctor_says_why_no_run_could_be_kept_and_makes_nothing(
@@ -220,30 +199,6 @@ def test_a_file_in_the_place_of_runs_is_said_and_not_taken_for_none(
     for look in (runs, run_dirs):
         with pytest.raises(UserError, match=why):
             look()
-
-
-def living_record(run_dir: Path | None = None) -> RunRecord:
-    """The record of a run that this process supervises."""
-    pid = os.getpid()
-    run_dir = run_dir or new_run_dir("rover")
-    record = RunRecord(
-        run_id=run_dir.name,
-        pid=pid,
-        pid_started=process_start(pid) or 0,
-        pid_space=pid_space(),
-        blueprint="rover",
-        bus_url="memq://",
-        port=None,
-        started_utime=clock.utime(),
-        run_dir=run_dir,
-    )
-    write(record)
-    return record
-
-
-def process_record(label: str, *, pid: int | None = None, pid_started: int | None = None) -> ProcessRecord:
-    """The record of a ready process with one module, which has its name."""
-    return ProcessRecord(label=label, modules=(label,), pid=pid, state="ready", restarts=0, pid_started=pid_started)
 
 
 def test_a_state_directory_whose_path_is_no_utf8_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from dimos_streams.blueprint.model import Blueprint, ModuleSpec, Restart
 from dimos_streams.cli.bridge_client.run_status.text import restarting
 from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.events import RunEvent
-from dimos_streams.runtime.live import slots
+from dimos_streams.runtime.live import restarts, slots
 from dimos_streams.runtime.live import supervisor as supervisor_module
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.liveness import ModuleReporter
@@ -513,13 +513,13 @@ async def test_a_process_has_its_whole_time_however_late_it_was_forked() -> None
 @pytest.mark.slow
 @pytest.mark.virtual_time
 async def test_what_keeps_failing_is_restarted_for_ever_and_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "_LONGEST_PAUSE_S", 0.2)
+    monkeypatch.setattr(restarts, "_LONGEST_PAUSE_S", 0.2)
     run = Run(two())
     await run.supervisor.start()
     Process.made[0].exit(1)
-    for restarts in range(1, 1100):
+    for count in range(1, 1100):
         view = run.supervisor.processes()[0]
-        assert (view.restarts, view.why) == (restarts, "process 'talker' ended with exit code 1; again in 0.2 s")
+        assert (view.restarts, view.why) == (count, "process 'talker' ended with exit code 1; again in 0.2 s")
         await asyncio.sleep(0.25)
         Process.made[-1].exit(1)
     (line,) = restarting(run.supervisor.processes())
@@ -528,7 +528,7 @@ async def test_what_keeps_failing_is_restarted_for_ever_and_says_why(monkeypatch
     (line,) = restarting(run.supervisor.processes())
     ended = "process 'talker' ended with exit code 1"
     assert line == f"FAILING talker: 1100 restarts, the last one just now: {ended}", "it is up between two ends only"
-    await asyncio.sleep(slots.STEADY_AFTER_S)
+    await asyncio.sleep(restarts.STEADY_AFTER_S)
     assert list(restarting(run.supervisor.processes())) == []
     await run.supervisor.stop()
 

@@ -24,7 +24,7 @@ from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.runtime.events import RunEvent
-from dimos_streams.runtime.live import slots
+from dimos_streams.runtime.live import restarts, slots
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.processes import process as process_module
@@ -168,14 +168,14 @@ def test_a_forkserver_that_stands_still_hides_no_end(
 def test_a_process_that_others_end_comes_back(bus_url: str, tmp_path: Path) -> None:
     async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
         await supervisor.start()
-        for restarts, number in enumerate((signal.SIGKILL, signal.SIGTERM), 1):
+        for count, number in enumerate((signal.SIGKILL, signal.SIGTERM), 1):
             talker = supervisor.processes()[0]
             assert talker.pid is not None
             os.kill(talker.pid, number)
 
-            def back(restarts: int = restarts) -> bool:
+            def back(count: int = count) -> bool:
                 view = supervisor.processes()[0]
-                return (view.state, view.restarts) == ("ready", restarts)
+                return (view.state, view.restarts) == ("ready", count)
 
             await until(back)
             assert supervisor.processes()[0].pid != talker.pid
@@ -211,22 +211,22 @@ def open_in(pid: int) -> Counter[str]:
 
 
 def test_restarts_leave_nothing_open(bus_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(slots, "_LONGEST_PAUSE_S", 0.01)
+    monkeypatch.setattr(restarts, "_LONGEST_PAUSE_S", 0.01)
 
     async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
         await supervisor.start()
         forkserver = multiprocessing.forkserver._forkserver._forkserver_pid  # type: ignore[attr-defined]
         await supervisor._reporter._open_bus()  # on a busy machine it may have something to say
         held: list[tuple[Counter[str], ...]] = []
-        for restarts in range(1, 5):
+        for count in range(1, 5):
             talker, listener = (view.pid for view in supervisor.processes())
             assert talker is not None
             assert listener is not None
             os.kill(talker, signal.SIGKILL)
 
-            def back(restarts: int = restarts) -> bool:
+            def back(count: int = count) -> bool:
                 view = supervisor.processes()[0]
-                return (view.restarts, view.state) == (restarts, "ready")
+                return (view.restarts, view.state) == (count, "ready")
 
             await until(back, 60.0)
             held.append(tuple(open_in(pid) for pid in (os.getpid(), forkserver, listener)))

@@ -4,93 +4,26 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections import defaultdict
 
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.bus import Bus, create_bus
+from dimos_streams.bus import create_bus
 from dimos_streams.errors import SkillError, StreamClosedError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamEvent, ToolStreamRequest
-from dimos_streams.testing import FaultBus, Faults
+from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import EventType, Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.protocol.channels import EVENTS, REQUESTS, STATUS
 from dimos_streams.tool_stream.receiving import received_calls
-from dimos_streams.tool_stream.receiving.received_call import ResumePoint
-from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
-from dimos_streams.tool_stream.sending.call_writer import CallWriter, PublisherLimits
+from dimos_streams.tool_stream.sending.call_writer import PublisherLimits
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_GONE_S
 from dimos_streams.tool_stream.signature import signed
 from dimos_streams.tool_stream.wire.packing import pack_event
-from tests.helpers import anybody, until
-
-
-class Ends:
-    """Both ends of the wire with heartbeats between them, and all that was delivered."""
-
-    def __init__(self, bus: Bus, faults: Faults, seed: int) -> None:
-        self.sender_bus = FaultBus(bus, faults, seed=seed)
-        self.receiver_bus = FaultBus(bus, faults, seed=seed + 1)
-        self.publisher = ToolStreamPublisher(self.sender_bus)
-        self.delivered: dict[str, list[ToolEvent]] = defaultdict(list)
-        self.receiver = ToolStreamReceiver(self.receiver_bus, self.take, may_open=anybody, resume=self.resume)
-
-    async def __aenter__(self) -> Ends:
-        await self.sender_bus.open()
-        await self.receiver_bus.open()
-        self.publisher.start()
-        self.receiver.start()
-        self.receiver_bus.subscribe(STATUS, lambda _, data: self.receiver.on_status(decode(ModuleStatus, data)))
-        self.heart = asyncio.create_task(self.beat())
-        return self
-
-    async def __aexit__(self, *exc_info: object) -> None:
-        self.heart.cancel()
-        self.receiver.stop()
-        self.publisher.stop()
-        await self.sender_bus.close()
-        await self.receiver_bus.close()
-
-    async def beat(self) -> None:
-        while True:
-            live = self.publisher.heartbeat_calls("m")
-            status = ModuleStatus(
-                module="m",
-                instance=self.publisher.instance,
-                call_ids=[c for c, _ in live],
-                last_seqs=[s for _, s in live],
-            )
-            self.sender_bus.publish(STATUS, encode(status))
-            await asyncio.sleep(0.25)
-
-    def take(self, events: list[ToolEvent]) -> None:
-        for event in events:
-            self.delivered[event.call_id].append(event)
-
-    def resume(self, call_id: str) -> ResumePoint:
-        events = self.delivered.get(call_id)
-        return ResumePoint(delivered=events[-1].seq, closed=events[-1].type == "close") if events else ResumePoint()
-
-    def begin(self, call_id: str) -> CallWriter:
-        return self.publisher.begin(call_id, module="m", skill="s", caller="c", text="", data={})
-
-    def restart_receiver(self) -> None:
-        self.receiver.stop()
-        self.receiver = ToolStreamReceiver(self.receiver_bus, self.take, may_open=anybody, resume=self.resume)
-        self.receiver.start()
-
-    async def until_closed(self, call_id: str) -> list[ToolEvent]:
-        await until(lambda: self.delivered[call_id] and self.delivered[call_id][-1].type == "close", 120)
-        return self.delivered[call_id]
-
-
-async def bus_and_ends(faults: Faults, seed: int) -> Ends:
-    bus = create_bus("memq://")
-    await bus.open()
-    return Ends(bus, faults, seed)
+from tests.helpers import until
+from tests.tool_stream.ends import bus_and_ends
 
 
 @pytest.mark.slow
@@ -127,10 +60,9 @@ async def test_a_lost_last_event_is_noticed_by_the_heartbeat() -> None:
     async with await bus_and_ends(Faults(), 1) as ends:
         writer = ends.begin("call")
         await asyncio.sleep(1)
-        ends.sender_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == EVENTS)
-        writer.close(Outcome.COMPLETED, "the end", {})
-        await asyncio.sleep(0.1)
-        ends.sender_bus.faults = Faults()
+        with ends.losing_events():
+            writer.close(Outcome.COMPLETED, "the end", {})
+            await asyncio.sleep(0.1)
         events = await ends.until_closed("call")
         assert events[-1].text == "the end"
         await asyncio.sleep(0.5)
@@ -165,9 +97,8 @@ async def test_a_publisher_that_leaves_waits_until_all_has_come_but_for_nobody_w
         assert await waited_s() == 0.0, "nobody has acknowledged anything yet"
         await asyncio.sleep(0.5)
         assert await waited_s() == 0.0, "what has not ended is not waited for"
-        ends.sender_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == EVENTS)
-        await writer.update("lost at first", {})
-        ends.sender_bus.faults = Faults()
+        with ends.losing_events():
+            await writer.update("lost at first", {})
         writer.close(Outcome.CANCELLED, "", {})
         assert 0.0 < await waited_s() < 0.2
         assert [event.seq for event in ends.delivered["call"]] == [1, 2, 3]
@@ -203,9 +134,8 @@ async def test_that_events_are_gone_is_believed_of_the_instance_that_was_asked()
         ends.publisher.instance = "own"
         writer = ends.begin("call")
         await asyncio.sleep(0.1)
-        ends.sender_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == EVENTS)
-        await writer.update("lost at first", {})
-        ends.sender_bus.faults = Faults()
+        with ends.losing_events():
+            await writer.update("lost at first", {})
         await writer.update("third", {})
         for receiver in ("receiver", signed("receiver", "other"), signed("second", "own")):
             forged = ToolStreamRequest(kind="gone", call_id="call", receiver=receiver, from_seq=2, to_seq=2)
@@ -350,9 +280,8 @@ async def test_an_instance_that_does_not_speak_for_its_module_is_heard_on_its_ow
         ends.publisher.instance = "own"
         writer = ends.begin("call")
         await asyncio.sleep(0.1)
-        ends.sender_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == EVENTS)
-        await writer.update("lost at first", {})
-        ends.sender_bus.faults = Faults()
+        with ends.losing_events():
+            await writer.update("lost at first", {})
         for instance in ("other", "own"):
             status = ModuleStatus(module="m", instance=instance, call_ids=["unknown", "call"], last_seqs=[5, 2])
             ends.receiver.on_status(status, active=False)

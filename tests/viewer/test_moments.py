@@ -26,7 +26,7 @@ from dimos_streams.viewer.marks import MAX_SHOWN, Marks
 from dimos_streams.viewer.playback import Playback
 from dimos_streams.viewer.socket import transport_of
 from dimos_streams.viewer.transport_commands import Play, Seek, Speed, StepPlayback
-from tests.bridge import parts
+from tests.bridge import scene
 from tests.helpers import until
 from tests.recording.logs import START, Raw, raw, read_log, write_log
 from tests.viewer.mission import Mission
@@ -47,7 +47,7 @@ async def _bus() -> ReplayBus:
 def test_the_marks_of_a_long_recording_are_of_all_of_it() -> None:
     marks, count = Marks(), 100_000
     for number in range(count):
-        marks.add(number, parts.event(number + 1, "update"))
+        marks.add(number, scene.event(number + 1, "update"))
     shown = [mark["utime"] for mark in marks.shown()]
     assert MAX_SHOWN / 2 <= len(shown) <= MAX_SHOWN
     assert {later - sooner for sooner, later in pairwise(shown)} == {shown[1]}

@@ -16,7 +16,7 @@ from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.viewer.bus import ReplayBus
 from dimos_streams.viewer.playback import Playback
 from dimos_streams.viewer.transport_commands import Play, Seek, StepPlayback
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.recording.logs import START, Raw, write_log
 from tests.viewer.open_recordings import indexed
 

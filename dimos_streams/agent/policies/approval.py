@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
-from dimos_streams import clock
 from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.canonical import canonical, shown
+from dimos_streams.agent.policies.decision_time import DecisionTime
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import ApprovalState, ApprovalView
 
@@ -48,7 +48,7 @@ class Approval:
     revision: int = 1
     """The number of its version, one more whenever its arguments change: an operator who approves names the one they
     saw."""
-    expires_utime: int | None = None
+    time: DecisionTime = field(default_factory=DecisionTime)
     state: ApprovalState = "pending"
     why: str = ""
     """The operator's reason for the decision."""
@@ -56,11 +56,6 @@ class Approval:
     call_id: str = ""
     call_end: str = ""
     waiters: int = 0
-    timer: asyncio.TimerHandle | None = None
-    expires_at: float = float("inf")
-    """The time on ``clock.steady`` after which nobody can decide any more: a timer stands still while the machine
-    sleeps."""
-    remaining_s: float | None = None
 
     @property
     def key(self) -> tuple[str, str, str]:
@@ -120,13 +115,6 @@ class Approval:
         what = shown(self.skill, self.arguments)
         return ConflictError(f"approval {self.id!r} of {what} is {view.decision}: it can't {change} any more{then}")
 
-    def stop_time(self) -> None:
-        """Let the time of a pending approval stand still."""
-        if self.timer is not None:
-            self.remaining_s = max(0.0, self.expires_at - clock.steady())
-            self.timer.cancel()
-            self.timer, self.expires_utime, self.expires_at = None, None, float("inf")
-
     def view(self, agent: str) -> ApprovalView:
         """Return it as operators of an agent see it."""
         return ApprovalView(
@@ -140,7 +128,7 @@ class Approval:
             missions=self.missions,
             state=self.state,
             created_utime=self.created_utime,
-            expires_utime=self.expires_utime,
+            expires_utime=self.time.expires_utime,
             decided_by=self.decided_by,
             why=self.why,
             call_id=self.call_id,

@@ -12,6 +12,7 @@ from dimos_streams import clock
 from dimos_streams.agent.policies.approval import Approval, Check, Decision
 from dimos_streams.agent.policies.approval_texts import request_text, unknown_approval
 from dimos_streams.agent.policies.canonical import canonical
+from dimos_streams.agent.policies.decision_time import DecisionTime
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.record.event_data.operators import ApprovalData
@@ -181,7 +182,7 @@ class ApprovalRegistry:
             if policy == "abort" and not present:
                 self._conclude(approval, "deleted", "no operator's console is connected any more")
             elif policy == "hold":
-                approval.stop_time() if not present else self._start_timer(approval, approval.remaining_s)
+                self._run_time(approval) if present else approval.time.stand_still()
 
     def close(self) -> None:
         """Deny all that is pending. Twice is fine."""
@@ -227,12 +228,11 @@ class ApprovalRegistry:
             check=check,
             decided=asyncio.get_running_loop().create_future(),
             created_utime=clock.utime(),
+            time=DecisionTime(self._settings.timeout_s),
         )
         self._pending[approval.id] = approval
         if self._watched or self._settings.on_console_loss != "hold":
-            self._start_timer(approval, self._settings.timeout_s)
-        else:
-            approval.remaining_s = self._settings.timeout_s
+            self._run_time(approval)
         # Everything is in place: an operator who hears of it may decide at once.
         text = request_text(approval)
         self._emit(EventKind.APPROVAL_CREATED, missions, approval=self._data(approval), text=text)
@@ -263,8 +263,7 @@ class ApprovalRegistry:
         if approval.state != "pending":
             return
         approval.state, approval.why, approval.decided_by = state, why, by
-        if approval.timer is not None:
-            approval.timer.cancel()
+        approval.time.end()
         self._pending.pop(approval.id)
         self._decided[approval.id] = approval
         approval.decided.set_result(None)
@@ -273,18 +272,13 @@ class ApprovalRegistry:
     def _data(self, approval: Approval) -> ApprovalData:
         return cast("ApprovalData", approval.view(self._agent).model_dump(mode="json"))
 
-    def _start_timer(self, approval: Approval, after_s: float | None) -> None:
-        if after_s is None:
-            return
-        approval.expires_utime = clock.utime() + round(after_s * 1e6)
-        approval.expires_at = clock.steady() + after_s
-        loop = asyncio.get_running_loop()
-        approval.timer = loop.call_later(after_s, self._conclude, approval, "timed_out", _TOO_LATE)
+    def _run_time(self, approval: Approval) -> None:
+        approval.time.run(lambda: self._conclude(approval, "timed_out", _TOO_LATE))
 
     def _get(self, id: str) -> Approval:
         found = self._pending.get(id) or self._decided.get(id)
         if found is None:
             raise unknown_approval(id, self._agent, self._prefix, list(self._pending))
-        if clock.steady() > found.expires_at:
+        if found.time.is_over:
             self._conclude(found, "timed_out", _TOO_LATE)
         return found

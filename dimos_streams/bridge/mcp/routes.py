@@ -18,7 +18,7 @@ from dimos_streams.bridge.mcp.server import VERSIONS, McpServer, Messages
 from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.json.reading import parse_command
-from dimos_streams.serving.event_response import EventResponse
+from dimos_streams.serving.events.event_response import EventResponse
 
 
 def mount_mcp(app: FastAPI, server: McpServer) -> None:

@@ -19,7 +19,7 @@ from dimos_streams.common.process.run_owner import pid_space, process_start, run
 from dimos_streams.runtime import registry, run_directories
 from dimos_streams.runtime.ended_runs import write_end
 from dimos_streams.runtime.events import ProcessView
-from dimos_streams.runtime.live.slots import STEADY_AFTER_S
+from dimos_streams.runtime.live.restarts import STEADY_AFTER_S
 from dimos_streams.runtime.options import RunOptions
 
 _RENEW_S = 5.0

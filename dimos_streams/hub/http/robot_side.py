@@ -33,7 +33,7 @@ from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import Conflicting, NotNext, TakeAnswer
 from dimos_streams.hub.threads import in_thread
 from dimos_streams.serving import problem_kinds
-from dimos_streams.serving.event_response import EventResponse
+from dimos_streams.serving.events.event_response import EventResponse
 from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.serving.problems import ProblemError
 

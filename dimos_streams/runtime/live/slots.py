@@ -14,6 +14,7 @@ from dimos_streams.blueprint.wiring import output_channels
 from dimos_streams.common.names import robot_of
 from dimos_streams.errors import DimosStreamsError, ModuleFailedError, UserError, suggest
 from dimos_streams.runtime.events import ProcessState, ProcessView
+from dimos_streams.runtime.live.restarts import Restarts
 from dimos_streams.runtime.live.succession import Succession
 from dimos_streams.runtime.log_names import log_name
 from dimos_streams.runtime.options import RunOptions
@@ -26,12 +27,8 @@ START_BOUND_S = 30.0
 """Maximum time, in seconds, that a process that begins may take to become ready, or to get another one of its modules
 ready; only time in which it can run counts."""
 
-STEADY_AFTER_S = 10.0
-"""The time, in seconds, after which what ended an earlier process does not count any more."""
 _TERM_BOUND_S, _HUNG_TERM_BOUND_S = 5.0, 0.5
 """Maximum time, in seconds, that a process may take to end in order, and one whose loop does not run."""
-_FIRST_PAUSE_S = 0.2
-_LONGEST_PAUSE_S = 5.0
 _AT_ONCE = max(4, 2 * (os.cpu_count() or 1))
 """Maximum number of processes that begin at the same time: more only take the cores from each other."""
 _EARLY_S = 2.0
@@ -50,15 +47,10 @@ class Slot:
     log: Path | None
     process: SupervisedProcess | None = None
     state: ProcessState = "new"
-    restarts: int = 0
-    pause_s: float = 0.0
-    """The pause before the last restart after a failure, in seconds."""
+    restarts: Restarts = field(default_factory=Restarts)
     why: str = ""
     """The reason for its process's last restart, and the time until the next one, or for its failure if it is not
     restarted; empty once the process is ready."""
-    ended_again: str = ""
-    """The reason for which its last process ended, if the one before it had ended shortly before, too."""
-    started_at: float = 0.0
     heard: float = 0.0
     """The time on the loop's clock at which it was started or last heard of."""
     waited_s: float = 0.0
@@ -91,7 +83,7 @@ class Slot:
             modules=self.plan.names,
             pid=self.process.pid if self.process is not None and self.state in _ALIVE else None,
             state=self.state,
-            restarts=self.restarts,
+            restarts=self.restarts.count,
             why=self.why,
             failing=self._failing(),
         )
@@ -101,11 +93,6 @@ class Slot:
         """The seconds in which its process has to end in order."""
         return _HUNG_TERM_BOUND_S if self.state == "hung" else _TERM_BOUND_S
 
-    @property
-    def steady(self) -> bool:
-        """True if its process has lasted long enough, so that its end would be a first one again."""
-        return clock.monotonic() - self.started_at >= STEADY_AFTER_S
-
     def _failing(self) -> str:
         if self.succession.is_settling:  # by an operator's order, which says what becomes of it
             return ""
@@ -113,31 +100,26 @@ class Slot:
             return "its loop does not run"
         if self.state in ("waiting", "starting", "failed"):
             return self.why or "it is not ready"
-        return "" if self.steady else self.ended_again
+        return "" if self.restarts.steady else self.restarts.ended_again
 
     def back_off(self, why: str) -> None:
-        """Note that its process is started again, for a reason, after ``pause_s``: that doubles while it keeps
-        failing."""
-        first = self.steady or not self.pause_s
-        self.pause_s = _FIRST_PAUSE_S if first else min(_LONGEST_PAUSE_S, 2 * self.pause_s)
-        self.state, self.why = "waiting", f"{why}; again in {self.pause_s:.1f} s"
-        self.ended_again = "" if first else why
-        self.restarts += 1
+        """Note that its process is started again, for a reason, after a pause."""
+        self.restarts.back_off(why)
+        self.state, self.why = "waiting", f"{why}; again in {self.restarts.pause_s:.1f} s"
 
     def take(self, now: float) -> None:
         """Note that a process begins, or that a successor may begin."""
         self.ready.clear()
         self.reported, self.user_error = "", False
-        self.state, self.started_at = "starting", now
+        self.state, self.restarts.began_at = "starting", now
         self.hear(now)
 
     def succeed(self, now: float, reason: str) -> SupervisedProcess | None:
         """Give the place to the successor, for a reason; return the process that had it."""
         old, self.process = self.process, self.succession.take()
         self.take(now)
-        self.restarts += 1
+        self.restarts.renew()
         self.why = reason
-        self.ended_again, self.pause_s = "", 0.0  # what ended the old code says nothing of the new one
         return old
 
     async def hand_over(self, old: SupervisedProcess | None, bound_s: float, reason: str) -> None:
@@ -200,7 +182,7 @@ class Slot:
 def crowded(slots: Iterable[Slot]) -> bool:
     """Return whether so many processes are about to begin that one more would only take the cores from them."""
     now = clock.monotonic()
-    early = [slot for slot in slots if slot.state == "starting" and now - slot.started_at < _EARLY_S]
+    early = [slot for slot in slots if slot.state == "starting" and now - slot.restarts.began_at < _EARLY_S]
     return len(early) >= _AT_ONCE
 
 
@@ -211,7 +193,7 @@ def overdue(slots: Iterable[Slot], began: float) -> str:
     """
     now = clock.monotonic()
     unready = [slot for slot in slots if slot.state != "ready"]
-    if all((now - began if slot.restarts else slot.stalled_s(now)) <= START_BOUND_S for slot in unready):
+    if all((now - began if slot.restarts.count else slot.stalled_s(now)) <= START_BOUND_S for slot in unready):
         return ""
     late = ((slot, name) for slot in unready for name in slot.plan.names if name not in slot.ready)
     return ", ".join(f"{name} (log: {slot.log})" if slot.log else name for slot, name in late)

@@ -258,7 +258,7 @@ class Supervisor:
             self._tell_end(slot, process.last_pid, f"{describe_exit(code, None)}{why}")
         slot.succession.settle(text)
         # No module is ever done: an end with code 0 is a failure, too.
-        if (slot.state in UP or slot.restarts) and slot.plan.restart != "never":
+        if (slot.state in UP or slot.restarts.count) and slot.plan.restart != "never":
             self._restart_later(slot, text)
         else:
             slot.state, slot.why = "failed", text
@@ -278,7 +278,7 @@ class Supervisor:
         slot.restarter = self._tasks.spawn(self._restart_after_pause(slot), name=f"restart:{slot.plan.label}")
 
     async def _restart_after_pause(self, slot: Slot) -> None:
-        await asyncio.sleep(slot.pause_s)
+        await asyncio.sleep(slot.restarts.pause_s)
         try:
             await self._start_process(slot)
         except Exception as error:

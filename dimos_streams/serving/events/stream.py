@@ -15,7 +15,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.journal.broadcast import Broadcast
 from dimos_streams.journal.broadcast_reader import BroadcastReader
 from dimos_streams.journal.entry import EncodedEntry
-from dimos_streams.serving.event_response import STREAM_HEADERS
+from dimos_streams.serving.events.event_response import STREAM_HEADERS
 from dimos_streams.serving.server.at_once import body_of
 from dimos_streams.serving.server.connection_ends import ConnectionEnds
 

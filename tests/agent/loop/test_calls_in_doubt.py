@@ -10,8 +10,10 @@ import pytest
 
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.errors import NoAnswerError
-from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, in_turn, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import Line
+from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
+from tests.agent.loop.line_world import LineWorld
 from tests.helpers import until
 
 
@@ -22,13 +24,13 @@ def slow_world() -> LineWorld:
     return world
 
 
-async def cut_while_a_call_begins(rig: Rig) -> None:
+async def cut_while_a_call_begins(agent: AgentInMemory) -> None:
     """Have the agent asked for a call, and its turn cut by urgent input while the call is on its way."""
-    await rig.say("follow")
+    await agent.say("follow")
     await asyncio.sleep(0.5)
-    assert not rig.core.calls.known.open
-    urgent = rig.core.missions.begin("urgent", "look left")
-    await rig.core.work.hear(OperatorInput("look left", (urgent,), now=True))
+    assert not agent.core.calls.known.open
+    urgent = agent.core.missions.begin("urgent", "look left")
+    await agent.core.work.hear(OperatorInput("look left", (urgent,), now=True))
     await asyncio.sleep(0.1)
 
 
@@ -36,11 +38,11 @@ async def cut_while_a_call_begins(rig: Rig) -> None:
 @pytest.mark.virtual_time
 async def test_nothing_of_a_mission_comes_after_its_end() -> None:
     world = slow_world()
-    async with world.rig(asks(("follow", {})), says("left"), says("it was ended")) as rig:
-        await cut_while_a_call_begins(rig)
+    async with world.agent(asks(("follow", {})), says("left"), says("it was ended")) as agent:
+        await cut_while_a_call_begins(agent)
         await asyncio.sleep(10)
         assert world.log == ["follow ended"]
-        of_mission = [event.kind for event in rig.core.events.after(0) if "m0" in event.missions]
+        of_mission = [event.kind for event in agent.core.events.after(0) if "m0" in event.missions]
         assert "update" in of_mission
         assert of_mission[-1] == "done"
 
@@ -50,10 +52,12 @@ async def test_nothing_of_a_mission_comes_after_its_end() -> None:
 async def test_a_call_that_never_begins_does_not_keep_its_mission_going() -> None:
     world = slow_world()
     world.bridge.refuse = lambda skill: True
-    async with world.rig(asks(("follow", {})), says("left")) as rig:
-        await cut_while_a_call_begins(rig)
+    async with world.agent(asks(("follow", {})), says("left")) as agent:
+        await cut_while_a_call_begins(agent)
         await asyncio.sleep(10)
-        (mission,) = [event for event in rig.core.events.after(0) if event.kind == "done" and "m0" in event.missions]
+        (mission,) = [
+            event for event in agent.core.events.after(0) if event.kind == "done" and "m0" in event.missions
+        ]
         assert mission.data["reason"] == "interrupted"
 
 
@@ -62,11 +66,11 @@ async def test_a_call_that_never_begins_does_not_keep_its_mission_going() -> Non
 async def test_an_agent_that_stops_waits_for_no_call_in_doubt() -> None:
     world = slow_world()
     world.bridge.refuse = lambda skill: True
-    async with world.rig(asks(("follow", {})), says("left")) as rig:
-        await cut_while_a_call_begins(rig)
-        number = len(rig.core.events.after(0))
+    async with world.agent(asks(("follow", {})), says("left")) as agent:
+        await cut_while_a_call_begins(agent)
+        number = len(agent.core.events.after(0))
     await asyncio.sleep(10)
-    assert len(rig.core.events.after(0)) == number
+    assert len(agent.core.events.after(0)) == number
 
 
 @pytest.mark.feature("B6")
@@ -74,19 +78,19 @@ async def test_an_agent_that_stops_waits_for_no_call_in_doubt() -> None:
 @pytest.mark.virtual_time
 async def test_a_call_that_begins_too_late_is_recorded_and_can_be_taken_back(how: str) -> None:
     world = slow_world()
-    async with world.rig(asks(("move", {"by": 1})), says("left"), says("it was ended")) as rig:
+    async with world.agent(asks(("move", {"by": 1})), says("left"), says("it was ended")) as agent:
         if how == "now":
-            await cut_while_a_call_begins(rig)
+            await cut_while_a_call_begins(agent)
         else:
-            await rig.say("move")
+            await agent.say("move")
             await asyncio.sleep(0.5)
-            await rig.core.loop.abort()
+            await agent.core.loop.abort()
         await asyncio.sleep(10)
         (call,) = world.bridge.calls_.values()
         assert call.reason == "it was begun too late"
-        (opened,) = rig.data("call_open")
+        (opened,) = agent.data("call_open")
         assert (opened["call_id"], opened["tool_call_id"]) == (call.id, "t0")
-        (undone,) = await rig.core.loop.undo()
+        (undone,) = await agent.core.loop.undo()
         assert undone.call_id == call.id
 
 
@@ -105,9 +109,9 @@ async def test_a_motion_that_may_have_begun_was_one_of_the_free_ones() -> None:
     world = LineWorld()
     model = FunctionModel(in_turn(asks(("move", {"by": 1})), asks(("move", {"by": 2})), says("no")))
     config = {"plan": {"motions": 1}}
-    async with Rig(world.bridge, model, config, line=DoubtfulLine(world.bridge)) as rig:
-        await rig.say("go")
-        await until(lambda: len(rig.data("result")) == 2)
-        first, second = (result["text"] for result in rig.data("result"))
+    async with AgentInMemory(world.bridge, model, config, line=DoubtfulLine(world.bridge)) as agent:
+        await agent.say("go")
+        await until(lambda: len(agent.data("result")) == 2)
+        first, second = (result["text"] for result in agent.data("result"))
         assert "it is not known whether the call has begun" in first
         assert "move(by=2) needs an approved plan" in second

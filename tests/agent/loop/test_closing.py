@@ -24,8 +24,10 @@ from dimos_streams.agent.record.read_record import read_lines, read_missions
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
-from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import Line
+from tests.agent.loop.function_model import FunctionModel, asks, says
+from tests.agent.loop.line_world import LineWorld
 
 ORDER = "drive forward 3 metres"
 
@@ -33,10 +35,10 @@ ORDER = "drive forward 3 metres"
 @pytest.mark.virtual_time
 async def test_an_agent_that_ends_before_its_loop_has_begun_leaves_nobody_waiting() -> None:
     """As one does that has found no bridge yet."""
-    rig = LineWorld().rig()
-    aborting = asyncio.ensure_future(rig.core.loop.abort())
+    agent = LineWorld().agent()
+    aborting = asyncio.ensure_future(agent.core.loop.abort())
     await asyncio.sleep(0)
-    await rig.core.close()
+    await agent.core.close()
     with pytest.raises(SkillError, match="the agent is stopping"):
         await aborting
 
@@ -80,10 +82,10 @@ async def test_an_order_of_a_turn_that_ended_does_not_come_back(end: str) -> Non
     world = LineWorld()
     model = FunctionModel(answer)
     limits = {"max_tokens": 10} if end == "budget" else {"deadline_s": 5} if end == "deadline" else {}
-    async with world.with_model(model, max_iterations=2, limits=limits) as rig:
-        assert (await rig.over(await rig.say(ORDER))).reason == reason
+    async with world.with_model(model, max_iterations=2, limits=limits) as agent:
+        assert (await agent.over(await agent.say(ORDER))).reason == reason
         model.answer_with(lambda request: says("a wall"))
-        await rig.over(await rig.say("what do you see?"))
+        await agent.over(await agent.say("what do you see?"))
         assert is_closed(model.requests[-1]), model.requests[-1].messages
 
 
@@ -91,22 +93,22 @@ def record_files(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.jsonl"))
 
 
-async def killed(world: LineWorld, folder: Path, order: Callable[[Rig], Any]) -> None:
+async def killed(world: LineWorld, folder: Path, order: Callable[[AgentInMemory], Any]) -> None:
     """An agent that dies at once when ``order`` has been given."""
     line = Line(world.bridge)
     model = FunctionModel(lambda request: asks(("follow", {})))
-    rig = Rig(world.bridge, model, {"plan": {"motions": None}}, record_dir=folder, line=line)
-    await rig.__aenter__()
-    await rig.say(ORDER)
-    while not rig.core.calls.known.open:  # noqa: ASYNC110 - virtual time
+    agent = AgentInMemory(world.bridge, model, {"plan": {"motions": None}}, record_dir=folder, line=line)
+    await agent.__aenter__()
+    await agent.say(ORDER)
+    while not agent.core.calls.known.open:  # noqa: ASYNC110 - virtual time
         await asyncio.sleep(0.1)
-    asking = asyncio.ensure_future(order(rig))
+    asking = asyncio.ensure_future(order(agent))
     await asyncio.sleep(0)
     line.cut()
     lines = {path: path.read_bytes() for path in record_files(folder)}
     asking.cancel()
     await asyncio.gather(asking, return_exceptions=True)
-    await rig.leave()
+    await agent.leave()
     for path, text in lines.items():  # what it did after its death was not written
         path.write_bytes(text)
 
@@ -115,23 +117,23 @@ async def killed(world: LineWorld, folder: Path, order: Callable[[Rig], Any]) ->
 @pytest.mark.parametrize("order", ["abort", "cancel"])
 @pytest.mark.virtual_time
 async def test_a_mission_that_was_ended_is_not_gone_on_with_after_a_restart(order: str, tmp_path: Path) -> None:
-    async def end(rig: Rig) -> None:
+    async def end(agent: AgentInMemory) -> None:
         if order == "abort":
-            await rig.core.loop.abort("enough")
+            await agent.core.loop.abort("enough")
         else:
-            next(iter(rig.core.loop.missions.values())).end("cancelled")
+            next(iter(agent.core.loop.missions.values())).end("cancelled")
 
     world = LineWorld()
     await killed(world, tmp_path, end)
     model = FunctionModel(lambda request: says("a wall"))
-    async with world.with_model(model, tmp_path) as rig:
+    async with world.with_model(model, tmp_path) as agent:
         await asyncio.sleep(60)
         assert model.requests == []
         assert {call.outcome for call in world.bridge.calls_.values()} == {"cancelled"}
         (mission,) = read_missions(tmp_path, "agent")
         assert mission.done is not None
         assert mission.done.data["reason"] == ("aborted" if order == "abort" else "cancelled")
-        await rig.over(await rig.say("what do you see?"))
+        await agent.over(await agent.say("what do you see?"))
         assert is_closed(model.requests[-1]), model.requests[-1].messages
 
 
@@ -164,14 +166,14 @@ async def test_events_that_have_no_json_form_are_rendered_as_well_as_they_can_be
 ) -> None:
     world = LineWorld()
     heard: list[AgentEvent] = []
-    async with world.with_model(FunctionModel(lambda request: says("fine")), tmp_path) as rig:
+    async with world.with_model(FunctionModel(lambda request: says("fine")), tmp_path) as agent:
 
         def broken(event: AgentEvent) -> None:
             raise RuntimeError("a listener with a bug")
 
-        rig.core.events.listen(broken)
-        rig.core.events.listen(heard.append)
-        emit: Any = rig.core.events.emit
+        agent.core.events.listen(broken)
+        agent.core.events.listen(heard.append)
+        emit: Any = agent.core.events.emit
         emit("a kind of this test", (), text="half: \ud83d", what=object(), number=float("nan"))
         for _ in range(3):
             emit("note", (), text="\ude00")
@@ -179,7 +181,7 @@ async def test_events_that_have_no_json_form_are_rendered_as_well_as_they_can_be
         assert "<object object" in heard[0].data["what"]
         assert [json.loads(event.model_dump_json())["data"]["text"] for event in heard[1:]] == ["\ufffd"] * 3
         assert caplog.text.count("was repaired") == 1
-        assert (await rig.over(await rig.say("hi"))).text == "fine"
+        assert (await agent.over(await agent.say("hi"))).text == "fine"
         general = [line.event for line in read_lines(tmp_path / "agent.general.jsonl")]
         assert [event.data["text"] for event in general][-4:] == [event.data["text"] for event in heard[:4]]
 
@@ -190,9 +192,9 @@ async def test_halves_of_a_character_in_a_stream(tmp_path: Path) -> None:
     world = LineWorld()
     half: list[ModelDelta] = [TextDelta("\ud83d"), TextDelta("\ude00 and \ud83d"), Finish("stop\ud83d")]
     model = FunctionModel(lambda request: half)
-    async with world.with_model(model, tmp_path) as rig:
-        mission = await rig.over(await rig.say("smile"))
+    async with world.with_model(model, tmp_path) as agent:
+        mission = await agent.over(await agent.say("smile"))
         assert (mission.text, mission.reason) == ("😀 and \ufffd", "stop\ufffd")
         (recorded,) = read_missions(tmp_path, "agent")
         assert recorded.done is not None
-        assert recorded.events == rig.core.events.after(0)
+        assert recorded.events == agent.core.events.after(0)

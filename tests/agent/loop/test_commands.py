@@ -12,17 +12,19 @@ from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.offline import OfflineModel
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
-from tests.agent.loop.rig import Body, FakeBridge, FakeCall, FunctionModel, Rig, asks, in_turn, offered, says
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import Body, FakeBridge, FakeCall, offered
+from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
 
 
-async def cancelled(robot: Robot, rig: Rig, input: str) -> Mission:
+async def cancelled(robot: Robot, agent: AgentInMemory, input: str) -> Mission:
     """A mission, over, whose call somebody outside has cancelled."""
-    mission = await rig.say(input)
-    while not rig.core.calls.known.open:  # noqa: ASYNC110 - virtual time
+    mission = await agent.say(input)
+    while not agent.core.calls.known.open:  # noqa: ASYNC110 - virtual time
         await asyncio.sleep(0.1)
     await asyncio.sleep(1)
     await robot.bridge.cancel(next(iter(robot.bridge.calls_)), "enough")
-    return await rig.over(mission)
+    return await agent.over(mission)
 
 
 class Robot:
@@ -37,10 +39,10 @@ class Robot:
         }
         self.bridge = FakeBridge(skills)
 
-    def rig(self) -> Rig:
-        rig = Rig(self.bridge, None, {"plan": {"motions": None}})  # type: ignore[arg-type]
-        rig.core.model.adapter = OfflineModel()
-        return rig
+    def agent(self) -> AgentInMemory:
+        agent = AgentInMemory(self.bridge, None, {"plan": {"motions": None}})  # type: ignore[arg-type]
+        agent.core.model.adapter = OfflineModel()
+        return agent
 
     async def move(self, call: FakeCall) -> str:
         if call.arguments["distance_m"] > 5:
@@ -73,40 +75,40 @@ class Robot:
 )
 @pytest.mark.virtual_time
 async def test_a_mission_ends_as_its_command_did(input: str, reason: str, why: str) -> None:
-    async with Robot().rig() as rig:
-        mission = await rig.over(await rig.say(input))
+    async with Robot().agent() as agent:
+        mission = await agent.over(await agent.say(input))
         assert (mission.reason, mission.why) == (reason, why)
 
 
 @pytest.mark.feature("D7")
 @pytest.mark.virtual_time
 async def test_of_two_inputs_in_a_turn_only_the_one_that_is_no_command_is_not_understood() -> None:
-    async with Robot().rig() as rig:
-        rig.core.control.pause()
+    async with Robot().agent() as agent:
+        agent.core.control.pause()
         inputs = ["move 1", "blah blah", "what do you see"]
-        missions = [await rig.say(text) for text in inputs]
-        rig.core.control.resume()
-        reasons = [(await rig.over(mission)).reason for mission in missions]
+        missions = [await agent.say(text) for text in inputs]
+        agent.core.control.resume()
+        reasons = [(await agent.over(mission)).reason for mission in missions]
         assert reasons == ["completed", "not_understood", "completed"]
-        assert len(rig.data("stop")) == 1, "it was one turn"
-        assert rig.data("stop")[-1]["about"] == rig.data("answer")[-1]["about"] == (missions[1].id,)
+        assert len(agent.data("stop")) == 1, "it was one turn"
+        assert agent.data("stop")[-1]["about"] == agent.data("answer")[-1]["about"] == (missions[1].id,)
 
 
 @pytest.mark.feature("D7")
 @pytest.mark.virtual_time
 async def test_what_fails_later_is_a_failure_of_its_own_mission_only() -> None:
     robot = Robot()
-    async with robot.rig() as rig:
-        following = await rig.say("follow a man")
-        while not rig.core.calls.known.open:  # noqa: ASYNC110 - virtual time
+    async with robot.agent() as agent:
+        following = await agent.say("follow a man")
+        while not agent.core.calls.known.open:  # noqa: ASYNC110 - virtual time
             await asyncio.sleep(0.1)
-        rig.core.control.pause()
+        agent.core.control.pause()
         robot.lost.set()
         await asyncio.sleep(1)
-        looking, puzzling = await rig.say("what do you see"), await rig.say("move 1")
-        rig.core.control.resume()
+        looking, puzzling = await agent.say("what do you see"), await agent.say("move 1")
+        agent.core.control.resume()
         for mission in (following, looking, puzzling):
-            await rig.over(mission)
+            await agent.over(mission)
         assert (following.reason, following.why) == ("call_failed", "follow_person: lost them")
         assert [looking.reason, puzzling.reason] == ["completed", "completed"]
 
@@ -116,16 +118,16 @@ async def test_what_fails_later_is_a_failure_of_its_own_mission_only() -> None:
 @pytest.mark.parametrize("ends", ["cancelled", "lost"])
 async def test_the_answer_to_a_mission_tells_nothing_of_one_that_was_cancelled(ends: str) -> None:
     robot = Robot()
-    async with robot.rig() as rig:
-        following = await rig.say("follow a man")
-        while not rig.core.calls.known.open:  # noqa: ASYNC110 - virtual time
+    async with robot.agent() as agent:
+        following = await agent.say("follow a man")
+        while not agent.core.calls.known.open:  # noqa: ASYNC110 - virtual time
             await asyncio.sleep(0.1)
         await asyncio.sleep(1)
         if ends == "lost":
             robot.lost.set()
         following.end("cancelled")
-        await rig.over(following)
-        moving = await rig.over(await rig.say("move 1"))
+        await agent.over(following)
+        moving = await agent.over(await agent.say("move 1"))
         assert (moving.reason, moving.text) == ("completed", "move: done")
 
 
@@ -136,13 +138,13 @@ async def test_the_answer_to_a_mission_tells_nothing_of_one_that_was_cancelled(e
 )
 async def test_a_mission_whose_last_call_somebody_has_cancelled_did_not_complete(input: str, call: str) -> None:
     robot = Robot()
-    async with robot.rig() as rig:
-        mission = await cancelled(robot, rig, input)
+    async with robot.agent() as agent:
+        mission = await cancelled(robot, agent, input)
         assert (mission.reason, mission.why) == ("call_cancelled", f"{call}: enough")
         assert (
             explained(mission.reason, mission.why) == f"the mission did not complete: call_cancelled ({call}: enough)"
         )
-        recorded = [event.data.get("cancelled") for event in rig.core.events.after(0)]
+        recorded = [event.data.get("cancelled") for event in agent.core.events.after(0)]
         assert recorded.count(f"{call}: enough") == 1, "it is known after a restart"
 
 
@@ -160,9 +162,9 @@ async def test_what_a_model_calls_after_a_cancel_decides_whether_its_mission_com
     answers: list[Any], reason: str
 ) -> None:
     robot = Robot()
-    async with robot.rig() as rig:
-        rig.core.model.adapter = FunctionModel(in_turn(*answers))
-        mission = await cancelled(robot, rig, "go")
+    async with robot.agent() as agent:
+        agent.core.model.adapter = FunctionModel(in_turn(*answers))
+        mission = await cancelled(robot, agent, "go")
         assert (mission.reason, mission.text) == (reason, "all is well")
 
 
@@ -170,7 +172,7 @@ async def test_what_a_model_calls_after_a_cancel_decides_whether_its_mission_com
 @pytest.mark.virtual_time
 async def test_a_call_that_the_model_itself_has_cancelled_does_not_make_its_mission_incomplete() -> None:
     robot = Robot()
-    async with robot.rig() as rig:
+    async with robot.agent() as agent:
         answers = iter(("follow", "cancel", "say"))
 
         def answer(request: Any) -> Any:
@@ -181,9 +183,9 @@ async def test_a_call_that_the_model_itself_has_cancelled_does_not_make_its_miss
                     return asks(("cancel_call", {"call_id": next(iter(robot.bridge.calls_))}))
             return says("done")
 
-        rig.core.model.adapter = FunctionModel(answer)
-        mission = await rig.over(await rig.say("follow a man for a moment"))
-        assert "call_cancelled" not in str([event.data for event in rig.core.events.after(0)])
+        agent.core.model.adapter = FunctionModel(answer)
+        mission = await agent.over(await agent.say("follow a man for a moment"))
+        assert "call_cancelled" not in str([event.data for event in agent.core.events.after(0)])
         assert mission.reason == "completed"
 
 
@@ -193,13 +195,13 @@ async def test_a_call_that_the_model_itself_has_cancelled_does_not_make_its_miss
 async def test_a_mission_whose_call_was_ended_by_a_stop_of_the_robot_did_not_complete(input: str) -> None:
     robot = Robot()
     why = f"{STOPPED}: on the operator's page"
-    async with robot.rig() as rig:
-        mission = await rig.say(input)
-        while not rig.core.calls.known.open:  # noqa: ASYNC110 - virtual time
+    async with robot.agent() as agent:
+        mission = await agent.say(input)
+        while not agent.core.calls.known.open:  # noqa: ASYNC110 - virtual time
             await asyncio.sleep(0.1)
         await asyncio.sleep(1)
         await robot.bridge.cancel(next(iter(robot.bridge.calls_)), why)
-        await rig.over(mission)
+        await agent.over(mission)
         assert (mission.reason, mission.why) == ("stopped", why)
         assert explained(mission.reason, mission.why) == f"the mission did not complete: stopped ({why})"
 
@@ -208,13 +210,13 @@ async def test_a_mission_whose_call_was_ended_by_a_stop_of_the_robot_did_not_com
 @pytest.mark.virtual_time
 async def test_what_a_model_says_of_a_stop_does_not_make_its_mission_complete() -> None:
     robot = Robot()
-    async with robot.rig() as rig:
+    async with robot.agent() as agent:
         following = asks(("follow_person", {}))
-        rig.core.model.adapter = FunctionModel(in_turn(following, says("I follow"), says("all is well")))
-        mission = await rig.say("go")
-        while not rig.core.calls.known.open:  # noqa: ASYNC110 - virtual time
+        agent.core.model.adapter = FunctionModel(in_turn(following, says("I follow"), says("all is well")))
+        mission = await agent.say("go")
+        while not agent.core.calls.known.open:  # noqa: ASYNC110 - virtual time
             await asyncio.sleep(0.1)
         await asyncio.sleep(1)
         await robot.bridge.cancel(next(iter(robot.bridge.calls_)), STOPPED)
-        await rig.over(mission)
+        await agent.over(mission)
         assert (mission.reason, mission.why, mission.text) == ("stopped", STOPPED, "all is well")

@@ -18,8 +18,10 @@ from dimos_streams.agent.policies.gates.base import Allow
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.module import RunContext
-from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, in_turn, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import Line
+from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
+from tests.agent.loop.line_world import LineWorld
 from tests.agent.policies.gate_bench import GateBench
 from tests.agent.test_restarts import restart_world
 from tests.helpers import until
@@ -39,33 +41,35 @@ class Killed:
         shutil.copytree(self.folder / "before", self.folder / "after")
         self.line.cut()
 
-    def rig(self, folder: str, line: Line | None = None) -> Rig:
+    def agent(self, folder: str, line: Line | None = None) -> AgentInMemory:
         model = FunctionModel(in_turn(asks(("follow", {})), says("I follow")))
-        return Rig(self.world.bridge, model, self.config, record_dir=self.folder / folder, line=line)
+        return AgentInMemory(self.world.bridge, model, self.config, record_dir=self.folder / folder, line=line)
 
     @contextlib.asynccontextmanager
-    async def before(self) -> AsyncIterator[Rig]:
+    async def before(self) -> AsyncIterator[AgentInMemory]:
         """The one that is to ``die``."""
-        rig = self.rig("before", self.line)
-        await rig.__aenter__()
-        await rig.say("go")
-        await until(lambda: [call.skill for call in rig.core.calls.known.open] == ["follow"])
-        yield rig
-        await rig.leave()
+        agent = self.agent("before", self.line)
+        await agent.__aenter__()
+        await agent.say("go")
+        await until(lambda: [call.skill for call in agent.core.calls.known.open] == ["follow"])
+        yield agent
+        await agent.leave()
 
     @contextlib.asynccontextmanager
-    async def after(self) -> AsyncIterator[Rig]:
+    async def after(self) -> AsyncIterator[AgentInMemory]:
         """Its successor."""
-        async with self.rig("after") as rig:
-            assert rig.core.memory.before is not None
-            going_on = asyncio.create_task(rig.core.operators.console.go_on(rig.core.memory.before.settings.watched))
-            yield rig
+        async with self.agent("after") as agent:
+            assert agent.core.memory.before is not None
+            going_on = asyncio.create_task(
+                agent.core.operators.console.go_on(agent.core.memory.before.settings.watched)
+            )
+            yield agent
             going_on.cancel()
             await asyncio.wait([going_on])
 
 
-def stands(rig: Rig) -> tuple[Mode, int, int]:
-    return rig.core.control.mode, len(rig.core.loop.missions), len(rig.core.calls.known.open)
+def stands(agent: AgentInMemory) -> tuple[Mode, int, int]:
+    return agent.core.control.mode, len(agent.core.loop.missions), len(agent.core.calls.known.open)
 
 
 LOST = {"continue": (Mode.RUNNING, 1, 1), "hold": (Mode.PAUSED, 1, 1), "abort": (Mode.RUNNING, 0, 0)}

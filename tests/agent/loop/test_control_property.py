@@ -16,7 +16,9 @@ from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.models.protocol import ModelRequest, UserMessage
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.gateway import OfferedSkill
-from tests.agent.loop.rig import Answer, FakeBridge, FakeCall, FunctionModel, Rig, asks, offered, says
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import FakeBridge, FakeCall, offered
+from tests.agent.loop.function_model import Answer, FunctionModel, asks, says
 
 pytestmark = pytest.mark.slow
 
@@ -47,7 +49,7 @@ class Chaos:
         self.bridge = FakeBridge(skills, latency_s=self.latency_s, refuse=lambda skill: self.random.random() < 0.1)
         model = FunctionModel(self.answer, lambda: self.random.choice((0.0, 0.05)))
         model.keep = False
-        self.rig = Rig(self.bridge, model, {"plan": {"motions": None}})
+        self.agent = AgentInMemory(self.bridge, model, {"plan": {"motions": None}})
 
     def latency_s(self) -> float:
         return LATENCY_S if self.random.random() < 0.2 else 0.0
@@ -77,9 +79,9 @@ class Chaos:
         return asks(*((name, {"for": input[-1], "n": i}) for i, name in enumerate(names)))
 
     async def act(self, action: str) -> None:
-        core = self.rig.core
+        core = self.agent.core
         if action == "say":
-            mission = await self.rig.say(f"m{len(self.began)}")
+            mission = await self.agent.say(f"m{len(self.began)}")
             self.began[mission.input] = len(self.aborts)
         elif action == "pause":
             core.control.pause()
@@ -112,7 +114,7 @@ class Chaos:
         self.commands.append(asyncio.get_running_loop().create_task(work))
 
     async def run(self) -> None:
-        async with self.rig:
+        async with self.agent:
             await self.act("say")
             for _ in range(self.random.randint(3, 8)):
                 await asyncio.sleep(self.random.choice((0.0, 0.0, 0.01, 0.06, 0.2)))
@@ -122,7 +124,7 @@ class Chaos:
 
     async def come_to_rest(self) -> None:
         """All that is held is let go; then everything has to end by itself."""
-        core = self.rig.core
+        core = self.agent.core
         await asyncio.sleep(3 * ON_ITS_WAY_S)
         async with asyncio.timeout(600):
             while (
@@ -138,10 +140,10 @@ class Chaos:
             await asyncio.gather(*self.commands, return_exceptions=True)
 
     def check(self) -> None:
-        core, events = self.rig.core, self.rig.core.events.after(0)
+        core, events = self.agent.core, self.agent.core.events.after(0)
         assert not core.control.waiting
         assert not core.gate_state.approvals.pending()
-        assert self.rig.model.streams == 0
+        assert self.agent.model.streams == 0
         for task in self.commands:
             assert isinstance(task.exception(), SkillError | None), task.exception()
         for call in self.bridge.calls_.values():

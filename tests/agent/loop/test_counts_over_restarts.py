@@ -17,8 +17,8 @@ from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
-from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
+from tests.agent.loop.line_world import LineWorld
 from tests.helpers import until
 
 
@@ -28,11 +28,11 @@ async def restarted(
     """Two processes of an agent in one mission: what was done, why it ended, and the results of the second."""
     world = LineWorld()
     before = FunctionModel(in_turn(*first, says("I wait")))
-    async with world.with_model(before, tmp_path, **config) as rig:
-        await rig.say("go")
+    async with world.with_model(before, tmp_path, **config) as agent:
+        await agent.say("go")
         await until(lambda: len(before.requests) == len(first) + 1)
         await asyncio.sleep(1)
-        await rig.leave()
+        await agent.leave()
         async with world.with_model(FunctionModel(in_turn(*second)), tmp_path, **config) as successor:
             (mission,) = successor.core.loop.missions.values()
             world.released.set()
@@ -55,11 +55,11 @@ async def test_free_motions_are_counted_over_a_restart(tmp_path: Path) -> None:
 @pytest.mark.virtual_time
 async def test_what_a_mission_has_used_it_has_used_after_a_restart_too(tmp_path: Path) -> None:
     world, before = LineWorld(), FunctionModel(in_turn(asks(("follow", {})), says("I wait")))
-    async with world.with_model(before, tmp_path) as rig:
-        mission = await rig.say("go")
+    async with world.with_model(before, tmp_path) as agent:
+        mission = await agent.say("go")
         await until(lambda: mission.spent.requests == 2)
         await asyncio.sleep(1)
-        await rig.leave()
+        await agent.leave()
         async with world.with_model(FunctionModel(in_turn(says("there"))), tmp_path) as successor:
             (again,) = successor.core.loop.missions.values()
             assert again.spent == mission.spent
@@ -149,10 +149,10 @@ async def test_a_mission_lasts_no_longer_because_its_agent_was_restarted(
     began = clock.monotonic()
     async with world.with_model(
         FunctionModel(in_turn(asks(("follow", {})), says("I wait"))), tmp_path, limits=limits
-    ) as rig:
-        await rig.say("go")
+    ) as agent:
+        await agent.say("go")
         await asyncio.sleep(1)
-        await rig.leave()
+        await agent.leave()
         await asyncio.sleep(away_s)
         unasked = FunctionModel(in_turn(says("what for?")))
         async with world.with_model(unasked, tmp_path, limits=limits) as successor:
@@ -177,10 +177,10 @@ def test_how_long_a_mission_has_lasted_is_known_though_the_clock_was_set(
     async def main() -> str:
         world = LineWorld()
         before = FunctionModel(in_turn(asks(("follow", {})), says("I wait")))
-        async with world.with_model(before, tmp_path, limits=limits) as rig:
-            await rig.say("go")
-            await until(lambda: len(before.requests) == 2 and rig.core.loop.state is LoopState.IDLE)
-            await rig.leave()
+        async with world.with_model(before, tmp_path, limits=limits) as agent:
+            await agent.say("go")
+            await until(lambda: len(before.requests) == 2 and agent.core.loop.state is LoopState.IDLE)
+            await agent.leave()
             passed_s = 200 if is_late else 10
             monkeypatch.setattr(clock, "utime", lambda: wall() + round((by_s + passed_s) * 1e6))
             monkeypatch.setattr(clock, "steady", lambda: steady() + passed_s)
@@ -211,12 +211,12 @@ async def test_a_command_that_failed_has_failed_after_a_restart_too(
     before = FunctionModel(in_turn(*steps))
     if dies == "in the turn":
         before = FunctionModel(in_turn(*steps), lambda: 1000.0 if len(before.requests) == 3 else 0.0)
-    async with world.with_model(before, tmp_path) as rig:
-        await rig.say("go")
+    async with world.with_model(before, tmp_path) as agent:
+        await agent.say("go")
         await until(lambda: len(before.requests) == 3)
         await asyncio.sleep(1)
-        monkeypatch.setattr(rig.core.record, "_append", lambda mission, line: True)  # as if it was killed
-        await rig.leave()
+        monkeypatch.setattr(agent.core.record, "_append", lambda mission, line: True)  # as if it was killed
+        await agent.leave()
         monkeypatch.undo()
         after = [says("she has left")] if dies == "after the turn" else [FAILED, says("she has left")]
         async with world.with_model(FunctionModel(in_turn(*after)), tmp_path) as successor:
@@ -232,11 +232,11 @@ async def test_a_command_that_failed_has_failed_after_a_restart_too(
 async def test_why_a_turn_stopped_is_known_after_a_restart(tmp_path: Path) -> None:
     world = LineWorld()
     cut: list[Any] = [TextDelta("I follow her and"), TokenUsage(1, 1), Finish("tool_calls")]
-    async with world.with_model(FunctionModel(in_turn(asks(("follow", {})), cut)), tmp_path) as rig:
-        mission = await rig.say("go")
+    async with world.with_model(FunctionModel(in_turn(asks(("follow", {})), cut)), tmp_path) as agent:
+        mission = await agent.say("go")
         await until(lambda: bool(mission.why))
         reported = (mission.reason, mission.why, mission.text)
-        await rig.leave()
+        await agent.leave()
         async with world.with_model(FunctionModel(in_turn(says("she has left"))), tmp_path) as successor:
             (mission,) = successor.core.loop.missions.values()
             assert (mission.reason, mission.why, mission.text) == reported
@@ -284,10 +284,10 @@ def test_an_update_that_reports_a_failure_is_known_after_a_restart(
 @pytest.mark.virtual_time
 async def test_events_are_numbered_on_over_a_restart(tmp_path: Path) -> None:
     world = LineWorld()
-    async with world.with_model(FunctionModel(in_turn(says("hello"))), tmp_path) as rig:
-        await rig.over(await rig.say("hello"))
-        await rig.leave()
-        last = rig.core.events.last_number
+    async with world.with_model(FunctionModel(in_turn(says("hello"))), tmp_path) as agent:
+        await agent.over(await agent.say("hello"))
+        await agent.leave()
+        last = agent.core.events.last_number
         assert last > 3
         async with world.with_model(FunctionModel(in_turn(says("again"))), tmp_path) as successor:
             await successor.over(await successor.say("again"))

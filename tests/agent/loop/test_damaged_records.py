@@ -22,8 +22,9 @@ from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.record.read_record import is_outdated, read_lines, read_missions
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.tool_stream.event import ToolEvent
-from tests.agent.loop.rig import FunctionModel, Rig, fields_of, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory, fields_of
+from tests.agent.loop.function_model import FunctionModel, says
+from tests.agent.loop.line_world import LineWorld
 from tests.agent.loop.test_phases import rows_of_document
 
 pytestmark = pytest.mark.feature("B10")
@@ -45,7 +46,7 @@ GOOD = [
 ]
 
 
-def restarted(folder: Path) -> Rig:
+def restarted(folder: Path) -> AgentInMemory:
     return LineWorld().with_model(FunctionModel(lambda request: says("hello")), folder)
 
 
@@ -89,11 +90,11 @@ async def test_an_agent_begins_whatever_is_in_its_record(tmp_path: Path, caplog:
     (tmp_path / "agent.zzdir.jsonl").mkdir()
     os.mkfifo(tmp_path / "agent.pipe.jsonl")
     (tmp_path / "agent.zero.jsonl").symlink_to("/dev/zero")
-    async with restarted(tmp_path) as rig:
-        (text,) = [entry.text for entry in rig.core.conversation.entries if entry.role == "operator"]
+    async with restarted(tmp_path) as agent:
+        (text,) = [entry.text for entry in agent.core.conversation.entries if entry.role == "operator"]
         assert text == "follow her"
-        assert set(rig.core.loop.missions) <= {"m0"}
-        stop = rig.core.loop.begin_abort("the operator's word")
+        assert set(agent.core.loop.missions) <= {"m0"}
+        stop = agent.core.loop.begin_abort("the operator's word")
         assert stop.reason == "the operator's word"
     assert caplog.text.count("agent.m0.jsonl: line ") == 1
     assert re.search(r"left out of the mission record: .*agent\.zzdir\.jsonl", caplog.text)
@@ -112,9 +113,9 @@ async def test_what_other_kinds_have_in_the_fields_of_one_kind_is_no_event_to_go
     lines = [line(number, kind, data) for number, kind, data in GOOD]
     lines += [line(50 + number, kind, data) for number, (kind, data) in enumerate(odd)]
     (tmp_path / "agent.m0.jsonl").write_bytes(b"".join(lines))
-    async with restarted(tmp_path) as rig:
-        assert "follow her" in [entry.text for entry in rig.core.conversation.entries]
-        assert [call.skill for call in rig.core.calls.known.open] == ["drive"]
+    async with restarted(tmp_path) as agent:
+        assert "follow her" in [entry.text for entry in agent.core.conversation.entries]
+        assert [call.skill for call in agent.core.calls.known.open] == ["drive"]
 
 
 def least(schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
@@ -144,8 +145,8 @@ async def test_an_agent_goes_on_from_events_that_have_no_more_than_they_must(
         for kind, data in zip(kinds, whole, strict=True):
             lines.append(line(50 + len(lines), kind, {**data, **sub}))
     (tmp_path / "agent.m0.jsonl").write_bytes(b"".join(lines))
-    async with restarted(tmp_path) as rig:
-        assert "follow her" in [entry.text for entry in rig.core.conversation.entries]
+    async with restarted(tmp_path) as agent:
+        assert "follow her" in [entry.text for entry in agent.core.conversation.entries]
         assert "skipped" not in caplog.text
 
 
@@ -181,13 +182,13 @@ def test_missions_are_read_from_their_own_files_alone(tmp_path: Path, caplog: py
 async def test_a_pipe_in_the_place_of_a_file_holds_up_no_agent(tmp_path: Path) -> None:
     for name in ("agent.general.jsonl", "agent.general.next", "agent.general.old", "agent.m0.jsonl"):
         os.mkfifo(tmp_path / name)
-    async with restarted(tmp_path) as rig:
-        assert (await rig.over(await rig.say("hi"))).text == "hello"
-        rig.core.control.pause("to see it")
-        assert rig.core.record.lacks_general
+    async with restarted(tmp_path) as agent:
+        assert (await agent.over(await agent.say("hi"))).text == "hello"
+        agent.core.control.pause("to see it")
+        assert agent.core.record.lacks_general
         (tmp_path / "agent.general.jsonl").unlink()
-        rig.core.control.resume()
-        assert not rig.core.record.lacks_general
+        agent.core.control.resume()
+        assert not agent.core.record.lacks_general
         assert [found.event.kind for found in read_lines(tmp_path / "agent.general.jsonl")][-1] == "resume"
 
 
@@ -196,19 +197,19 @@ async def test_a_pipe_in_the_place_of_a_file_holds_up_no_agent(tmp_path: Path) -
 async def test_the_successor_of_an_agent_whose_pause_could_not_be_written_begins_paused(
     begun: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async with restarted(tmp_path) as rig:
+    async with restarted(tmp_path) as agent:
         if begun:
-            rig.core.events.emit(EventKind.NOTE, (), text="so that there is a file")
+            agent.core.events.emit(EventKind.NOTE, (), text="so that there is a file")
         with monkeypatch.context() as full:
             full.setattr(MissionRecord, "_append", lambda record, mission, line: False)
-            rig.core.control.pause("by an operator")
-            rig.core.control.resume()
+            agent.core.control.pause("by an operator")
+            agent.core.control.resume()
             assert not is_outdated(tmp_path, "agent"), "what is written says the same"
-            rig.core.control.pause("by an operator")
+            agent.core.control.pause("by an operator")
             assert is_outdated(tmp_path, "agent")
-            await rig.leave()
-    async with restarted(tmp_path) as rig:
-        assert rig.core.control.paused
+            await agent.leave()
+    async with restarted(tmp_path) as agent:
+        assert agent.core.control.paused
         found = read_resumption(tmp_path, "agent")
         assert found is not None
         assert (found.settings.outdated, found.settings.mode) == (False, Mode.PAUSED)
@@ -238,5 +239,5 @@ def test_good_lines_count_among_any_others(odd: list[Any]) -> None:
         found = [found.event for found in read_lines(folder / "agent.m0.jsonl")]
         assert [event.kind for event in found if event.number <= len(GOOD)] == [kind for _, kind, _ in GOOD]
         assert [mission.id for mission in read_missions(folder)] == ["m0"]
-        rig = restarted(folder)
-        assert "follow her" in [entry.text for entry in rig.core.conversation.entries]
+        agent = restarted(folder)
+        assert "follow her" in [entry.text for entry in agent.core.conversation.entries]

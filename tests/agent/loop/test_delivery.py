@@ -13,8 +13,9 @@ import pytest
 from dimos_streams.agent.context.conversation import SILENT
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.models.protocol import AssistantMessage, UserMessage
-from tests.agent.loop.rig import FakeCall, FunctionModel, asks, in_turn, offered, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.fake_bridge import FakeCall, offered
+from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
+from tests.agent.loop.line_world import LineWorld
 from tests.agent.stage import stage
 from tests.helpers import until
 
@@ -23,22 +24,22 @@ from tests.helpers import until
 @pytest.mark.virtual_time
 async def test_what_comes_while_the_operator_types_waits_for_the_input() -> None:
     world = LineWorld()
-    async with world.rig(asks(("follow", {})), says("I follow"), says("fine"), says("later")) as rig:
-        await rig.say("follow")
+    async with world.agent(asks(("follow", {})), says("I follow"), says("fine"), says("later")) as agent:
+        await agent.say("follow")
         await asyncio.sleep(1)
-        rig.core.control.typing(10)
+        agent.core.control.typing(10)
         world.released.set()
         await asyncio.sleep(5)
-        assert len(rig.model.requests) == 2
-        rig.core.control.typed()
-        await rig.say("what now?")
-        await until(lambda: rig.data("done"))
-        texts = [m.text for m in rig.model.requests[2].messages if isinstance(m, UserMessage)]
+        assert len(agent.model.requests) == 2
+        agent.core.control.typed()
+        await agent.say("what now?")
+        await until(lambda: agent.data("done"))
+        texts = [m.text for m in agent.model.requests[2].messages if isinstance(m, UserMessage)]
         assert texts[1] == 'done\nresult: "she has left"'
         assert texts[2] == "what now?"
         # A sentence that never ends holds nothing for ever.
-        rig.core.control.typing(10)
-        await rig.over(await rig.say("and now?"), 11)
+        agent.core.control.typing(10)
+        await agent.over(await agent.say("and now?"), 11)
 
 
 @pytest.mark.virtual_time
@@ -52,10 +53,10 @@ async def test_progress_that_waits_behind_the_turn_of_its_calls_end_is_not_told_
 
     world = LineWorld()
     world.bridge.bodies["go"] = offered("go"), go
-    async with world.rig(asks(("go", {})), says("done")) as rig:
-        await rig.over(await rig.say("go there"))
-        await until(lambda: not len(rig.core.queue))
-        assert [entry.role for entry in rig.core.conversation.entries] == [
+    async with world.agent(asks(("go", {})), says("done")) as agent:
+        await agent.over(await agent.say("go there"))
+        await until(lambda: not len(agent.core.queue))
+        assert [entry.role for entry in agent.core.conversation.entries] == [
             "operator",
             "assistant",
             "tool",
@@ -67,16 +68,16 @@ async def test_progress_that_waits_behind_the_turn_of_its_calls_end_is_not_told_
 @pytest.mark.virtual_time
 async def test_two_results_that_come_while_paused_are_one_turn() -> None:
     world = LineWorld()
-    async with world.rig(asks(("follow", {}), ("follow", {})), says("I follow"), says("both")) as rig:
-        mission = await rig.say("follow")
+    async with world.agent(asks(("follow", {}), ("follow", {})), says("I follow"), says("both")) as agent:
+        mission = await agent.say("follow")
         await asyncio.sleep(1)
-        rig.core.control.pause()
+        agent.core.control.pause()
         world.released.set()
         await asyncio.sleep(60)
-        assert len(rig.model.requests) == 2
-        rig.core.control.resume()
-        await rig.over(mission)
-        assert rig.kinds("content", "usage")[-6:] == [
+        assert len(agent.model.requests) == 2
+        agent.core.control.resume()
+        await agent.over(mission)
+        assert agent.kinds("content", "usage")[-6:] == [
             "update",
             "update",
             "iteration_start",
@@ -91,19 +92,19 @@ async def test_two_results_that_come_while_paused_are_one_turn() -> None:
 async def test_a_turn_of_two_missions_goes_on_when_one_of_them_is_cancelled() -> None:
     world = LineWorld()
     answers = in_turn(asks(("follow", {})), says("one"), asks(("follow", {})), says("two"), says("both are over"))
-    async with world.with_model(FunctionModel(answers, lambda: 1.0)) as rig:
-        missions = [await rig.say("follow ann")]
-        await until(lambda: len(rig.data("stop")) == 1)
-        missions.append(await rig.say("follow bob"))
-        await until(lambda: len(rig.data("stop")) == 2)
-        rig.core.control.pause()
+    async with world.with_model(FunctionModel(answers, lambda: 1.0)) as agent:
+        missions = [await agent.say("follow ann")]
+        await until(lambda: len(agent.data("stop")) == 1)
+        missions.append(await agent.say("follow bob"))
+        await until(lambda: len(agent.data("stop")) == 2)
+        agent.core.control.pause()
         world.released.set()
         await asyncio.sleep(1)
-        rig.core.control.resume()
+        agent.core.control.resume()
         await asyncio.sleep(0.5)
-        assert rig.core.loop.iteration == 1, "the model is being asked what to make of both"
+        assert agent.core.loop.iteration == 1, "the model is being asked what to make of both"
         missions[0].end("cancelled")
-        await rig.over(missions[1])
+        await agent.over(missions[1])
         assert (missions[0].reason, missions[1].reason) == ("cancelled", "completed")
         assert missions[1].text == "both are over"
 
@@ -122,8 +123,8 @@ async def test_nothing_is_delivered_twice_and_an_empty_answer_is_an_answer() -> 
 
     world.bridge.bodies["chat"] = (offered("chat"), chat)
     model = FunctionModel(in_turn(asks(("chat", {}))), lambda: 0.5)  # and then it has nothing to say
-    async with world.with_model(model) as rig:
-        mission = await rig.over(await rig.say("chat"))
+    async with world.with_model(model) as agent:
+        mission = await agent.over(await agent.say("chat"))
         assert (mission.reason, mission.text) == ("completed", "")
         assert len(model.requests) > 3
         newest = model.requests[-1].messages
@@ -131,7 +132,7 @@ async def test_nothing_is_delivered_twice_and_an_empty_answer_is_an_answer() -> 
         assert [shown.count(f"step <{n}>") for n in range(chatty)] == [1] * chatty
         assert shown.count("end") == 1
         # An answer that said nothing is an answer, also for the model: what it answers is over.
-        answers = [data for data in rig.data("answer") if not data["text"] and not data["tool_calls"]]
+        answers = [data for data in agent.data("answer") if not data["text"] and not data["tool_calls"]]
         assert len(answers) == len(model.requests) - 1
         final = [
             message.text for message in newest if isinstance(message, AssistantMessage) and not message.tool_calls
@@ -160,9 +161,9 @@ async def test_errors_reach_the_model_as_they_are_meant_to() -> None:
 
     world.bridge.call = broken  # type: ignore[method-assign]
     calls = asks(("fail", {"n": 7}), ("bug", {}), ("lok", {}), ("move_back", {}))
-    async with world.rig(calls, says("sorry")) as rig:
-        await rig.over(await rig.say("go"))
-        texts = [data["text"] for data in rig.data("result")]
+    async with world.agent(calls, says("sorry")) as agent:
+        await agent.over(await agent.say("go"))
+        texts = [data["text"] for data in agent.data("result")]
         assert texts[0] == "no: 7"
         assert texts[1].startswith("internal error agent-1-t1")
         assert texts[1].endswith(": its traceback is on standard error")
@@ -178,14 +179,14 @@ async def test_nothing_is_left_of_an_agent_that_is_stopped(moment_s: float) -> N
     before = asyncio.all_tasks()
     world = LineWorld()
     calls = asks(("look", {}), ("look", {}), ("follow", {}), ("move", {"by": 1}))
-    async with world.rig(calls, asks(("hang", {})), says("")) as rig:
-        rig.model._delay_s = lambda: 0.1
-        await rig.say("go")
-        rig.core.control.typing(100)
-        rig.core.control.typed()
+    async with world.agent(calls, asks(("hang", {})), says("")) as agent:
+        agent.model._delay_s = lambda: 0.1
+        await agent.say("go")
+        agent.core.control.typing(100)
+        agent.core.control.typed()
         await asyncio.sleep(moment_s)
-    assert rig.core.loop.state is LoopState.CLOSED
-    assert rig.model.streams == 0
+    assert agent.core.loop.state is LoopState.CLOSED
+    assert agent.model.streams == 0
     assert asyncio.all_tasks() == before
 
 

@@ -13,8 +13,8 @@ from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.models.protocol import ModelRequest
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
-from tests.agent.loop.rig import Answer, FunctionModel, asks, in_turn, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.function_model import Answer, FunctionModel, asks, in_turn, says
+from tests.agent.loop.line_world import LineWorld
 from tests.helpers import until
 
 AGENTS = {"helper": {"description": "does things", "prompt": "helper"}}
@@ -43,12 +43,12 @@ async def test_who_ends_a_call_of_a_sub_agent_ends_one_of_the_mission(
     inner, outer = (then, []) if who == "the sub-agent" else ([], then)
     done = [says("done") for _ in range(depth - 1)]
     answers = [*[DELEGATES] * depth, asks(("hang", {})), *inner, says("done"), *done, *outer, says("all done")]
-    async with world.rig(*answers, agents=AGENTS) as rig:
-        mission = await rig.say("go")
+    async with world.agent(*answers, agents=AGENTS) as agent:
+        mission = await agent.say("go")
         await until(lambda: bool(world.bridge.calls_))
         (call,) = world.bridge.calls_.values()
         await world.bridge.cancel(call.id, end)
-        await rig.over(mission)
+        await agent.over(mission)
         assert (mission.text, mission.reason, mission.why) == ("all done", reason, why)
 
 
@@ -68,14 +68,14 @@ async def test_who_ended_a_call_of_a_sub_agent_is_known_after_a_restart(
 ) -> None:
     world, steps = LineWorld(), [DELEGATES, asks(("hang", {})), then]
     before = FunctionModel(in_turn(*steps), lambda: 1000.0 if len(before.requests) > len(steps) else 0.0)
-    async with world.with_model(before, tmp_path, agents=AGENTS) as rig:
-        await rig.say("go")
+    async with world.with_model(before, tmp_path, agents=AGENTS) as agent:
+        await agent.say("go")
         await until(lambda: bool(world.bridge.calls_))
         (call,) = world.bridge.calls_.values()
         await world.bridge.cancel(call.id, end)
         await until(lambda: len(before.requests) == len(steps) + 1)
-        monkeypatch.setattr(rig.core.record, "_append", lambda mission, line: True)  # as if it was killed
-        await rig.leave()
+        monkeypatch.setattr(agent.core.record, "_append", lambda mission, line: True)  # as if it was killed
+        await agent.leave()
         monkeypatch.undo()
         async with world.with_model(FunctionModel(in_turn(says("all done"))), tmp_path, agents=AGENTS) as successor:
             (mission,) = successor.core.loop.missions.values()
@@ -99,21 +99,21 @@ async def test_what_a_sub_agent_uses_ends_the_whole_mission_when_it_is_too_much(
     world = LineWorld()
     delegates = asks(("delegate", {"agent": "helper", "task": "go on"}), ("move", {"by": 9}))
     answers = [delegates] * depth + [asks(("move", {"by": n})) for n in range(9)]
-    async with world.rig(*answers, agents=AGENTS, **config) as rig:
-        mission = await rig.over(await rig.say("go"))
+    async with world.agent(*answers, agents=AGENTS, **config) as agent:
+        mission = await agent.over(await agent.say("go"))
         assert mission.reason == reason
-        assert len(rig.model.requests) == mission.spent.requests == (3 if reason == "max_tokens" else 4)
+        assert len(agent.model.requests) == mission.spent.requests == (3 if reason == "max_tokens" else 4)
         assert "move 9" not in world.log, "what was asked for beside the task is not done any more"
-        ends = [end["reason"] for end in rig.data("sub_mission_end")]
+        ends = [end["reason"] for end in agent.data("sub_mission_end")]
         assert ends == [reason] * depth
-        assert len(rig.data("result")) == sum(len(data["tool_calls"]) for data in rig.data("answer"))
+        assert len(agent.data("result")) == sum(len(data["tool_calls"]) for data in agent.data("answer"))
 
 
 @pytest.mark.virtual_time
 async def test_a_sub_agent_that_hands_back_ends_no_mission_but_its_own() -> None:
     world, back = LineWorld(), asks(("hand_back", {"report": "done"}))
-    async with world.rig(DELEGATES, back, asks(("move", {"by": 1})), says("all done"), agents=AGENTS) as rig:
-        mission = await rig.over(await rig.say("go"))
+    async with world.agent(DELEGATES, back, asks(("move", {"by": 1})), says("all done"), agents=AGENTS) as agent:
+        mission = await agent.over(await agent.say("go"))
         assert (mission.text, mission.reason, world.log) == ("all done", "completed", ["move 1"])
 
 
@@ -126,16 +126,16 @@ async def test_what_an_answer_begins_beside_handing_back_is_the_agents_wherever_
     world, arguments = LineWorld(), {"follow": {}, "hand_back": {"report": "I follow her"}}
     answer = asks(*[(name, arguments[name]) for name in order])
     said = [says(text) for text in ("she is followed", "at the door", "hello")]
-    async with world.rig(DELEGATES, answer, *said, agents=AGENTS) as rig:
-        mission = await rig.say("go")
-        await until(lambda: any(data["reason"] == "completed" for data in rig.data("stop")))
+    async with world.agent(DELEGATES, answer, *said, agents=AGENTS) as agent:
+        mission = await agent.say("go")
+        await until(lambda: any(data["reason"] == "completed" for data in agent.data("stop")))
         (call,) = world.bridge.calls_.values()
         call.send("update", "she is at the door")
-        await until(lambda: any("she is at the door" in data["text"] for data in rig.data("update")))
-        assert (await rig.over(await rig.say("hello"))).reason == "completed"
+        await until(lambda: any("she is at the door" in data["text"] for data in agent.data("update")))
+        assert (await agent.over(await agent.say("hello"))).reason == "completed"
         assert not mission.over
         world.released.set()
-        await rig.over(mission)
+        await agent.over(mission)
 
 
 @pytest.mark.feature("E6")
@@ -144,12 +144,12 @@ async def test_a_call_that_is_handed_over_twice_is_handed_over_once() -> None:
     world = LineWorld()
     handed = asks(("delegate", {"agent": "helper", "task": "watch her", "calls": ["c0", "c0"]}))
     back = asks(("hand_back", {"report": "seen"}))
-    async with world.rig(asks(("follow", {})), handed, back, says("all done"), agents=AGENTS) as rig:
-        mission = await rig.say("go")
-        await until(lambda: any(data["text"] == "all done" for data in rig.data("answer")))
-        assert [each.id for call in rig.core.calls.known.open for each in call.missions] == [mission.id]
+    async with world.agent(asks(("follow", {})), handed, back, says("all done"), agents=AGENTS) as agent:
+        mission = await agent.say("go")
+        await until(lambda: any(data["text"] == "all done" for data in agent.data("answer")))
+        assert [each.id for call in agent.core.calls.known.open for each in call.missions] == [mission.id]
         world.released.set()
-        assert (await rig.over(mission)).reason == "completed"
+        assert (await agent.over(mission)).reason == "completed"
 
 
 @pytest.mark.feature("E6")
@@ -163,17 +163,17 @@ async def test_urgent_words_and_updates_that_a_sub_agent_has_not_read_are_heard_
         return asks(("follow", {})) if request.messages[0].text == "helper" else DELEGATES
 
     world = LineWorld()
-    async with world.with_model(FunctionModel(answer), tmp_path, agents=AGENTS) as rig:
-        await rig.say("go")
+    async with world.with_model(FunctionModel(answer), tmp_path, agents=AGENTS) as agent:
+        await agent.say("go")
         await until(lambda: bool(world.bridge.calls_))
         (call,) = world.bridge.calls_.values()
-        await until(lambda: rig.core.loop.state is LoopState.EXECUTING and call.seq > 1)
+        await until(lambda: agent.core.loop.state is LoopState.EXECUTING and call.seq > 1)
         await asyncio.sleep(1)
-        rig.core.control.pause()
+        agent.core.control.pause()
         call.send("update", "found her")
         await asyncio.sleep(1)
-        await rig.core.work.hear(
-            OperatorInput("look left", (rig.core.missions.begin("second", "look left"),), now=True)
+        await agent.core.work.hear(
+            OperatorInput("look left", (agent.core.missions.begin("second", "look left"),), now=True)
         )
     async with world.with_model(FunctionModel(lambda request: says("ok")), tmp_path, agents=AGENTS) as successor:
         successor.core.control.resume()
@@ -191,12 +191,12 @@ async def test_what_an_answer_begins_beside_handing_back_ends_with_the_mission(
     world, arguments = LineWorld(), {"hang": {}, "hand_back": {"report": "it hangs"}}
     limits = {"deadline_s": 3.0} if end == "deadline" else {}
     answer = asks(*[(name, arguments[name]) for name in order])
-    async with world.rig(DELEGATES, answer, says("all done"), says("well"), agents=AGENTS, limits=limits) as rig:
-        mission = await rig.say("go")
+    async with world.agent(DELEGATES, answer, says("all done"), says("well"), agents=AGENTS, limits=limits) as agent:
+        mission = await agent.say("go")
         await until(lambda: bool(world.bridge.calls_))
         (call,) = world.bridge.calls_.values()
         await asyncio.sleep(1)
         if end == "cancelled":
             mission.end("cancelled")
-        await rig.over(mission)
+        await agent.over(mission)
         assert (mission.reason, call.outcome) == (end, Outcome.CANCELLED)

@@ -17,8 +17,9 @@ from dimos_streams.agent.missions.mission import Mission, roots
 from dimos_streams.agent.models.protocol import Finish, TextDelta, TokenUsage
 from dimos_streams.agent.resumption.mission_reader import read_unfinished
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
-from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.function_model import Answer, FunctionModel, asks, says
+from tests.agent.loop.line_world import LineWorld
 
 AGENTS = {"helper": {"description": "does things", "prompt": "helper"}}
 CUT_AFTER_S = 0.5
@@ -54,20 +55,20 @@ class Life:
         self.missions: list[Mission] = []
         left = iter(answers)
         model = FunctionModel(lambda request: ANSWERS[next(left, "says")])
-        self.rig: Rig = self.world.with_model(model, agents=AGENTS, answer_timeout_s=2)
+        self.agent: AgentInMemory = self.world.with_model(model, agents=AGENTS, answer_timeout_s=2)
 
     async def lead(self, deeds: list[str]) -> None:
-        async with self.rig:
-            self.missions.append(await self.rig.say("go"))
+        async with self.agent:
+            self.missions.append(await self.agent.say("go"))
             for deed in deeds:
                 await asyncio.sleep(CUT_AFTER_S)
                 await self._do(deed)
                 self.compare()
-            await self.rig.core.loop.abort("enough")
+            await self.agent.core.loop.abort("enough")
             self.compare()
 
     async def _do(self, deed: str) -> None:
-        calls = [call.call_id for call in self.rig.core.calls.known.open]
+        calls = [call.call_id for call in self.agent.core.calls.known.open]
         match deed:
             case "cancel" | "stop" if calls:
                 await self.world.bridge.cancel(calls[-1], "enough" if deed == "cancel" else f"{STOPPED}: a child")
@@ -76,22 +77,22 @@ class Life:
             case "withdraw":
                 self.missions[0].end("cancelled")
             case "interrupt":
-                self.missions.append(self.rig.core.missions.begin(f"now{len(self.missions)}", "now"))
-                self.rig.core.loop.cut()  # a sub-agent would hear the input in place of the agent
-                self.rig.core.queue.put_nowait(OperatorInput("now", (self.missions[-1],), now=True))
+                self.missions.append(self.agent.core.missions.begin(f"now{len(self.missions)}", "now"))
+                self.agent.core.loop.cut()  # a sub-agent would hear the input in place of the agent
+                self.agent.core.queue.put_nowait(OperatorInput("now", (self.missions[-1],), now=True))
             case "say":
-                self.missions.append(await self.rig.say("and then"))
+                self.missions.append(await self.agent.say("and then"))
             case "pause":
-                self.rig.core.control.pause()
+                self.agent.core.control.pause()
             case "resume":
-                self.rig.core.control.resume()
+                self.agent.core.control.resume()
             case "abort":
-                await self.rig.core.loop.abort("no more")
+                await self.agent.core.loop.abort("no more")
 
     def compare(self) -> None:
         """Fail unless the record says of each mission what is so."""
-        events = self.rig.core.events.after(0)
-        turn = self.rig.core.loop.turn
+        events = self.agent.core.events.after(0)
+        turn = self.agent.core.loop.turn
         for mission in self.missions:
             if turn is not None and mission in turn.missions:
                 continue  # its record is whole when the turn is

@@ -11,8 +11,8 @@ from dimos_streams.agent.missions.end_state import CallFact, fact_of_result, fac
 from dimos_streams.agent.models.protocol import STALE
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
-from tests.agent.loop.rig import asks, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.function_model import asks, says
+from tests.agent.loop.line_world import LineWorld
 
 STOP = f"{STOPPED}: enough"
 
@@ -62,12 +62,12 @@ def test_a_result_is_a_fact_unless_it_only_stands_for_one(
 @pytest.mark.virtual_time
 async def test_what_came_to_its_result_before_its_turn_was_cut_has_that_result_and_nothing_has_failed() -> None:
     world = LineWorld()
-    async with world.rig(asks(("look", {"for_s": 5}), ("list_calls", {})), says("well")) as rig:
-        mission = await rig.say("look")
+    async with world.agent(asks(("look", {"for_s": 5}), ("list_calls", {})), says("well")) as agent:
+        mission = await agent.say("look")
         await asyncio.sleep(1)
-        rig.core.loop.cut()
-        await rig.over(mission)
-        first, second = rig.data("result")
+        agent.core.loop.cut()
+        await agent.over(mission)
+        first, second = agent.data("result")
         assert first["text"].startswith("call c0 was running: ")
         assert (second["text"].partition(" ")[0], second["is_error"]) == ("c0:", False)
         assert (mission.end_state.failed_call, mission.reason) == ("", "completed")

@@ -16,15 +16,17 @@ from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.record.read_record import read_missions
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
-from tests.agent.loop.rig import FunctionModel, Line, Rig, asks, in_turn, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import Line
+from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
+from tests.agent.loop.line_world import LineWorld
 from tests.helpers import run_virtual, until
 
-Order = Callable[[Rig], Any]
+Order = Callable[[AgentInMemory], Any]
 ORDERS: dict[str, Order] = {
-    "abort": lambda rig: rig.core.loop.abort("enough"),
-    "rollback": lambda rig: rig.core.loop.abort("enough", rollback=True),
-    "stop": lambda rig: rig.core.operators.stop_order.carry_out("s1", "stop"),
+    "abort": lambda agent: agent.core.loop.abort("enough"),
+    "rollback": lambda agent: agent.core.loop.abort("enough", rollback=True),
+    "stop": lambda agent: agent.core.operators.stop_order.carry_out("s1", "stop"),
 }
 
 
@@ -36,11 +38,11 @@ class Scene:
         self.folder = folder
         self.line = Line(self.world.bridge)
 
-    def rig(self, folder: str, line: Line | None = None) -> Rig:
+    def agent(self, folder: str, line: Line | None = None) -> AgentInMemory:
         answers = asks(("move", {"by": 1}), ("follow", {})), says("I follow")
         model = FunctionModel(in_turn(*answers, *answers) if line else in_turn())
         config = {"plan": {"motions": None}}
-        return Rig(self.world.bridge, model, config, record_dir=self.folder / folder, line=line)
+        return AgentInMemory(self.world.bridge, model, config, record_dir=self.folder / folder, line=line)
 
     async def open_calls(self) -> list[tuple[str, str]]:
         return [(view.caller, view.skill) for view in await self.world.bridge.calls(open_only=True)]
@@ -51,7 +53,7 @@ class Scene:
         died_at = count = 0
         for caller, by in (("agent", 7), ("script", 8)):
             await self.world.bridge.call("look", {"for_s": 1000, "by": by}, caller=caller)
-        first = self.rig("before", self.line)
+        first = self.agent("before", self.line)
         await first.__aenter__()
 
         def look(event: AgentEvent) -> None:
@@ -84,14 +86,14 @@ def test_killed_at_any_event_of_an_order_to_end_all_ends(tmp_path: Path, name: s
         scene = Scene(tmp_path / str(at))
         async with scene.killed(ORDERS[name], at) as died_at:
             if died_at:
-                async with scene.rig("after") as second:
+                async with scene.agent("after") as second:
                     backs = sum(line.startswith("back") for line in scene.world.log)
                     await asyncio.sleep(5)
                     await check(scene, second)
                     assert sum(line.startswith("back") for line in scene.world.log) == backs
         return died_at
 
-    async def check(scene: Scene, second: Rig) -> None:
+    async def check(scene: Scene, second: AgentInMemory) -> None:
         assert await scene.open_calls() == ([] if name == "stop" else [("script", "look")])
         assert (second.core.loop.missions, second.core.loop.state) == ({}, LoopState.IDLE)
         assert second.model.requests == [], "the model is asked nothing about what is over"
@@ -123,13 +125,13 @@ async def test_the_order_to_end_others_calls_holds_however_often_its_agent_dies(
     bridge = world.bridge
     call_id = await bridge.call("deaf", {}, caller="script")
 
-    def rig(folder: str, line: Line | None = None) -> Rig:
+    def agent(folder: str, line: Line | None = None) -> AgentInMemory:
         model = FunctionModel(in_turn(), delay_s=lambda: 100.0)
-        return Rig(bridge, model, record_dir=tmp_path / folder, line=line)
+        return AgentInMemory(bridge, model, record_dir=tmp_path / folder, line=line)
 
     async def dies(folder: str, successor: str, order: Order | None = None) -> None:
         line = Line(bridge)
-        dying = await rig(folder, line).__aenter__()
+        dying = await agent(folder, line).__aenter__()
         if order is not None and joins:
             await dying.say("go")
             await until(lambda: dying.core.loop.turn is not None)
@@ -149,7 +151,7 @@ async def test_the_order_to_end_others_calls_holds_however_often_its_agent_dies(
         bridge.calls_[call_id].reason = ""
     finally:
         world.released.set()
-    async with rig("third") as third:
+    async with agent("third") as third:
         await asyncio.sleep(1)
         assert await bridge.calls(open_only=True) == []
         assert third.core.loop.state is LoopState.IDLE
@@ -164,7 +166,7 @@ async def test_what_a_dead_agent_was_taking_back_is_not_taken_back_twice(tmp_pat
     world = LineWorld()
     line = Line(world.bridge)
     model = FunctionModel(in_turn(asks(("move", {"by": 1}), ("move", {"by": 2})), says("done")))
-    first = Rig(world.bridge, model, {"plan": {"motions": None}}, record_dir=tmp_path / "before", line=line)
+    first = AgentInMemory(world.bridge, model, {"plan": {"motions": None}}, record_dir=tmp_path / "before", line=line)
     await first.__aenter__()
     await first.over(await first.say("go"))
     undoing = asyncio.ensure_future(first.core.loop.undo(2))

@@ -25,13 +25,15 @@ from dimos_streams.agent.models.protocol import ModelError, ModelRequest
 from dimos_streams.errors import UserError
 from dimos_streams.operator.messages.agent import Usage
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
-from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Rig, asks, offered, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import FakeCall, offered
+from tests.agent.loop.function_model import Answer, FunctionModel, asks, says
+from tests.agent.loop.line_world import LineWorld
 from tests.helpers import until
 
 
-async def ended(rig: Rig, text: str = "go") -> Mission:
-    return await rig.over(await rig.say(text))
+async def ended(agent: AgentInMemory, text: str = "go") -> Mission:
+    return await agent.over(await agent.say(text))
 
 
 def failing(request: ModelRequest) -> Answer:
@@ -81,14 +83,14 @@ MOVES = [asks(("move", {"by": n})) for n in range(10)]
 @pytest.mark.virtual_time
 async def test_reasons(answers: list[Answer], config: dict[str, Any], reason: str) -> None:
     world = LineWorld()
-    async with world.rig(*answers, **config) as rig:
-        mission = await ended(rig)
+    async with world.agent(*answers, **config) as agent:
+        mission = await ended(agent)
         assert mission.reason == reason
-        assert rig.data("stop")[-1]["reason"] == reason
-        assert rig.data("done")[-1]["reason"] == reason
+        assert agent.data("stop")[-1]["reason"] == reason
+        assert agent.data("done")[-1]["reason"] == reason
         # Each call that was asked for has a result, so the next turn can be asked.
-        asked = [call["id"] for data in rig.data("answer") for call in data["tool_calls"]]
-        assert len(asked) == len(rig.data("result"))
+        asked = [call["id"] for data in agent.data("answer") for call in data["tool_calls"]]
+        assert len(asked) == len(agent.data("result"))
 
 
 @pytest.mark.feature("B9")
@@ -96,11 +98,11 @@ async def test_reasons(answers: list[Answer], config: dict[str, Any], reason: st
 async def test_a_model_that_fails_ends_the_turn_and_not_the_agent() -> None:
     world = LineWorld()
     model = FunctionModel(failing)
-    async with world.with_model(model) as rig:
-        assert (await ended(rig)).reason == "error"
-        assert rig.data("error")[0]["text"] == "the model failed: no key"
+    async with world.with_model(model) as agent:
+        assert (await ended(agent)).reason == "error"
+        assert agent.data("error")[0]["text"] == "the model failed: no key"
         model._answer = lambda request: says("here I am")
-        assert (await ended(rig)).text == "here I am"
+        assert (await ended(agent)).text == "here I am"
 
 
 @pytest.mark.feature("B9")
@@ -109,13 +111,13 @@ async def test_a_condition_in_which_something_was_cancelled_ends_the_turn_and_no
     def cancelled(progress: Progress) -> bool:
         raise asyncio.CancelledError
 
-    async with LineWorld().rig(MOVES[0], says("here I am")) as rig:
-        stop_policy = rig.core.loop.parts.stop_policy
+    async with LineWorld().agent(MOVES[0], says("here I am")) as agent:
+        stop_policy = agent.core.loop.parts.stop_policy
         stop_policy.conditions = (cancelled,)
-        assert (await ended(rig)).reason == "error"
-        assert "turn agent-1 ended because something that it awaited was cancelled" in rig.data("error")[0]["text"]
+        assert (await ended(agent)).reason == "error"
+        assert "turn agent-1 ended because something that it awaited was cancelled" in agent.data("error")[0]["text"]
         stop_policy.conditions = ()
-        assert (await ended(rig)).text == "here I am"
+        assert (await ended(agent)).text == "here I am"
 
 
 @pytest.mark.feature("D2")
@@ -131,10 +133,10 @@ async def test_a_model_that_only_comments_on_what_a_skill_reports_ends_at_its_bu
 
     world.bridge.bodies["patrol"] = (offered("patrol"), patrol)
     comments = [says(f"lap {lap}") for lap in range(9)]
-    async with world.rig(asks(("patrol", {})), *comments, says("done"), limits={"max_tokens": 30}) as rig:
-        mission = await ended(rig)
+    async with world.agent(asks(("patrol", {})), *comments, says("done"), limits={"max_tokens": 30}) as agent:
+        mission = await ended(agent)
         assert (mission.reason, mission.spent.tokens) == ("max_tokens", 15 + 11 + 11)
-        assert len(rig.model.requests) == 3
+        assert len(agent.model.requests) == 3
         (call,) = world.bridge.calls_.values()
         await until(lambda: call.outcome is Outcome.CANCELLED)
 
@@ -144,11 +146,11 @@ async def test_a_model_that_only_comments_on_what_a_skill_reports_ends_at_its_bu
 async def test_a_hung_skill_ends_at_its_bound() -> None:
     world = LineWorld()
     config = {"limits": {"call_timeout_s": 4}, "answer_timeout_s": 60}
-    async with world.rig(asks(("hang", {})), says("too bad"), **config) as rig:
+    async with world.agent(asks(("hang", {})), says("too bad"), **config) as agent:
         began = clock.monotonic()
-        mission = await ended(rig)
+        mission = await ended(agent)
         assert clock.monotonic() - began == pytest.approx(4, abs=0.5)
-        assert "it ran longer than 4 s" in rig.data("result")[0]["text"]
+        assert "it ran longer than 4 s" in agent.data("result")[0]["text"]
         assert mission.text == "too bad"
 
 
@@ -157,11 +159,11 @@ async def test_a_hung_skill_ends_at_its_bound() -> None:
 async def test_a_skill_that_does_not_even_end_when_cancelled_is_given_up_at_its_bound() -> None:
     world = LineWorld()
     config = {"limits": {"call_timeout_s": 4}}
-    async with world.rig(asks(("deaf", {})), says("it works"), says("it is lost"), **config) as rig:
+    async with world.agent(asks(("deaf", {})), says("it works"), says("it is lost"), **config) as agent:
         began = clock.monotonic()
-        mission = await ended(rig)
+        mission = await ended(agent)
         assert clock.monotonic() - began == pytest.approx(4, abs=0.5)
-        (update,) = rig.data("update")
+        (update,) = agent.data("update")
         assert update["event"]["data"]["outcome"] == "timed_out"
         assert "may still run" in update["text"]
         assert mission.text == "it is lost"
@@ -174,17 +176,17 @@ async def test_a_skill_that_does_not_even_end_when_cancelled_is_given_up_at_its_
 async def test_after_a_gap_a_call_that_was_given_up_counts_as_long_as_it_may_run(fate: str) -> None:
     world = LineWorld()
     config = {"limits": {"call_timeout_s": 4}}
-    async with world.rig(asks(("deaf", {})), says("it works"), says("it is lost"), **config) as rig:
-        await ended(rig)
+    async with world.agent(asks(("deaf", {})), says("it works"), says("it is lost"), **config) as agent:
+        await ended(agent)
         (call,) = world.bridge.calls_.values()
-        assert [left.call_id for left in rig.core.calls.memory.given_up] == [call.id]
+        assert [left.call_id for left in agent.core.calls.memory.given_up] == [call.id]
         if fate == "has closed":
             call.outcome = Outcome.CANCELLED  # its close is what falls into the gap
         elif fate == "is unknown":
             del world.bridge.calls_[call.id]
         gap = ToolEvent(utime=1, call_id="", seq=0, type="gap", module="", skill="", caller="agent", text="lost")
-        await rig.core.calls.incoming.observe(gap)
-        assert [left.call_id for left in rig.core.calls.memory.given_up] == [call.id] * (fate == "runs")
+        await agent.core.calls.incoming.observe(gap)
+        assert [left.call_id for left in agent.core.calls.memory.given_up] == [call.id] * (fate == "runs")
         world.released.set()
 
 
@@ -196,10 +198,10 @@ async def test_a_hung_model_ends_at_the_deadline_or_when_it_was_silent_for_too_l
 
     world = LineWorld()
     hung = FunctionModel(lambda request: says("never"), lambda: 10_000.0)
-    async with world.with_model(hung, limits={"deadline_s": deadline_s}) as rig:
-        rig.core.model.adapter = SilenceModel(hung, name="hung", silence_s=7)
+    async with world.with_model(hung, limits={"deadline_s": deadline_s}) as agent:
+        agent.core.model.adapter = SilenceModel(hung, name="hung", silence_s=7)
         began = clock.monotonic()
-        mission = await ended(rig)
+        mission = await ended(agent)
         assert clock.monotonic() - began == pytest.approx(deadline_s or 7, abs=0.5)
         assert mission.reason == ("deadline" if deadline_s else "error")
         assert hung.streams == 0
@@ -209,18 +211,18 @@ async def test_a_hung_model_ends_at_the_deadline_or_when_it_was_silent_for_too_l
 @pytest.mark.virtual_time
 async def test_the_deadline_is_of_the_whole_mission_and_ends_its_calls_only() -> None:
     world = LineWorld()
-    async with world.rig(asks(("follow", {})), says("I follow"), says("moved")) as rig:
-        rig.core.model.limits = rig.core.model.limits.model_copy(update={"deadline_s": 100.0})
-        mission = await rig.say("follow")
+    async with world.agent(asks(("follow", {})), says("I follow"), says("moved")) as agent:
+        agent.core.model.limits = agent.core.model.limits.model_copy(update={"deadline_s": 100.0})
+        mission = await agent.say("follow")
         await asyncio.sleep(60)
-        other = await rig.say("say something")
-        await rig.over(other)
+        other = await agent.say("say something")
+        await agent.over(other)
         assert not mission.over
         await asyncio.sleep(41)
         assert (mission.over, mission.reason) == (True, "deadline")
         assert world.log == ["follow ended"]
         # What became of its call is in the record, and is nothing to react to.
-        assert rig.kinds()[-2:] == ["update", "done"]
+        assert agent.kinds()[-2:] == ["update", "done"]
 
 
 @pytest.mark.feature("D3")
@@ -233,12 +235,12 @@ async def test_a_condition_stops_before_what_was_asked_for_runs_and_its_reason_s
         seen.append(progress)
         return "enough moved" if progress.asked and len(progress.executed) == 2 else None
 
-    async with world.rig(*MOVES[1:], max_iterations=50) as rig:
-        rig.core.loop.parts.stop_policy.conditions = (condition,)
-        mission = await ended(rig)
-        assert mission.reason == rig.data("stop")[0]["reason"] == "enough moved"
+    async with world.agent(*MOVES[1:], max_iterations=50) as agent:
+        agent.core.loop.parts.stop_policy.conditions = (condition,)
+        mission = await ended(agent)
+        assert mission.reason == agent.data("stop")[0]["reason"] == "enough moved"
         assert world.log == ["move 1", "move 2"]
-        assert rig.data("result")[-1]["text"] == "not run: enough moved"
+        assert agent.data("result")[-1]["text"] == "not run: enough moved"
         last = seen[-1]
         assert (last.iteration, last.asked, last.spent.tokens) == (3, ("move",), 45)
         assert [call.arguments["by"] for call in last.executed] == [1, 2]
@@ -271,9 +273,9 @@ def test_ready_made_conditions() -> None:
 async def test_a_condition_of_the_blueprint_ends_the_calls_too() -> None:
     world = LineWorld()
     config = {"stop_when": {"outside": [(-1, -1), (2, -1), (2, 1), (-1, 1)]}}
-    async with world.rig(asks(("follow", {}), ("move", {"by": 3})), says("never"), **config) as rig:
-        rig.core.loop.parts.stop_policy.robot = lambda: RobotState(x=world.x, y=0.0)
-        mission = await ended(rig)
+    async with world.agent(asks(("follow", {}), ("move", {"by": 3})), says("never"), **config) as agent:
+        agent.core.loop.parts.stop_policy.robot = lambda: RobotState(x=world.x, y=0.0)
+        mission = await ended(agent)
         assert mission.reason == "geofence: the robot is outside, at (3.00, 0.00)"
         assert world.log == ["move 3", "follow ended"]
 
@@ -281,7 +283,7 @@ async def test_a_condition_of_the_blueprint_ends_the_calls_too() -> None:
 @pytest.mark.virtual_time
 async def test_a_condition_that_can_not_be_imported() -> None:
     with pytest.raises(UserError, match="stop condition 'nowhere:no' can't be imported"):
-        LineWorld().rig(stop_when={"conditions": ["nowhere:no"]})
+        LineWorld().agent(stop_when={"conditions": ["nowhere:no"]})
 
 
 @pytest.mark.feature("D8")
@@ -289,15 +291,15 @@ async def test_a_condition_that_can_not_be_imported() -> None:
 async def test_usage_sums_up_with_what_a_cut_answer_has_used() -> None:
     world = LineWorld()
     options = ModelOptions.model_validate({"pricing": {"input": 1.0, "output": 2.0}})
-    async with world.rig(*MOVES[:3], says("done"), model_options=options.model_dump()) as rig:
-        mission = await ended(rig)
-        each = rig.data("usage")
+    async with world.agent(*MOVES[:3], says("done"), model_options=options.model_dump()) as agent:
+        mission = await ended(agent)
+        each = agent.data("usage")
         assert len(each) == 4
         assert mission.spent.requests == 4
         assert mission.spent.input_tokens == sum(data["input_tokens"] for data in each) == 40
         assert mission.spent.output_tokens == sum(data["output_tokens"] for data in each) == 16
         assert mission.spent.cost == pytest.approx(72e-6)
-        assert rig.data("done")[0]["cost"] == pytest.approx(72e-6)
+        assert agent.data("done")[0]["cost"] == pytest.approx(72e-6)
 
 
 def broken(progress: Progress) -> bool:
@@ -316,8 +318,8 @@ def asks_nothing() -> bool:
 @pytest.mark.virtual_time
 async def test_a_condition_that_fails_ends_the_mission_and_is_named() -> None:
     world = LineWorld()
-    async with world.rig(MOVES[0], says("done"), stop_when={"conditions": [f"{__name__}:broken"]}) as rig:
-        assert (await ended(rig)).reason == f"stop_condition_failed: {__name__}:broken: RuntimeError: a bug"
+    async with world.agent(MOVES[0], says("done"), stop_when={"conditions": [f"{__name__}:broken"]}) as agent:
+        assert (await ended(agent)).reason == f"stop_condition_failed: {__name__}:broken: RuntimeError: a bug"
         assert world.log == []
 
 

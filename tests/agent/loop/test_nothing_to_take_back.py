@@ -9,8 +9,9 @@ import pytest
 from dimos_streams.agent.control.undo_log import may_have_run
 from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
-from tests.agent.loop.rig import Rig, asks, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.function_model import asks, says
+from tests.agent.loop.line_world import LineWorld
 from tests.helpers import until
 
 pytestmark = [pytest.mark.feature("B5"), pytest.mark.virtual_time]
@@ -18,11 +19,11 @@ pytestmark = [pytest.mark.feature("B5"), pytest.mark.virtual_time]
 MOVE = asks(("move", {"by": 1}))
 
 
-def end_before_it_runs(rig: Rig) -> None:
+def end_before_it_runs(agent: AgentInMemory) -> None:
     """Have each call end between its beginning and the first step of its skill."""
 
     def cancel() -> None:
-        for call in rig.bridge.calls_.values():
+        for call in agent.bridge.calls_.values():
             if call.task is not None:
                 call.task.cancel()
 
@@ -30,21 +31,21 @@ def end_before_it_runs(rig: Rig) -> None:
         asyncio.get_running_loop().call_soon(cancel)
         return False
 
-    rig.bridge.refuse = refuse
+    agent.bridge.refuse = refuse
 
 
 @pytest.mark.parametrize("rejected", [False, True])
 async def test_neither_undo_nor_rollback_takes_back_what_never_ran(rejected: bool) -> None:
     world = LineWorld()
-    async with world.rig(MOVE, says("done")) as rig:
+    async with world.agent(MOVE, says("done")) as agent:
         if rejected:
-            rig.bridge.lose = lambda skill: "rejected"
+            agent.bridge.lose = lambda skill: "rejected"
         else:
-            end_before_it_runs(rig)
-        await rig.over(await rig.say("go"))
-        rig.bridge.lose, rig.bridge.refuse = lambda skill: "", lambda skill: False
-        assert len(rig.bridge.calls_) == 1
-        assert await rig.core.loop.undo(5) == []
+            end_before_it_runs(agent)
+        await agent.over(await agent.say("go"))
+        agent.bridge.lose, agent.bridge.refuse = lambda skill: "", lambda skill: False
+        assert len(agent.bridge.calls_) == 1
+        assert await agent.core.loop.undo(5) == []
         assert world.log == []
 
 
@@ -58,12 +59,12 @@ async def test_a_call_that_waits_for_its_module_is_ended_and_nothing_is_taken_ba
         world.bridge._close(call, Outcome.CANCELLED, reason, not_run=True)
 
     monkeypatch.setattr(world.bridge, "cancel", end)
-    async with world.rig(asks(("slow", {"for_s": 100})), says("done"), answer_timeout_s=0.1) as rig:
-        await rig.say("go")
-        await until(lambda: rig.core.calls.known.open and rig.core.loop.state is LoopState.IDLE)
-        (undone,) = await rig.core.loop.undo(1)
+    async with world.agent(asks(("slow", {"for_s": 100})), says("done"), answer_timeout_s=0.1) as agent:
+        await agent.say("go")
+        await until(lambda: agent.core.calls.known.open and agent.core.loop.state is LoopState.IDLE)
+        (undone,) = await agent.core.loop.undo(1)
         assert (undone.how, undone.text) == ("undone", "it was ended before anything of it ran")
-        assert len(rig.bridge.calls_) == 1
+        assert len(agent.bridge.calls_) == 1
 
 
 @pytest.mark.parametrize("data", [{"outcome": "rejected"}, {"outcome": "cancelled", "not_run": True}])

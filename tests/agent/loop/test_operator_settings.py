@@ -17,28 +17,29 @@ from dimos_streams.agent.record.read_record import read_missions
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.agent.resumption.state import Resumption
 from dimos_streams.operator.messages.agent import AgentEvent
-from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, in_turn, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.function_model import Answer, FunctionModel, asks, in_turn, says
+from tests.agent.loop.line_world import LineWorld
 
 LESSON = "no temperature is sent"
 
 
-def rig(folder: Path, *answers: Answer) -> Rig:
+def agent(folder: Path, *answers: Answer) -> AgentInMemory:
     return LineWorld().with_model(FunctionModel(in_turn(*answers)), folder)
 
 
-def set_all(rig: Rig) -> None:
+def set_all(agent: AgentInMemory) -> None:
     """Everything that an operator sets, twice, so that each time the last counts."""
     for skill in ("move", "look"):
-        rig.core.gate_state.enabled.set(skill, False)
-    rig.core.gate_state.enabled.set("look", True)
-    rig.core.control.pause("hands off")
-    rig.core.control.resume()
-    rig.core.control.step_mode()
-    rig.core.model_switch.use("offline")
-    rig.core.events.emit(EventKind.NOTE, (), text="learnt", model="offline", lesson=LESSON)
-    rig.core.events.emit(EventKind.CONSOLE, (), present=False)
-    rig.core.events.emit(EventKind.CONSOLE, (), present=True)
+        agent.core.gate_state.enabled.set(skill, False)
+    agent.core.gate_state.enabled.set("look", True)
+    agent.core.control.pause("hands off")
+    agent.core.control.resume()
+    agent.core.control.step_mode()
+    agent.core.model_switch.use("offline")
+    agent.core.events.emit(EventKind.NOTE, (), text="learnt", model="offline", lesson=LESSON)
+    agent.core.events.emit(EventKind.CONSOLE, (), present=False)
+    agent.core.events.emit(EventKind.CONSOLE, (), present=True)
 
 
 def check_all(found: Resumption | None) -> None:
@@ -49,13 +50,13 @@ def check_all(found: Resumption | None) -> None:
     assert found.lessons == {"offline": [LESSON]}
 
 
-def chatter(rig: Rig, turn_overs: int) -> None:
+def chatter(agent: AgentInMemory, turn_overs: int) -> None:
     """General events until the file was begun anew so often."""
-    path = rig.core.record._path("general")
+    path = agent.core.record._path("general")
     for _ in range(turn_overs):
         before = path.stat().st_ino
         while path.stat().st_ino == before:
-            rig.core.events.emit(EventKind.NOTE, (), text="x" * 1000)
+            agent.core.events.emit(EventKind.NOTE, (), text="x" * 1000)
 
 
 def size_of(folder: Path) -> int:
@@ -72,12 +73,12 @@ def small_files(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("small_files")
 @pytest.mark.virtual_time
 async def test_what_is_set_outlives_any_number_of_events(tmp_path: Path, restarts: int) -> None:
-    async with rig(tmp_path) as first:
+    async with agent(tmp_path) as first:
         set_all(first)
         chatter(first, 4)
         check_all(read_resumption(tmp_path, "agent"))
     for _ in range(restarts):
-        async with rig(tmp_path) as next_life:
+        async with agent(tmp_path) as next_life:
             assert next_life.core.control.mode is Mode.STEPPING
             assert next_life.core.gate_state.enabled.disabled == ("move",)
             chatter(next_life, 3)
@@ -105,7 +106,7 @@ async def test_a_kill_while_the_file_is_begun_anew_loses_no_setting(
 
         return run
 
-    async with rig(tmp_path / "record") as first:
+    async with agent(tmp_path / "record") as first:
         set_all(first)
         with monkeypatch.context() as patched:
             for name in ("write_bytes", "replace"):
@@ -114,7 +115,7 @@ async def test_a_kill_while_the_file_is_begun_anew_loses_no_setting(
     assert steps == 6
     for step in range(1, steps + 1):
         folder = tmp_path / f"killed-{step}"
-        async with rig(folder) as second:
+        async with agent(folder) as second:
             second.core.events.emit(EventKind.NOTE, (), text="so that the file is there")
             chatter(second, 2)
             check_all(read_resumption(folder, "agent"))
@@ -124,18 +125,18 @@ async def test_a_kill_while_the_file_is_begun_anew_loses_no_setting(
 @pytest.mark.usefixtures("small_files")
 @pytest.mark.virtual_time
 async def test_a_conversation_that_was_forgotten_stays_forgotten(tmp_path: Path) -> None:
-    async with rig(tmp_path, says("hello")) as first:
+    async with agent(tmp_path, says("hello")) as first:
         await first.over(await first.say("my name is Ada"))
         first.core.memory.forget()
         chatter(first, 3)
-    async with rig(tmp_path) as second:
+    async with agent(tmp_path) as second:
         assert not any("Ada" in message.text for message in second.core.conversation.messages())
 
 
 @pytest.mark.feature("B10")
 @pytest.mark.virtual_time
 async def test_nothing_begins_where_there_is_no_room_for_a_skill_that_was_disabled(tmp_path: Path) -> None:
-    async with rig(tmp_path) as first:
+    async with agent(tmp_path) as first:
         for skill in ("move", "look"):
             first.core.gate_state.enabled.set(skill, False)
     full = {"disabled_skills": [f"skill_{number}" for number in range(9_999)]}
@@ -148,7 +149,7 @@ async def test_nothing_begins_where_there_is_no_room_for_a_skill_that_was_disabl
 @pytest.mark.feature("B10")
 @pytest.mark.virtual_time
 async def test_the_general_file_is_no_old_mission(tmp_path: Path) -> None:
-    async with rig(tmp_path, says("hello"), says("hello")) as first:
+    async with agent(tmp_path, says("hello"), says("hello")) as first:
         first.core.gate_state.enabled.set("move", False)
         general = first.core.record._path("general")
         os.utime(general, (1, 1))
@@ -164,7 +165,7 @@ async def test_the_general_file_is_no_old_mission(tmp_path: Path) -> None:
 @pytest.mark.feature("B10")
 @pytest.mark.virtual_time
 async def test_the_setting_with_which_the_general_file_begins_is_recorded_once(tmp_path: Path) -> None:
-    async with rig(tmp_path) as first:
+    async with agent(tmp_path) as first:
         first.core.gate_state.enabled.set("move", False)
         first.core.control.pause()
         lines = first.core.record._path("general").read_text().splitlines()
@@ -175,7 +176,7 @@ async def test_the_setting_with_which_the_general_file_begins_is_recorded_once(t
 @pytest.mark.virtual_time
 async def test_what_was_set_while_nothing_could_be_written_is_written_later(tmp_path: Path) -> None:
     folder = tmp_path / "record"
-    async with rig(folder, says("hello")) as first:
+    async with agent(folder, says("hello")) as first:
         shutil.rmtree(folder)
         set_all(first)
         folder.mkdir()
@@ -194,7 +195,7 @@ async def test_a_model_can_make_no_plan_that_fills_the_record(tmp_path: Path) ->
         says("done planning"),
     ]
     plans: list[AgentEvent] = []
-    async with rig(tmp_path, *answers) as made:
+    async with agent(tmp_path, *answers) as made:
         made.core.events.listen(lambda event: plans.append(event) if event.kind == "plan" else None)
         made.core.gate_state.enabled.set("look", False)
         await made.over(await made.say("please make some plans"))

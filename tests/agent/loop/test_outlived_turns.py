@@ -11,8 +11,8 @@ import pytest
 
 from dimos_streams.agent.models.protocol import Finish, ModelDelta, ModelError, ModelRequest, TextDelta
 from dimos_streams.agent.policies.gates.base import CallRequest, Reviewer, Verdict
-from tests.agent.loop.rig import Answer, FunctionModel, asks, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.function_model import Answer, FunctionModel, asks, says
+from tests.agent.loop.line_world import LineWorld
 
 STOPPED = "[I have stopped: enough. This order is over.]"
 
@@ -43,14 +43,14 @@ async def test_calls_beside_one_that_ends_the_turn_with_an_error_do_not_begin_la
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = LineWorld()
-    async with world.rig(asks(*[("look", {"for_s": n}) for n in (1, 2, 3)])) as rig:
-        toolbox = rig.core.loop.parts.toolbox
+    async with world.agent(asks(*[("look", {"for_s": n}) for n in (1, 2, 3)])) as agent:
+        toolbox = agent.core.loop.parts.toolbox
         object.__setattr__(toolbox, "reviewer", Cancelled(toolbox.reviewer))
-        mission = await rig.over(await rig.say("look around"))
+        mission = await agent.over(await agent.say("look around"))
         assert mission.reason == "error"
         await asyncio.sleep(30)
         assert world.bridge.calls_ == {}
-        assert rig.kinds("delta")[-1] == "done"
+        assert agent.kinds("delta")[-1] == "done"
     assert "the agent's loop has a bug" in caplog.text
 
 
@@ -90,13 +90,13 @@ async def test_a_model_that_swallows_its_cancellation_says_nothing_into_the_next
     late: Answer | ModelError, caplog: pytest.LogCaptureFixture
 ) -> None:
     world, model = LineWorld(), Deaf(late)
-    async with world.with_model(model) as rig:
-        await rig.say("tell")
+    async with world.with_model(model) as agent:
+        await agent.say("tell")
         await asyncio.sleep(1)
-        await rig.core.loop.abort("enough")
+        await agent.core.loop.abort("enough")
         with caplog.at_level(logging.ERROR):
-            mission = await rig.over(await rig.say("again"))
+            mission = await agent.over(await agent.say("again"))
         assert (mission.reason, mission.text) == ("completed", "I think")
         assert world.bridge.calls_ == {}
-        assert rig.data("error") == []
-        assert [answer["text"] for answer in rig.data("answer")] == [STOPPED, "[noted]", "I think"]
+        assert agent.data("error") == []
+        assert [answer["text"] for answer in agent.data("answer")] == [STOPPED, "[noted]", "I think"]

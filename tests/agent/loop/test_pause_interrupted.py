@@ -17,25 +17,26 @@ from dimos_streams.agent.loop.states import LoopState
 from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.operator.messages.agent import AgentEvent, WaitingCall
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
-from tests.agent.loop.rig import FunctionModel, Rig, asks, in_turn, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
+from tests.agent.loop.line_world import LineWorld
 from tests.helpers import until
 
-Command = Callable[[Rig], Any]
+Command = Callable[[AgentInMemory], Any]
 COMMANDS: dict[str, Command] = {
-    "undo": lambda rig: rig.core.loop.undo(2),
-    "rollback": lambda rig: rig.core.loop.abort(rollback=True),
+    "undo": lambda agent: agent.core.loop.undo(2),
+    "rollback": lambda agent: agent.core.loop.abort(rollback=True),
 }
 
 
-async def paused_after_two_moves(rig: Rig, world: LineWorld, *, follows: bool) -> None:
+async def paused_after_two_moves(agent: AgentInMemory, world: LineWorld, *, follows: bool) -> None:
     """The mission goes on, so that there is something to abort, or it is over."""
-    mission = await rig.say("go")
+    mission = await agent.say("go")
     await until(
-        lambda: mission.over if not follows else [call.skill for call in rig.core.calls.known.open] == ["follow"]
+        lambda: mission.over if not follows else [call.skill for call in agent.core.calls.known.open] == ["follow"]
     )
     assert world.log == ["move 1", "move 2"]
-    rig.core.control.pause("hands off")
+    agent.core.control.pause("hands off")
 
 
 @pytest.mark.feature("B3", "B5", "B10")
@@ -50,16 +51,16 @@ async def test_killed_at_any_event_of_it_the_pause_holds(tmp_path: Path, command
     def kill(event: AgentEvent) -> None:
         kills.append(shutil.copytree(record, tmp_path / f"killed-{event.number}"))
 
-    async with world.with_model(FunctionModel(in_turn(asks(*moves, *follow), says("done"))), record) as rig:
-        await paused_after_two_moves(rig, world, follows=bool(follow))
-        end = rig.core.events.listen(kill)
+    async with world.with_model(FunctionModel(in_turn(asks(*moves, *follow), says("done"))), record) as agent:
+        await paused_after_two_moves(agent, world, follows=bool(follow))
+        end = agent.core.events.listen(kill)
         held: list[bool] = []
-        rig.core.events.listen(lambda event: held.append(rig.core.holding) if event.kind == "undo" else None)
-        await COMMANDS[command](rig)
+        agent.core.events.listen(lambda event: held.append(agent.core.holding) if event.kind == "undo" else None)
+        await COMMANDS[command](agent)
         end()
         assert not all(held), "the robot was let go"
-        assert rig.core.control.mode is Mode.PAUSED
-        assert rig.core.holding
+        assert agent.core.control.mode is Mode.PAUSED
+        assert agent.core.holding
     assert world.log[-2:] == ["back 2", "back 1"]
     assert len(kills) > 6
     for folder in kills:
@@ -102,9 +103,9 @@ async def test_a_resume_while_the_bridge_is_asked_what_runs_is_no_pause_afterwar
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     world = LineWorld()
-    async with world.rig(asks(("move", {"by": 1})), says("done")) as rig:
-        await rig.over(await rig.say("go"))
-        control, calls, looks = rig.core.control, world.bridge.calls, list[Mode]()
+    async with world.agent(asks(("move", {"by": 1})), says("done")) as agent:
+        await agent.over(await agent.say("go"))
+        control, calls, looks = agent.core.control, world.bridge.calls, list[Mode]()
         control.pause()
 
         async def and_resume(**options: bool) -> list[CallView]:
@@ -114,7 +115,7 @@ async def test_a_resume_while_the_bridge_is_asked_what_runs_is_no_pause_afterwar
             return await calls(**options)
 
         monkeypatch.setattr(world.bridge, "calls", and_resume)
-        await rig.core.loop.undo()
+        await agent.core.loop.undo()
         assert (world.log, control.mode) == (["move 1", "back 1"], Mode.RUNNING)
         assert looks == [Mode.PAUSED, Mode.PAUSED]
 
@@ -123,18 +124,20 @@ async def test_a_resume_while_the_bridge_is_asked_what_runs_is_no_pause_afterwar
 @pytest.mark.virtual_time
 async def test_nothing_is_a_resume_that_the_operator_has_not_said(tmp_path: Path) -> None:
     world = LineWorld()
-    async with world.with_model(FunctionModel(in_turn(asks(("move", {"by": 1})), says("done"))), tmp_path) as rig:
-        await rig.over(await rig.say("go"))
-        rig.core.control.pause("wet floor")
-        waiting = await rig.say("go on")
-        undoing = asyncio.ensure_future(rig.core.loop.undo())
+    async with world.with_model(FunctionModel(in_turn(asks(("move", {"by": 1})), says("done"))), tmp_path) as agent:
+        await agent.over(await agent.say("go"))
+        agent.core.control.pause("wet floor")
+        waiting = await agent.say("go on")
+        undoing = asyncio.ensure_future(agent.core.loop.undo())
         await until(lambda: world.log[-1] == "back 1")
-        assert (rig.core.control.mode, rig.core.holding) == (Mode.PAUSED, False)
+        assert (agent.core.control.mode, agent.core.holding) == (Mode.PAUSED, False)
         await undoing
         await asyncio.sleep(10)
-        assert rig.core.holding
-        assert "resume" not in rig.kinds()
-        assert rig.data("pause")[-1]["reason"] == "as before calls were taken back; wet floor", "a successor reads it"
+        assert agent.core.holding
+        assert "resume" not in agent.kinds()
+        assert agent.data("pause")[-1]["reason"] == "as before calls were taken back; wet floor", (
+            "a successor reads it"
+        )
         assert not waiting.over, "what waits for the operator goes on waiting"
 
 
@@ -146,38 +149,38 @@ async def test_nothing_is_a_resume_that_the_operator_has_not_said(tmp_path: Path
 async def test_what_the_operator_says_meanwhile_counts(said: str, mode: Mode) -> None:
     world = LineWorld()
     moves = ("move", {"by": 1}), ("move", {"by": 2})
-    async with world.rig(asks(*moves), says("done")) as rig:
-        await paused_after_two_moves(rig, world, follows=False)
-        undoing = asyncio.ensure_future(rig.core.loop.undo(2))
+    async with world.agent(asks(*moves), says("done")) as agent:
+        await paused_after_two_moves(agent, world, follows=False)
+        undoing = asyncio.ensure_future(agent.core.loop.undo(2))
         await until(lambda: world.log[-1] == "back 2")
-        control = rig.core.control
+        control = agent.core.control
         assert {"pause": control.pause, "resume": control.resume, "step": control.step_mode}[said]()
-        assert rig.core.holding is (said == "pause")
+        assert agent.core.holding is (said == "pause")
         if said == "pause":
             await asyncio.sleep(300)
             assert world.log[-1] == "back 2"
             assert not undoing.done()
-            assert (control.mode, rig.core.holding) == (Mode.PAUSED, True)
+            assert (control.mode, agent.core.holding) == (Mode.PAUSED, True)
             control.step_mode()
         assert [undone.how for undone in await undoing] == ["undone", "undone"]
         assert control.mode is (Mode.STEPPING if said == "pause" else mode)
-        assert not rig.core.holding
+        assert not agent.core.holding
 
 
 @pytest.mark.feature("B3", "B5")
 @pytest.mark.virtual_time
 async def test_what_needs_no_motion_waits_for_the_end_of_a_pause_that_comes_meanwhile() -> None:
     world = LineWorld()
-    async with world.rig(asks(("note", {"n": 1}), ("note", {"n": 2}), ("note", {"n": 3})), says("done")) as rig:
-        await rig.over(await rig.say("go"))
-        rig.core.control.pause()  # the operator knows that, and what is asked for now is not held up by it
-        undoing = asyncio.ensure_future(rig.core.loop.undo(3))
+    async with world.agent(asks(("note", {"n": 1}), ("note", {"n": 2}), ("note", {"n": 3})), says("done")) as agent:
+        await agent.over(await agent.say("go"))
+        agent.core.control.pause()  # the operator knows that, and what is asked for now is not held up by it
+        undoing = asyncio.ensure_future(agent.core.loop.undo(3))
         await until(lambda: world.log[-1] == "strike 2")
-        rig.core.control.pause("wait")
+        agent.core.control.pause("wait")
         await asyncio.sleep(300)
         assert world.log[-1] == "strike 2"
         assert not undoing.done()
-        rig.core.control.resume()
+        agent.core.control.resume()
         assert [undone.how for undone in await undoing] == ["undone"] * 3
         assert world.log[-3:] == ["strike 3", "strike 2", "strike 1"]
 
@@ -187,25 +190,25 @@ async def test_what_needs_no_motion_waits_for_the_end_of_a_pause_that_comes_mean
 @pytest.mark.virtual_time
 async def test_a_pause_before_the_first_call_is_taken_back_is_not_interrupted(command: str) -> None:
     world = LineWorld()
-    async with world.rig(asks(("move", {"by": 1}), ("move", {"by": 2})), asks(("hang", {}))) as rig:
-        await rig.say("go")
-        await until(lambda: [call.skill for call in rig.core.calls.known.open] == ["hang"])
+    async with world.agent(asks(("move", {"by": 1}), ("move", {"by": 2})), asks(("hang", {}))) as agent:
+        await agent.say("go")
+        await until(lambda: [call.skill for call in agent.core.calls.known.open] == ["hang"])
         if command == "undo":
-            await rig.core.loop.abort()
+            await agent.core.loop.abort()
         offered = world.bridge.skills
 
         async def slowly() -> list[OfferedSkill]:
-            await asyncio.sleep(1 if rig.core.loop.state is LoopState.UNDOING else 0)
+            await asyncio.sleep(1 if agent.core.loop.state is LoopState.UNDOING else 0)
             return await offered()
 
         world.bridge.skills = slowly  # type: ignore[method-assign]
-        undoing = asyncio.ensure_future(COMMANDS[command](rig))
-        await until(lambda: rig.core.loop.state is LoopState.UNDOING)
-        rig.core.control.pause("hands off")
+        undoing = asyncio.ensure_future(COMMANDS[command](agent))
+        await until(lambda: agent.core.loop.state is LoopState.UNDOING)
+        agent.core.control.pause("hands off")
         await asyncio.sleep(100)
         assert world.log == ["move 1", "move 2"]
-        assert rig.core.holding
-        rig.core.control.resume()
+        assert agent.core.holding
+        agent.core.control.resume()
         await undoing
         assert world.log == ["move 1", "move 2", "back 2"] + ["back 1"] * (command == "rollback")
 
@@ -214,15 +217,15 @@ async def test_a_pause_before_the_first_call_is_taken_back_is_not_interrupted(co
 @pytest.mark.virtual_time
 async def test_an_abort_ends_an_undo_that_waits_and_leaves_what_was_not_begun() -> None:
     world = LineWorld()
-    async with world.rig(asks(("note", {"n": 1}), ("note", {"n": 2})), says("done")) as rig:
-        await rig.over(await rig.say("go"))
-        undoing = asyncio.ensure_future(rig.core.loop.undo(2))
+    async with world.agent(asks(("note", {"n": 1}), ("note", {"n": 2})), says("done")) as agent:
+        await agent.over(await agent.say("go"))
+        undoing = asyncio.ensure_future(agent.core.loop.undo(2))
         await until(lambda: world.log[-1] == "strike 2")
-        rig.core.control.pause()
+        agent.core.control.pause()
         await asyncio.sleep(5)
-        await rig.core.loop.abort()
+        await agent.core.loop.abort()
         assert [undone.arguments for undone in await undoing] == [{"n": 2}]
-        assert [(undone.arguments, undone.how) for undone in await rig.core.loop.undo(2)] == [({"n": 1}, "undone")]
+        assert [(undone.arguments, undone.how) for undone in await agent.core.loop.undo(2)] == [({"n": 1}, "undone")]
 
 
 @pytest.mark.feature("B3", "B5")

@@ -21,8 +21,10 @@ from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.record.read_record import read_lines, read_missions
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
-from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Line, Rig, asks, in_turn, offered, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import FakeCall, Line, offered
+from tests.agent.loop.function_model import Answer, FunctionModel, asks, in_turn, says
+from tests.agent.loop.line_world import LineWorld
 from tests.helpers import run_virtual, until
 
 
@@ -36,22 +38,22 @@ async def test_the_conversation_is_rebuilt_from_the_files(tmp_path: Path) -> Non
         says("here"),
         says("over"),
     ]
-    async with world.with_model(FunctionModel(in_turn(*answers)), tmp_path) as rig:
-        mission = await rig.say("go")
+    async with world.with_model(FunctionModel(in_turn(*answers)), tmp_path) as agent:
+        mission = await agent.say("go")
         await asyncio.sleep(5)
-        rig.core.control.pause("to see it")
-        rig.core.control.resume()
-        other = await rig.over(await rig.say("where are you?"))
+        agent.core.control.pause("to see it")
+        agent.core.control.resume()
+        other = await agent.over(await agent.say("where are you?"))
         world.released.set()
-        await rig.over(mission)
-        await rig.core.loop.undo()
+        await agent.over(mission)
+        await agent.core.loop.undo()
         rebuilt = Conversation()
         resumption = read_resumption(tmp_path, "agent")
         assert resumption is not None
         for event in resumption.events:
             rebuilt.apply(event)
-        assert rebuilt.entries == rig.core.conversation.entries
-        assert resumption.events == rig.core.events.after(0)
+        assert rebuilt.entries == agent.core.conversation.entries
+        assert resumption.events == agent.core.events.after(0)
         assert (resumption.missions, resumption.calls, resumption.unanswered) == ([], [], [])
         first, second = read_missions(tmp_path)
         assert (first.id, second.id) == (mission.id, other.id)
@@ -64,8 +66,8 @@ async def test_the_conversation_is_rebuilt_from_the_files(tmp_path: Path) -> Non
 @pytest.mark.virtual_time
 async def test_a_damaged_tail_loses_nothing_else(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     world = LineWorld()
-    async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
-        mission = await rig.over(await rig.say("hi"))
+    async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as agent:
+        mission = await agent.over(await agent.say("hi"))
         path = tmp_path / "agent.m0.jsonl"
         whole = list(read_lines(path))
         path.write_bytes(path.read_bytes()[:-20])
@@ -81,9 +83,9 @@ async def test_a_damaged_tail_loses_nothing_else(tmp_path: Path, caplog: pytest.
 @pytest.mark.virtual_time
 async def test_a_disk_that_refuses_does_not_hinder(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     world = LineWorld()
-    async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
+    async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as agent:
         shutil.rmtree(tmp_path)
-        assert (await rig.over(await rig.say("hi"))).text == "hello"
+        assert (await agent.over(await agent.say("hi"))).text == "hello"
         assert caplog.text.count("can't be written") == 1
 
 
@@ -91,10 +93,10 @@ async def test_a_disk_that_refuses_does_not_hinder(tmp_path: Path, caplog: pytes
 async def test_the_oldest_missions_go(tmp_path: Path) -> None:
     world = LineWorld()
     model = FunctionModel(lambda request: says("hello"))
-    async with world.with_model(model, tmp_path) as rig:
+    async with world.with_model(model, tmp_path) as agent:
         for _ in range(10):
-            await rig.over(await rig.say("hi"))
-        await rig.leave()
+            await agent.over(await agent.say("hi"))
+        await agent.leave()
         other = MissionRecord(tmp_path, "agent", kept=4)
         other.open()
         assert len(read_missions(tmp_path)) == 4
@@ -108,16 +110,16 @@ async def test_a_mission_that_is_not_over_stays_however_old_it_is(tmp_path: Path
         return asks(("follow", {})) if request.messages[-1].text == "watch" else says("hello")
 
     for life in range(3):
-        rig = await world.with_model(FunctionModel(answer), tmp_path, missions_kept=2).__aenter__()
+        agent = await world.with_model(FunctionModel(answer), tmp_path, missions_kept=2).__aenter__()
         if life == 0:
-            watching = await rig.say("watch")
-            await until(lambda rig=rig: rig.core.calls.known.open)  # type: ignore[misc]
+            watching = await agent.say("watch")
+            await until(lambda agent=agent: agent.core.calls.known.open)  # type: ignore[misc]
             for _ in range(3):
-                await rig.over(await rig.say("hi"))
+                await agent.over(await agent.say("hi"))
             os.utime(tmp_path / f"agent.{watching.id}.jsonl", (1, 1))
-        await until(lambda rig=rig: rig.core.calls.known.open)  # type: ignore[misc]
-        assert [[each.id for each in call.missions] for call in rig.core.calls.known.open] == [[watching.id]]
-        await rig.leave()
+        await until(lambda agent=agent: agent.core.calls.known.open)  # type: ignore[misc]
+        assert [[each.id for each in call.missions] for call in agent.core.calls.known.open] == [[watching.id]]
+        await agent.leave()
     await world.bridge.close()
 
 
@@ -159,15 +161,17 @@ class Kill:
         asked = sum(isinstance(m, AssistantMessage) and bool(m.tool_calls) for m in request.messages)
         return script[asked] if asked < len(script) else says("fine")
 
-    def rig(self, folder: Path, line: Line | None) -> Rig:
+    def agent(self, folder: Path, line: Line | None) -> AgentInMemory:
         config = {
             "plan": {"motions": None},
             "system_prompt": "agent",
             "agents": {"helper": {"description": "helps", "prompt": "helper", "skills": ["move", "look", "chat"]}},
         }
-        return Rig(self.world.bridge, FunctionModel(self.answer, lambda: 0.1), config, record_dir=folder, line=line)
+        return AgentInMemory(
+            self.world.bridge, FunctionModel(self.answer, lambda: 0.1), config, record_dir=folder, line=line
+        )
 
-    async def die(self, moment: int, last_entry: Callable[[Rig], object] = lambda rig: None) -> int:
+    async def die(self, moment: int, last_entry: Callable[[AgentInMemory], object] = lambda agent: None) -> int:
         """Begin the mission, and die at that event or the next that fits; what is then on the disk stays.
 
         Gives the event's number, 0 if the mission was over before.
@@ -175,7 +179,7 @@ class Kill:
         before, after = self.folder / "before", self.folder / "after"
         before.mkdir()
         died_at = 0
-        first = self.rig(before, self.line)
+        first = self.agent(before, self.line)
 
         def look(event: AgentEvent) -> None:
             nonlocal died_at
@@ -221,7 +225,7 @@ def test_killed_at_any_event_the_mission_goes_on_and_nothing_is_delivered_twice(
         asyncio.get_running_loop().call_later(12, kill.world.released.set)
         died_at = await kill.die(moment)
         if died_at:
-            async with kill.rig(folder / "after", None) as second:
+            async with kill.agent(folder / "after", None) as second:
                 async with asyncio.timeout(100):
                     while second.core.loop.missions or second.core.loop.state != "idle":  # noqa: ASYNC110
                         await asyncio.sleep(0.25)
@@ -241,7 +245,7 @@ def test_killed_at_any_event_the_mission_goes_on_and_nothing_is_delivered_twice(
     run_virtual(main())
 
 
-def _check(kill: Kill, rig: Rig) -> None:
+def _check(kill: Kill, agent: AgentInMemory) -> None:
     (recorded,) = read_missions(kill.folder / "after")
     assert recorded.done is not None
     assert recorded.done.data["reason"] == "completed"
@@ -253,9 +257,9 @@ def _check(kill: Kill, rig: Rig) -> None:
     assert sum(event.kind == "input" and not sub_of(event) for event in recorded.events) == 1
     # The robot did each thing once: nothing is begun again because its beginning was not heard of.
     assert len(set(kill.world.log)) == len(kill.world.log)
-    requests = rig.core.model.adapter.requests  # type: ignore[attr-defined]
+    requests = agent.core.model.adapter.requests  # type: ignore[attr-defined]
     assert not any(is_final(request.messages[-1]) for request in requests), "the model was asked about nothing new"
-    newest = rig.core.conversation.messages()
+    newest = agent.core.conversation.messages()
     asked = [call.id for m in newest if isinstance(m, AssistantMessage) for call in m.tool_calls]
     assert asked == [m.tool_call_id for m in newest if isinstance(m, ToolResultMessage)]
     assert len(asked) == sum(isinstance(delta, ToolCallDelta) for answer in kill.script["agent"] for delta in answer)
@@ -268,16 +272,16 @@ async def test_what_was_held_when_the_agent_died_is_held_by_its_successor(tmp_pa
     kill = Kill(tmp_path, ALONE, on_its_way=False)
     kill.world.released.set()
 
-    def hold(rig: Rig) -> None:
+    def hold(agent: AgentInMemory) -> None:
         if mode is Mode.PAUSED:
-            rig.core.control.pause("there is a child")
-            rig.core.control.pause("wet floor")
+            agent.core.control.pause("there is a child")
+            agent.core.control.pause("wet floor")
         else:
-            rig.core.control.step()
-        rig.core.gate_state.enabled.set("look", False)
+            agent.core.control.step()
+        agent.core.gate_state.enabled.set("look", False)
 
     assert await kill.die(21, hold)  # the first move is over
-    async with kill.rig(tmp_path / "after", None) as second:
+    async with kill.agent(tmp_path / "after", None) as second:
         await asyncio.sleep(60)
         assert second.core.control.mode is mode
         assert second.core.holding is (mode is Mode.PAUSED)
@@ -295,11 +299,11 @@ async def test_what_was_held_when_the_agent_died_is_held_by_its_successor(tmp_pa
 @pytest.mark.virtual_time
 async def test_an_agent_that_ends_before_the_bridge_answers_leaves_the_offset_of_its_record(tmp_path: Path) -> None:
     world = LineWorld()
-    async with world.with_model(FunctionModel(in_turn(asks(("follow", {})), says("I wait"))), tmp_path) as rig:
-        await rig.say("go")
+    async with world.with_model(FunctionModel(in_turn(asks(("follow", {})), says("I wait"))), tmp_path) as agent:
+        await agent.say("go")
         await asyncio.sleep(5)
-        rig.core.memory.forget()
-        await rig.leave()
+        agent.core.memory.forget()
+        await agent.leave()
         before = read_resumption(tmp_path, "agent")
         assert before is not None
         assert before.offset > 0
@@ -316,8 +320,8 @@ async def test_an_agent_that_ends_before_the_bridge_answers_leaves_the_offset_of
 @pytest.mark.virtual_time
 async def test_lines_are_json_with_an_offset(tmp_path: Path) -> None:
     world = LineWorld()
-    async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as rig:
-        await rig.over(await rig.say("hi"))
+    async with world.with_model(FunctionModel(lambda request: says("hello")), tmp_path) as agent:
+        await agent.over(await agent.say("hi"))
     line = json.loads((tmp_path / "agent.m0.jsonl").read_text().splitlines()[0])
     assert line["offset"] == 0
     assert line["event"]["kind"] == "mission_start"

@@ -14,8 +14,10 @@ from dimos_streams.agent.models.protocol import ModelRequest, ToolResultMessage
 from dimos_streams.agent.policies.repetition import RepetitionSettings
 from dimos_streams.agent.policies.runaway import RunawayGuard
 from dimos_streams.blueprint.load import resolve
-from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, offered, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import offered
+from tests.agent.loop.function_model import Answer, FunctionModel, asks, says
+from tests.agent.loop.line_world import LineWorld
 from tests.helpers import run_virtual
 
 
@@ -61,14 +63,14 @@ async def test_a_model_that_answers_each_end_with_a_new_call_is_ended(
 ) -> None:
     world, begun = pursuing(0.1)
     limits = {"actions": LANGUAGE_MODEL.actions}
-    async with world.with_model(FunctionModel(Restless(*calls)), limits=limits) as rig:
-        mission = await rig.over(await rig.say("go"), 60)
+    async with world.with_model(FunctionModel(Restless(*calls)), limits=limits) as agent:
+        mission = await agent.over(await agent.say("go"), 60)
         assert mission.reason == reason
         assert len(begun) <= at_most
-        assert not rig.core.calls.known.open
+        assert not agent.core.calls.known.open
         assert "the mission was ended" in mission.why or "too fast" in mission.why
         # New words are a new mission.
-        await rig.say("go on")
+        await agent.say("go on")
         count = len(begun)
         await asyncio.sleep(1)
         assert len(begun) > count
@@ -80,9 +82,9 @@ async def test_a_model_that_answers_each_end_with_a_new_call_is_ended(
 async def test_a_patrol_of_hours_lives() -> None:
     world, begun = pursuing(8.0)
     calls = [("follow", {"who": "a"}), ("follow", {"who": "b"})]
-    async with world.with_model(FunctionModel(Restless(*calls)), limits={"actions": 100}) as rig:
-        rig.model.keep = False
-        mission = await rig.say("patrol")
+    async with world.with_model(FunctionModel(Restless(*calls)), limits={"actions": 100}) as agent:
+        agent.model.keep = False
+        mission = await agent.say("patrol")
         await asyncio.sleep(4 * 3600)
         assert not mission.over
         assert len(begun) > 1700
@@ -118,10 +120,10 @@ def test_what_is_repeated_at_the_worlds_pace_is_no_repetition() -> None:
 async def test_surplus_calls_of_an_answer_are_not_run() -> None:
     world = LineWorld()
     answers = iter([asks(*[("drop", {"n": n}) for n in range(50)]), says("ok")])
-    async with world.with_model(FunctionModel(lambda _: next(answers)), limits={"calls_per_answer": 8}) as rig:
-        mission = await rig.over(await rig.say("go"))
+    async with world.with_model(FunctionModel(lambda _: next(answers)), limits={"calls_per_answer": 8}) as agent:
+        mission = await agent.over(await agent.say("go"))
         assert mission.reason == "completed"
-        results = rig.data("result")
+        results = agent.data("result")
         assert len(results) == 50
         assert [result["is_error"] for result in results] == [False] * 8 + [True] * 42
         assert "an answer may ask for 8 calls at most" in results[8]["text"]
@@ -132,8 +134,8 @@ async def test_surplus_calls_of_an_answer_are_not_run() -> None:
 def test_bounds_suit_the_model_also_one_that_is_set_later(tmp_path: Any) -> None:
     async def main() -> None:
         (tmp_path / "s.json").write_text('{"turns": []}')
-        rig = Rig(LineWorld().bridge, FunctionModel(lambda _: says("")))
-        core = rig.core
+        agent = AgentInMemory(LineWorld().bridge, FunctionModel(lambda _: says("")))
+        core = agent.core
         assert core.model.limits.deadline_s is None
         assert "create_plan" not in {tool.name for tool in core.loop.parts.toolbox.local.schemas()}
         core.model_switch.use(f"scripted:{tmp_path}/s.json")

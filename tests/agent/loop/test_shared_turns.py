@@ -8,8 +8,10 @@ import pytest
 
 from dimos_streams.agent.models.protocol import STALE, ModelRequest, UserMessage
 from dimos_streams.tool_stream.event import Outcome
-from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Rig, asks, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import FakeCall
+from tests.agent.loop.function_model import Answer, FunctionModel, asks, says
+from tests.agent.loop.line_world import LineWorld
 from tests.helpers import until
 
 FOLLOW, HANG = "follow Ann", "wait for Bob"
@@ -30,8 +32,8 @@ def said_by(message: object) -> list[str]:
     return [message.event.skill] if isinstance(message, UserMessage) and message.event is not None else []
 
 
-def call_of(rig: Rig, skill: str) -> FakeCall:
-    (call,) = [call for call in rig.bridge.calls_.values() if call.skill == skill]
+def call_of(agent: AgentInMemory, skill: str) -> FakeCall:
+    (call,) = [call for call in agent.bridge.calls_.values() if call.skill == skill]
     return call
 
 
@@ -52,25 +54,25 @@ def answer(request: ModelRequest) -> Answer:
 async def test_a_mission_that_has_used_all_it_may_ends_no_other_one_in_its_turn(reason: str) -> None:
     limits = {"max_tokens": 60} if reason == "max_tokens" else {"actions": 2, "actions_per_hour": 0.01}
     slow, world = [0.0], LineWorld()
-    async with world.with_model(FunctionModel(answer, lambda: slow[0]), answer_timeout_s=1.0, limits=limits) as rig:
-        follows = await rig.say(FOLLOW)
+    async with world.with_model(FunctionModel(answer, lambda: slow[0]), answer_timeout_s=1.0, limits=limits) as agent:
+        follows = await agent.say(FOLLOW)
         await until(lambda: world.bridge.calls_)
-        waits = await rig.say(HANG) if reason == "max_actions" else None
+        waits = await agent.say(HANG) if reason == "max_actions" else None
         await until(lambda: len(world.bridge.calls_) == (1 if waits is None else 2))
         for update in ("1", "2"):
             await asyncio.sleep(5)
             slow[0] = 1.0
-            call_of(rig, "follow").send("update", update)
+            call_of(agent, "follow").send("update", update)
         await asyncio.sleep(0.5)  # a turn of the one is under way: the next one is of both
-        call_of(rig, "follow").send("update", "3")
+        call_of(agent, "follow").send("update", "3")
         if waits is None:
-            waits = await rig.say(HANG)
+            waits = await agent.say(HANG)
         else:
-            call_of(rig, "hang").send("update", "still here")
-        await rig.over(follows)
+            call_of(agent, "hang").send("update", "still here")
+        await agent.over(follows)
         assert follows.reason == reason
         await until(lambda: any(call.skill == "hang" for call in world.bridge.calls_.values()))
-        assert (waits.ended, waits.over, call_of(rig, "hang").outcome) == ("", False, None)
+        assert (waits.ended, waits.over, call_of(agent, "hang").outcome) == ("", False, None)
 
 
 @pytest.mark.feature("B9")
@@ -80,13 +82,13 @@ async def test_a_mission_whose_call_ended_with_another_one_has_not_completed() -
         return asks(("hang", {})) if {FOLLOW, HANG} <= set(news(request)) else says("fine")
 
     world = LineWorld()
-    async with world.with_model(FunctionModel(both, lambda: 0.5), answer_timeout_s=1.0) as rig:
-        await rig.say("hello")
+    async with world.with_model(FunctionModel(both, lambda: 0.5), answer_timeout_s=1.0) as agent:
+        await agent.say("hello")
         await asyncio.sleep(0.2)
-        withdrawn, other = await rig.say(FOLLOW), await rig.say(HANG)
-        await until(lambda: world.bridge.calls_ and rig.core.loop.turn is None)
+        withdrawn, other = await agent.say(FOLLOW), await agent.say(HANG)
+        await until(lambda: world.bridge.calls_ and agent.core.loop.turn is None)
         withdrawn.end("cancelled")
-        await rig.over(other)
+        await agent.over(other)
         assert (withdrawn.reason, other.reason) == ("cancelled", "call_cancelled")
         assert other.why == "hang: the operator has withdrawn what led to this call"
 
@@ -101,17 +103,17 @@ async def test_a_turn_without_missions_that_runs_away_ends_no_call_of_a_mission(
 
     world = LineWorld()
     await world.bridge.call("follow", {}, caller="agent")  # it runs from before this agent: nobody's
-    async with world.with_model(FunctionModel(repeats), answer_timeout_s=1.0) as rig:
-        mission = await rig.say(HANG)
+    async with world.with_model(FunctionModel(repeats), answer_timeout_s=1.0) as agent:
+        mission = await agent.say(HANG)
         await until(lambda: len(world.bridge.calls_) > 1)
-        nobodys = call_of(rig, "follow")
+        nobodys = call_of(agent, "follow")
         for number in range(40):
             if nobodys.outcome is not None:
                 break
             nobodys.send("update", f"{number}")
             await asyncio.sleep(3)
         assert nobodys.outcome is Outcome.CANCELLED
-        assert (mission.over, call_of(rig, "hang").outcome) == (False, None)
+        assert (mission.over, call_of(agent, "hang").outcome) == (False, None)
 
 
 @pytest.mark.virtual_time
@@ -121,9 +123,9 @@ async def test_turns_without_missions_begin_anew_with_each_word_of_an_operator()
 
     world = LineWorld()
     await world.bridge.call("follow", {}, caller="agent")
-    async with world.with_model(FunctionModel(looks)) as rig:
+    async with world.with_model(FunctionModel(looks)) as agent:
         for number in range(40):
-            call_of(rig, "follow").send("update", f"{number}")
+            call_of(agent, "follow").send("update", f"{number}")
             await asyncio.sleep(2)
-            await rig.over(await rig.say(f"go on {number}"))
-        assert call_of(rig, "follow").outcome is None
+            await agent.over(await agent.say(f"go on {number}"))
+        assert call_of(agent, "follow").outcome is None

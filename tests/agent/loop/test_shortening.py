@@ -27,8 +27,9 @@ from dimos_streams.agent.models.protocol import (
     UserMessage,
 )
 from dimos_streams.tool_stream.event import ToolEvent
-from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, asks, offered, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.fake_bridge import FakeCall, offered
+from tests.agent.loop.function_model import Answer, FunctionModel, asks, says
+from tests.agent.loop.line_world import LineWorld
 
 UPDATE = ToolEvent(utime=1, call_id="c", seq=2, type="update", module="m", skill="look", caller="agent", text="a cat")
 PARTS: dict[str, tuple[Message | None, ...]] = {
@@ -93,22 +94,22 @@ def limited(characters: int, answer: Answer) -> FunctionModel:
 async def test_a_conversation_that_is_too_long_is_shortened_and_stays_so_after_a_restart(tmp_path: Path) -> None:
     world = LineWorld()
     model = limited(6000, says("y" * 500))
-    async with world.with_model(model, tmp_path) as rig:
+    async with world.with_model(model, tmp_path) as agent:
         for number in range(30):
-            mission = await rig.over(await rig.say(f"{number} " + "x" * 500))
-            assert mission.reason == "completed", rig.data("error")
+            mission = await agent.over(await agent.say(f"{number} " + "x" * 500))
+            assert mission.reason == "completed", agent.data("error")
         refusals = len(model.requests) - 30
         assert 1 <= refusals <= 10
-        assert len(rig.data("shortened")) == refusals
+        assert len(agent.data("shortened")) == refusals
         assert model.requests[-1].messages[-1].text.startswith("29 ")
         assert LEFT_OUT in model.requests[-1].messages[0].text
-        assert len([entry for entry in rig.core.conversation.entries if entry.role == "operator"]) == 30
-        before = rig.core.conversation.messages()
-        await rig.leave()
+        assert len([entry for entry in agent.core.conversation.entries if entry.role == "operator"]) == 30
+        before = agent.core.conversation.messages()
+        await agent.leave()
     other = limited(6000, says("here"))
-    async with world.with_model(other, tmp_path) as rig:
-        assert rig.core.conversation.messages() == before
-        assert (await rig.over(await rig.say("and now?"))).text == "here"
+    async with world.with_model(other, tmp_path) as agent:
+        assert agent.core.conversation.messages() == before
+        assert (await agent.over(await agent.say("and now?"))).text == "here"
 
 
 @pytest.mark.feature("D7", "D2")
@@ -116,12 +117,12 @@ async def test_a_conversation_that_is_too_long_is_shortened_and_stays_so_after_a
 async def test_what_can_not_be_shortened_enough_ends_the_mission_and_not_the_agent() -> None:
     world = LineWorld()
     model = limited(10, says("here"))
-    async with world.with_model(model) as rig:
-        mission = await rig.over(await rig.say("look " * 1000))
+    async with world.with_model(model) as agent:
+        mission = await agent.over(await agent.say("look " * 1000))
         assert mission.reason == "error"
         assert len(model.requests) < 10
         model.answer_with(lambda request: says("here"))
-        assert (await rig.over(await rig.say("and now?"))).text == "here"
+        assert (await agent.over(await agent.say("and now?"))).text == "here"
 
 
 @pytest.mark.slow
@@ -139,13 +140,13 @@ async def test_operators_input_is_kept_where_updates_fill_the_conversation() -> 
     world.bridge.bodies["chat"] = (offered("chat"), chat)
     model = FunctionModel(lambda request: says("") if "chat" in str(request.messages) else asks(("chat", {})))
     model.answer_with(lambda r: asks(("chat", {})) if len(r.messages) < 3 else says(""))
-    async with world.with_model(model, conversation_entries=30) as rig:
-        await rig.over(await rig.say("tell me at the end what you saw"))
+    async with world.with_model(model, conversation_entries=30) as agent:
+        await agent.over(await agent.say("tell me at the end what you saw"))
         newest = model.requests[-1].messages
         assert "tell me at the end what you saw" in [message.text for message in newest]
         assert LEFT_OUT in newest[0].text
-        assert len(rig.core.conversation.entries) <= 31
-        notes = [data["text"] for data in rig.data("note") if "were dropped" in data["text"]]
+        assert len(agent.core.conversation.entries) <= 31
+        notes = [data["text"] for data in agent.data("note") if "were dropped" in data["text"]]
         assert notes
 
 
@@ -173,26 +174,26 @@ def test_the_entries_are_bounded(roles: list[Role], limit: int) -> None:
 async def test_forget_begins_a_new_conversation(busy: bool, tmp_path: Path) -> None:
     world = LineWorld()
     model = FunctionModel(lambda request: says("fine"))
-    async with world.with_model(model, tmp_path) as rig:
-        await rig.over(await rig.say("remember 1234"))
+    async with world.with_model(model, tmp_path) as agent:
+        await agent.over(await agent.say("remember 1234"))
         if busy:
             model.answer_with(
                 lambda r: asks(("move", {"by": 1})) if isinstance(r.messages[-1], UserMessage) else says("moved")
             )
-            mission = await rig.say("move")
+            mission = await agent.say("move")
             await asyncio.sleep(0.5)
-            rig.core.memory.forget()
-            assert (await rig.over(mission)).text == "moved"
+            agent.core.memory.forget()
+            assert (await agent.over(mission)).text == "moved"
         else:
-            rig.core.memory.forget()
-        seen = texts(rig.core.conversation.messages())
+            agent.core.memory.forget()
+        seen = texts(agent.core.conversation.messages())
         assert "1234" not in seen
         assert ("move" in seen) is busy
-        assert any("1234" in entry.text for entry in rig.core.conversation.entries)
-        await rig.leave()
+        assert any("1234" in entry.text for entry in agent.core.conversation.entries)
+        await agent.leave()
     again = FunctionModel(lambda request: says("fine"))
-    async with world.with_model(again, tmp_path) as rig:
-        await rig.over(await rig.say("what did I say?"))
+    async with world.with_model(again, tmp_path) as agent:
+        await agent.over(await agent.say("what did I say?"))
         assert "1234" not in texts(again.requests[-1].messages)
 
 
@@ -211,12 +212,12 @@ async def test_an_answer_without_end_is_cut_off(
 ) -> None:
     world = LineWorld()
     model = FunctionModel(lambda request: [piece] * 1000 if len(request.messages) < 3 else says("sorry"))
-    async with world.with_model(model, limits={limit: 1000}) as rig:
-        mission = await rig.over(await rig.say("go"))
-        first = rig.data("answer")[0]
+    async with world.with_model(model, limits={limit: 1000}) as agent:
+        mission = await agent.over(await agent.say("go"))
+        first = agent.data("answer")[0]
         assert first["finish"] == "too_long"
         assert "more" in first["why_cut"]
-        assert len(str(rig.core.conversation.messages())) < 5000
+        assert len(str(agent.core.conversation.messages())) < 5000
         assert world.log == []
         assert mission.reason == ("completed" if limit == "argument_characters" else "too_long")
 
@@ -226,10 +227,10 @@ async def test_an_answer_without_end_is_cut_off(
 async def test_a_finish_with_calls_of_which_none_came_is_reported() -> None:
     world = LineWorld()
     model = FunctionModel(lambda request: [Finish("tool_calls")])
-    async with world.with_model(model) as rig:
-        mission = await rig.over(await rig.say("go"))
+    async with world.with_model(model) as agent:
+        mission = await agent.over(await agent.say("go"))
         assert mission.reason == "no_calls"
-        assert "none came" in rig.data("note")[-1]["text"]
+        assert "none came" in agent.data("note")[-1]["text"]
 
 
 @pytest.mark.feature("D2", "D8")
@@ -238,14 +239,14 @@ async def test_tokens_are_estimated_where_the_server_reports_none() -> None:
     world = LineWorld()
     silent: Answer = [delta for delta in asks(("move", {"by": 1})) if not hasattr(delta, "input_tokens")]
     limits = {"max_tokens": 900}
-    async with world.with_model(FunctionModel(lambda request: silent), limits=limits, max_iterations=50) as rig:
-        mission = await rig.over(await rig.say("x" * 400))
+    async with world.with_model(FunctionModel(lambda request: silent), limits=limits, max_iterations=50) as agent:
+        mission = await agent.over(await agent.say("x" * 400))
         assert mission.reason == "max_tokens"
-        usage = rig.data("usage")
+        usage = agent.data("usage")
         assert all(data["estimated"] for data in usage)
         assert usage[0]["input_tokens"] > 100
         assert sum(data["input_tokens"] + data["output_tokens"] for data in usage) > 900
-        (note,) = [data for data in rig.data("note") if "estimated" in data["text"]]
+        (note,) = [data for data in agent.data("note") if "estimated" in data["text"]]
         assert note["text"].startswith("The model reports no usage: tokens are estimated, 4 characters each")
 
 

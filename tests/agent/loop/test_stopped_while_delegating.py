@@ -8,8 +8,10 @@ import pytest
 
 from dimos_streams.agent.models.protocol import ModelRequest, UserMessage
 from dimos_streams.agent.record.read_record import read_lines
-from tests.agent.loop.rig import Answer, FakeCall, FunctionModel, Rig, asks, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import FakeCall
+from tests.agent.loop.function_model import Answer, FunctionModel, asks, says
+from tests.agent.loop.line_world import LineWorld
 from tests.helpers import until
 
 AGENTS = {"helper": {"description": "follows people", "prompt": "helper", "skills": ["follow"]}}
@@ -34,20 +36,20 @@ def updates_seen(model: FunctionModel, text: str) -> int:
 async def test_the_calls_of_a_sub_agent_outlive_the_agent(tmp_path: Path) -> None:
     world = LineWorld()
     slow = FunctionModel(delegates, lambda: 0.2)
-    rig = Rig(world.bridge, slow, {"agents": AGENTS}, record_dir=tmp_path)
-    async with rig:
-        mission = await rig.say("go")
+    agent = AgentInMemory(world.bridge, slow, {"agents": AGENTS}, record_dir=tmp_path)
+    async with agent:
+        mission = await agent.say("go")
         await until(lambda: bool(world.bridge.calls_))
         (call,) = world.bridge.calls_.values()
         await until(lambda: slow.streams == 1 and len(slow.requests) == 3)
         call.send("update", "found her")
         unread = len(world.bridge.journal)
-        await until(lambda: rig.core.reader.offset >= unread)
-        await rig.leave()
+        await until(lambda: agent.core.reader.offset >= unread)
+        await agent.leave()
         assert is_running(call)
         assert newest_offset(tmp_path) < unread
         reader = FunctionModel(lambda request: says("she is there"))
-        successor = Rig(world.bridge, reader, {"agents": AGENTS}, record_dir=tmp_path)
+        successor = AgentInMemory(world.bridge, reader, {"agents": AGENTS}, record_dir=tmp_path)
         async with successor:
             await until(lambda: bool(reader.requests) and updates_seen(reader, "found her") == 1)
             resumed = successor.core.loop.missions[mission.id]

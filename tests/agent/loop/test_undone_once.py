@@ -21,8 +21,9 @@ from dimos_streams.errors import (
     SkillUnavailableError,
 )
 from dimos_streams.tool_stream.gateway import OfferedSkill
-from tests.agent.loop.rig import FunctionModel, Rig, asks, in_turn, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
+from tests.agent.loop.line_world import LineWorld
 from tests.helpers import until
 
 pytestmark = [pytest.mark.feature("B5"), pytest.mark.virtual_time]
@@ -36,13 +37,13 @@ def outcomes(undone: list[Undone]) -> list[tuple[object, str, str]]:
     return [(each.arguments["by"], each.how, each.text) for each in undone]
 
 
-async def moved(rig: Rig) -> None:
-    await rig.over(await rig.say("go"))
+async def moved(agent: AgentInMemory) -> None:
+    await agent.over(await agent.say("go"))
 
 
-async def taking_back(rig: Rig, world: LineWorld, count: int = 2) -> asyncio.Task[list[Undone]]:
+async def taking_back(agent: AgentInMemory, world: LineWorld, count: int = 2) -> asyncio.Task[list[Undone]]:
     """An undo in the midst of its first call."""
-    undoing = asyncio.create_task(rig.core.loop.undo(count))
+    undoing = asyncio.create_task(agent.core.loop.undo(count))
     await until(lambda: world.log[-1] == "back 2")
     return undoing
 
@@ -50,21 +51,21 @@ async def taking_back(rig: Rig, world: LineWorld, count: int = 2) -> asyncio.Tas
 @pytest.mark.parametrize("rollback", [False, True])
 async def test_what_an_abort_left_half_taken_back_is_not_begun_again(rollback: bool) -> None:
     world = LineWorld()
-    async with world.rig(MOVES, says("done")) as rig:
-        await moved(rig)
-        undoing = await taking_back(rig, world)
-        await rig.core.loop.abort(rollback=rollback)
+    async with world.agent(MOVES, says("done")) as agent:
+        await moved(agent)
+        undoing = await taking_back(agent, world)
+        await agent.core.loop.abort(rollback=rollback)
         assert outcomes(await undoing) == [(2, "failed", ABORTED)]
-        assert outcomes(await rig.core.loop.undo(2)) == [(2, "failed", ABORTED), (1, "undone", "done")]
+        assert outcomes(await agent.core.loop.undo(2)) == [(2, "failed", ABORTED), (1, "undone", "done")]
         assert world.log == ["move 1", "move 2", "back 2", "back 1"]
-        assert await rig.core.loop.undo(2) == []
+        assert await agent.core.loop.undo(2) == []
 
 
 async def test_who_stops_the_robot_on_its_way_back_stops_the_whole_undo() -> None:
     world = LineWorld()
-    async with world.rig(MOVES, says("done")) as rig:
-        await moved(rig)
-        undoing = await taking_back(rig, world)
+    async with world.agent(MOVES, says("done")) as agent:
+        await moved(agent)
+        undoing = await taking_back(agent, world)
         (way_back,) = await world.bridge.calls(open_only=True)
         await world.bridge.cancel(way_back.call_id, "stop was called (by 'mcp/one')")
         newest, left = await undoing
@@ -73,19 +74,19 @@ async def test_who_stops_the_robot_on_its_way_back_stops_the_whole_undo() -> Non
         assert left.text.startswith("nothing was begun, as taking back call ")
         await asyncio.sleep(5)
         assert world.log == ["move 1", "move 2", "back 2"]
-        assert outcomes(await rig.core.loop.undo(2)) == [(1, "undone", "done")], "it is still there"
+        assert outcomes(await agent.core.loop.undo(2)) == [(1, "undone", "done")], "it is still there"
 
 
 async def test_nor_by_the_rollback_that_ends_a_rollback() -> None:
     world = LineWorld()
-    async with world.rig(MOVES, asks(("hang", {}))) as rig:
-        await rig.say("go")
-        await until(lambda: [call.skill for call in rig.core.calls.known.open] == ["hang"])
-        first = asyncio.create_task(rig.core.loop.abort(rollback=True))
+    async with world.agent(MOVES, asks(("hang", {}))) as agent:
+        await agent.say("go")
+        await until(lambda: [call.skill for call in agent.core.calls.known.open] == ["hang"])
+        first = asyncio.create_task(agent.core.loop.abort(rollback=True))
         await until(lambda: world.log[-1] == "back 2")
-        await rig.core.loop.abort(rollback=True)
+        await agent.core.loop.abort(rollback=True)
         await first
-        assert outcomes([each for each in await rig.core.loop.undo(None) if each.skill == "move"]) == [
+        assert outcomes([each for each in await agent.core.loop.undo(None) if each.skill == "move"]) == [
             (2, "failed", ABORTED),
             (1, "undone", "done"),
         ]
@@ -94,21 +95,21 @@ async def test_nor_by_the_rollback_that_ends_a_rollback() -> None:
 
 async def test_what_was_taken_back_when_the_abort_came_is_known() -> None:
     world = LineWorld()
-    async with world.rig(MOVES, says("done")) as rig:
-        await moved(rig)
-        undoing = await taking_back(rig, world)
-        (call,) = rig.core.calls.known.open
+    async with world.agent(MOVES, says("done")) as agent:
+        await moved(agent)
+        undoing = await taking_back(agent, world)
+        (call,) = agent.core.calls.known.open
         await call.closed.wait()  # before the undo hears of it, which looks anew twice a second
-        await rig.core.loop.abort()
+        await agent.core.loop.abort()
         assert outcomes(await undoing) == [(2, "undone", "done")]
-        assert outcomes(await rig.core.loop.undo(2)) == [(1, "undone", "done")]
+        assert outcomes(await agent.core.loop.undo(2)) == [(1, "undone", "done")]
         assert world.log == ["move 1", "move 2", "back 2", "back 1"]
 
 
 async def test_an_abort_ends_an_undo_that_still_asks_what_is_offered() -> None:
     world = LineWorld()
-    async with world.rig(MOVES, says("done")) as rig:
-        await moved(rig)
+    async with world.agent(MOVES, says("done")) as agent:
+        await moved(agent)
         offered = world.bridge.skills
 
         async def slowly() -> list[OfferedSkill]:
@@ -116,23 +117,23 @@ async def test_an_abort_ends_an_undo_that_still_asks_what_is_offered() -> None:
             return await offered()
 
         world.bridge.skills = slowly  # type: ignore[method-assign]
-        undoing = asyncio.create_task(rig.core.loop.undo(2))
-        await until(lambda: rig.core.loop.state is LoopState.UNDOING)
+        undoing = asyncio.create_task(agent.core.loop.undo(2))
+        await until(lambda: agent.core.loop.state is LoopState.UNDOING)
         began = clock.monotonic()
-        await rig.core.loop.abort()
+        await agent.core.loop.abort()
         assert clock.monotonic() - began < 0.5
         with pytest.raises(SkillError, match=BEFORE):
             await undoing
         await asyncio.sleep(5)
         assert world.log == ["move 1", "move 2"]
-        assert [each.how for each in await rig.core.loop.undo(2)] == ["undone", "undone"]
+        assert [each.how for each in await agent.core.loop.undo(2)] == ["undone", "undone"]
 
 
 async def test_an_abort_ends_an_undo_that_has_not_begun(monkeypatch: pytest.MonkeyPatch) -> None:
     world = LineWorld()
-    async with world.rig(MOVES, says("done")) as rig:
-        await moved(rig)
-        loop, wake = rig.core.loop, rig.core.loop.wake
+    async with world.agent(MOVES, says("done")) as agent:
+        await moved(agent)
+        loop, wake = agent.core.loop, agent.core.loop.wake
 
         def wake_and_abort() -> None:
             monkeypatch.setattr(loop, "wake", wake)
@@ -148,28 +149,28 @@ async def test_an_abort_ends_an_undo_that_has_not_begun(monkeypatch: pytest.Monk
 
 async def test_two_undos_at_once_take_nothing_back_twice() -> None:
     world = LineWorld()
-    async with world.rig(MOVES, says("done")) as rig:
-        await moved(rig)
-        results = await asyncio.gather(*(rig.core.loop.undo(2) for _ in range(4)), return_exceptions=True)
+    async with world.agent(MOVES, says("done")) as agent:
+        await moved(agent)
+        results = await asyncio.gather(*(agent.core.loop.undo(2) for _ in range(4)), return_exceptions=True)
         assert [result for result in results if isinstance(result, list) and result]
         assert world.log == ["move 1", "move 2", "back 2", "back 1"]
 
 
 async def test_what_could_not_be_begun_is_still_there() -> None:
     world = LineWorld()
-    async with world.rig(MOVES, says("done")) as rig:
-        await moved(rig)
+    async with world.agent(MOVES, says("done")) as agent:
+        await moved(agent)
         world.bridge.refuse = lambda skill: True
-        assert outcomes(await rig.core.loop.undo(1)) == [(2, "failed", "move_back is busy")]
+        assert outcomes(await agent.core.loop.undo(1)) == [(2, "failed", "move_back is busy")]
         world.bridge.refuse = lambda skill: False
-        undoing = await taking_back(rig, world)
-        rig.core.control.pause()
+        undoing = await taking_back(agent, world)
+        agent.core.control.pause()
         await asyncio.sleep(100)
         assert not undoing.done()
-        await rig.core.loop.abort()
+        await agent.core.loop.abort()
         assert outcomes(await undoing) == [(2, "undone", "done")]
-        rig.core.control.resume()
-        assert outcomes(await rig.core.loop.undo(2)) == [(1, "undone", "done")]
+        agent.core.control.resume()
+        assert outcomes(await agent.core.loop.undo(2)) == [(1, "undone", "done")]
         assert world.log == ["move 1", "move 2", "back 2", "back 1"]
 
 
@@ -189,13 +190,13 @@ async def test_only_what_may_have_begun_is_not_begun_again(error: SkillError, is
         raise error
 
     world = LineWorld()
-    async with world.rig(MOVES, says("done")) as rig:
-        await moved(rig)
+    async with world.agent(MOVES, says("done")) as agent:
+        await moved(agent)
         world.bridge.refuse = refuse
-        ((by, how, text),) = outcomes(await rig.core.loop.undo(1))
+        ((by, how, text),) = outcomes(await agent.core.loop.undo(1))
         assert (by, how, text.startswith(str(error))) == (2, "failed", True)
         world.bridge.refuse = lambda skill: False
-        assert outcomes(await rig.core.loop.undo(1)) == [(2 if is_left else 1, "undone", "done")]
+        assert outcomes(await agent.core.loop.undo(1)) == [(2 if is_left else 1, "undone", "done")]
 
 
 @pytest.mark.parametrize(
@@ -209,30 +210,30 @@ async def test_an_undo_that_did_not_run_is_begun_later_if_it_certainly_was_not(
     when: Literal["rejected", "lost"], text: str, next_by: int, tmp_path: Path
 ) -> None:
     world = LineWorld()
-    async with world.with_model(FunctionModel(in_turn(MOVES, says("done"))), tmp_path) as rig:
-        await moved(rig)
+    async with world.with_model(FunctionModel(in_turn(MOVES, says("done"))), tmp_path) as agent:
+        await moved(agent)
         world.bridge.lose = lambda skill: when
-        assert outcomes(await rig.core.loop.undo(1)) == [(2, "failed", text)]
+        assert outcomes(await agent.core.loop.undo(1)) == [(2, "failed", text)]
         world.bridge.lose = lambda skill: ""
-    async with world.with_model(FunctionModel(in_turn()), tmp_path) as rig:
-        assert outcomes(await rig.core.loop.undo(1)) == [(next_by, "undone", "done")]
+    async with world.with_model(FunctionModel(in_turn()), tmp_path) as agent:
+        assert outcomes(await agent.core.loop.undo(1)) == [(next_by, "undone", "done")]
 
 
 async def test_that_an_undo_was_aborted_and_what_is_left_outlive_the_agent(tmp_path: Path) -> None:
     world = LineWorld()
     model = FunctionModel(in_turn(asks(*(("move", {"by": by}) for by in (1, 2, 3))), says("done")))
-    async with world.with_model(model, tmp_path / "before") as rig:
-        await moved(rig)
+    async with world.with_model(model, tmp_path / "before") as agent:
+        await moved(agent)
         world.bridge.refuse = lambda skill: True
-        assert [each.how for each in await rig.core.loop.undo(1)] == ["failed"]
+        assert [each.how for each in await agent.core.loop.undo(1)] == ["failed"]
         world.bridge.refuse = lambda skill: False
-        undoing = asyncio.create_task(rig.core.loop.undo(2))
+        undoing = asyncio.create_task(agent.core.loop.undo(2))
         await until(lambda: world.log[-1] == "back 2")
-        await rig.core.loop.abort()
+        await agent.core.loop.abort()
         assert [each.how for each in await undoing] == ["undone", "failed"]
         shutil.copytree(tmp_path / "before", tmp_path / "after")  # as it is on disk when the agent is killed
-    async with world.with_model(FunctionModel(in_turn()), tmp_path / "after") as rig:
-        assert [(each.arguments["by"], each.how) for each in await rig.core.loop.undo(None)] == [
+    async with world.with_model(FunctionModel(in_turn()), tmp_path / "after") as agent:
+        assert [(each.arguments["by"], each.how) for each in await agent.core.loop.undo(None)] == [
             (2, "failed"),
             (1, "undone"),
         ]
@@ -252,19 +253,19 @@ async def test_a_bug_while_one_call_is_taken_back_is_told_and_the_others_are_tak
             raise ZeroDivisionError
         return False
 
-    async with world.rig(MOVES, asks(("follow", {}))) as rig:
-        await rig.say("go")
-        await until(lambda: [call.skill for call in rig.core.calls.known.open] == ["follow"])
+    async with world.agent(MOVES, asks(("follow", {}))) as agent:
+        await agent.say("go")
+        await until(lambda: [call.skill for call in agent.core.calls.known.open] == ["follow"])
         if not rollback:
-            await rig.core.loop.abort()
+            await agent.core.loop.abort()
         world.bridge.refuse = refuse
-        undone = (await rig.core.loop.abort(rollback=True)).undone if rollback else await rig.core.loop.undo(3)
+        undone = (await agent.core.loop.abort(rollback=True)).undone if rollback else await agent.core.loop.undo(3)
         _, failed, back = undone
         assert (failed.arguments["by"], failed.how, "(ZeroDivisionError)" in failed.text) == (2, "failed", True)
         assert failed.text.split()[2] in caplog.text, "the log has what the text names"
         assert outcomes([back]) == [(1, "undone", "done")]
         assert world.log[-2:] == ["follow ended", "back 1"]
-        assert rig.core.loop.state is LoopState.IDLE
+        assert agent.core.loop.state is LoopState.IDLE
 
 
 async def test_a_bug_before_anything_is_taken_back_fails_the_agent_and_no_report_says_that_all_is_well(
@@ -274,26 +275,26 @@ async def test_a_bug_before_anything_is_taken_back_fails_the_agent_and_no_report
         raise ZeroDivisionError
 
     world = LineWorld()
-    rig = await world.rig(MOVES, says("done")).__aenter__()
-    await moved(rig)
+    agent = await world.agent(MOVES, says("done")).__aenter__()
+    await moved(agent)
     monkeypatch.setattr(world.bridge, "skills", broken)
     undo = UndoCommand(1)
-    rig.core.loop._commands.append(undo)
-    rig.core.loop.wake()
+    agent.core.loop._commands.append(undo)
+    agent.core.loop.wake()
     with pytest.raises(SkillError, match="the agent is stopping"):
         await undo.done
-    assert rig._task is not None
+    assert agent._task is not None
     with pytest.raises(ZeroDivisionError):
-        await rig._task
-    await rig.leave()
+        await agent._task
+    await agent.leave()
     await world.bridge.close()
 
 
 async def test_what_takes_too_long_to_be_taken_back_does_not_go_on() -> None:
     world = LineWorld()
-    async with world.rig(asks(("slow", {})), says("done")) as rig:
-        await rig.over(await rig.say("go"))
-        (undone,) = await rig.core.loop.undo()
+    async with world.agent(asks(("slow", {})), says("done")) as agent:
+        await agent.over(await agent.say("go"))
+        (undone,) = await agent.core.loop.undo()
         assert undone.text.startswith("slow_back took longer than")
         (back,) = [call for call in world.bridge.calls_.values() if call.skill == "slow_back"]
         assert back.reason == "undoing took too long"
@@ -301,24 +302,24 @@ async def test_what_takes_too_long_to_be_taken_back_does_not_go_on() -> None:
 
 async def test_an_abort_says_nothing_of_an_undo_by_how_the_one_before_it_has_ended() -> None:
     world = LineWorld()
-    async with world.rig(asks(("move", {"by": 1}), ("move", {"by": 2})), says("done")) as rig:
-        await rig.over(await rig.say("go"))
+    async with world.agent(asks(("move", {"by": 1}), ("move", {"by": 2})), says("done")) as agent:
+        await agent.over(await agent.say("go"))
         world.bridge.latency_s = lambda: 1.0
-        undoing = asyncio.create_task(rig.core.loop.undo(2))
-        await until(lambda: [data["phase"] for data in rig.data("undo")] == ["start", "end", "start"])
+        undoing = asyncio.create_task(agent.core.loop.undo(2))
+        await until(lambda: [data["phase"] for data in agent.data("undo")] == ["start", "end", "start"])
         await asyncio.sleep(0.1)
-        await rig.core.loop.abort()
+        await agent.core.loop.abort()
         await asyncio.wait([undoing])
-        assert [data["phase"] for data in rig.data("undo")] == ["start", "end", "start"], "it may not be taken back"
+        assert [data["phase"] for data in agent.data("undo")] == ["start", "end", "start"], "it may not be taken back"
 
 
 async def test_an_abort_ends_what_is_being_taken_back() -> None:
     world = LineWorld()
-    async with world.rig(asks(("slow", {})), says("done")) as rig:
-        await rig.over(await rig.say("go"))
-        undoing = asyncio.create_task(rig.core.loop.undo())
+    async with world.agent(asks(("slow", {})), says("done")) as agent:
+        await agent.over(await agent.say("go"))
+        undoing = asyncio.create_task(agent.core.loop.undo())
         await until(lambda: "slow_back" in {call.skill for call in world.bridge.calls_.values()})
-        await rig.core.loop.abort()
+        await agent.core.loop.abort()
         await asyncio.wait([undoing])
         (back,) = [call for call in world.bridge.calls_.values() if call.skill == "slow_back"]
         await until(lambda: back.outcome)

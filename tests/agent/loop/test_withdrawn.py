@@ -21,8 +21,9 @@ from dimos_streams.agent.models.protocol import (
     ToolSchema,
     UserMessage,
 )
-from tests.agent.loop.rig import Answer, FunctionModel, Rig, asks, says
-from tests.agent.loop.skills import LineWorld
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.function_model import Answer, FunctionModel, asks, says
+from tests.agent.loop.line_world import LineWorld
 from tests.agent.stage import stage
 from tests.helpers import run_virtual
 
@@ -40,9 +41,9 @@ def open_orders(request: ModelRequest) -> list[str]:
     return found
 
 
-async def heard(rig: Rig, text: str, *, now: bool = False) -> Mission:
-    mission = rig.core.missions.begin(text, text)
-    await rig.core.work.hear(OperatorInput(text, (mission,), now=now))
+async def heard(agent: AgentInMemory, text: str, *, now: bool = False) -> Mission:
+    mission = agent.core.missions.begin(text, text)
+    await agent.core.work.hear(OperatorInput(text, (mission,), now=now))
     return mission
 
 
@@ -52,24 +53,24 @@ async def heard(rig: Rig, text: str, *, now: bool = False) -> Mission:
 async def test_no_model_sees_an_order_that_was_withdrawn_behind_a_pause(way: str, tmp_path: Path) -> None:
     model = FunctionModel(lambda request: says("a wall"))
     limits = {"deadline_s": 5} if way == "deadline" else {}
-    async with LineWorld().with_model(model, record_dir=tmp_path, limits=limits) as rig:
-        rig.core.control.pause()
-        order = await heard(rig, ORDER, now=way == "now")
+    async with LineWorld().with_model(model, record_dir=tmp_path, limits=limits) as agent:
+        agent.core.control.pause()
+        order = await heard(agent, ORDER, now=way == "now")
         if way == "aborted":
-            await rig.core.loop.abort()
-            rig.core.control.pause()
+            await agent.core.loop.abort()
+            agent.core.control.pause()
         elif way == "with others":  # no moment passes between the two
-            other = await heard(rig, QUESTION)
+            other = await heard(agent, QUESTION)
             order.end("cancelled")
-            rig.core.control.resume()
-            await rig.over(other)
+            agent.core.control.resume()
+            await agent.over(other)
         elif way != "deadline":
             order.end("cancelled")
-        await rig.over(order, 6)
-        rig.core.control.resume()
-        await rig.over(await heard(rig, "and now?"))
+        await agent.over(order, 6)
+        agent.core.control.resume()
+        await agent.over(await heard(agent, "and now?"))
         assert [request for request in model.requests if ORDER in str(request.messages)] == []
-        assert any(ORDER in entry.text for entry in rig.core.conversation.entries)  # people see it
+        assert any(ORDER in entry.text for entry in agent.core.conversation.entries)  # people see it
     async with LineWorld().with_model(model, record_dir=tmp_path, limits=limits) as successor:
         await successor.over(await heard(successor, "who are you?"))
         assert open_orders(model.requests[-1]) == ["who are you?"]
@@ -82,13 +83,13 @@ async def test_an_order_that_was_withdrawn_in_a_turn_with_others_is_none_any_mor
         return asks(("look", {})) if len(model.requests) == 1 else says("a wall")
 
     model = FunctionModel(answer)
-    async with LineWorld().with_model(model) as rig:
-        rig.core.control.pause()
-        order, other = await heard(rig, ORDER), await heard(rig, QUESTION)
-        rig.core.control.resume()
+    async with LineWorld().with_model(model) as agent:
+        agent.core.control.pause()
+        order, other = await heard(agent, ORDER), await heard(agent, QUESTION)
+        agent.core.control.resume()
         await asyncio.sleep(0.5)
         order.end("cancelled")
-        assert (await rig.over(other)).reason == "completed"
+        assert (await agent.over(other)).reason == "completed"
         assert [open_orders(request) for request in model.requests] == [[ORDER, QUESTION], [QUESTION]]
 
 
@@ -101,28 +102,28 @@ async def test_a_call_that_waits_when_an_order_is_withdrawn_is_asked_for_anew_or
         return asks(("move", {"by": 3})) if ORDER in open_orders(request) else says("a wall")
 
     model = FunctionModel(answer, lambda: 0.2)
-    async with world.with_model(model) as rig:
-        rig.core.control.pause()
-        order, other = await heard(rig, ORDER), await heard(rig, QUESTION)
-        rig.core.control.resume()
+    async with world.with_model(model) as agent:
+        agent.core.control.pause()
+        order, other = await heard(agent, ORDER), await heard(agent, QUESTION)
+        agent.core.control.resume()
         await asyncio.sleep(0.1)
-        rig.core.control.pause()  # the model answers all the same; the call waits
+        agent.core.control.pause()  # the model answers all the same; the call waits
         await asyncio.sleep(2)
         order.end("cancelled")
-        rig.core.control.resume()
-        assert (await rig.over(other)).reason == "completed"
+        agent.core.control.resume()
+        assert (await agent.over(other)).reason == "completed"
         assert world.log == []
 
 
 @pytest.mark.feature("B9")
 @pytest.mark.virtual_time
 async def test_input_that_was_withdrawn_answers_no_question() -> None:
-    async with LineWorld().rig() as rig, rig.core.foreground.dialogue() as dialogue:
+    async with LineWorld().agent() as agent, agent.core.foreground.dialogue() as dialogue:
         listening = asyncio.ensure_future(dialogue.listen())
         await asyncio.sleep(0.1)
-        order = await heard(rig, ORDER)
+        order = await heard(agent, ORDER)
         order.end("cancelled")
-        await heard(rig, "yes")
+        await heard(agent, "yes")
         assert await listening == "yes"
 
 
@@ -168,15 +169,15 @@ def test_no_reply_reports_the_cancelling_of_others_input() -> None:
 
         world = LineWorld()
         world.released.set()
-        async with world.with_model(FunctionModel(answer, lambda: chance.choice((0.0, 0.05)))) as rig:
-            first = await rig.say("first")
+        async with world.with_model(FunctionModel(answer, lambda: chance.choice((0.0, 0.05)))) as agent:
+            first = await agent.say("first")
             for number in range(4):
                 await asyncio.sleep(chance.choice((0, 0.01, 0.05, 0.3)))
-                other = await heard(rig, f"other {number}")
+                other = await heard(agent, f"other {number}")
                 await asyncio.sleep(chance.choice((0, 0.01, 0.05, 0.3)))
                 other.end("cancelled")
-            await rig.over(first)
-            replies = [entry.text for entry in rig.core.conversation.entries if first.id in entry.missions]
+            await agent.over(first)
+            replies = [entry.text for entry in agent.core.conversation.entries if first.id in entry.missions]
             assert (first.reason, "[cancelled" in str(replies)) == ("completed", False), seed
 
     for seed in range(60):

@@ -19,7 +19,7 @@ from dimos_streams.agent.memory import AgentMemory
 from dimos_streams.agent.models.protocol import ModelRequest, TextDelta, UserMessage
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.testing import ModelServer, RecordedRequest, Reply
-from tests.agent.loop.rig import FakeBridge
+from tests.agent.loop.fake_bridge import FakeBridge
 from tests.agent.models.blocks import parse_blocks
 from tests.agent.models.test_damaged_calls import calls_on
 from tests.agent.stage import Stage, stage

@@ -10,7 +10,7 @@ from dimos_streams.agent.policies.gates.chain import GateChain, build_chain
 from dimos_streams.agent.policies.gates.gate_state import GateState
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.messages.planar import PlanarPose
-from tests.agent.policies.parts import Events, offered, request
+from tests.agent.policies.gate_inputs import Events, offered, request
 
 MOVE = {
     "type": "object",

@@ -20,9 +20,10 @@ from dimos_streams.skills.look_out_for import LookOut
 from dimos_streams.testing import FaultBus, Faults, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import CallView
-from tests.agent.policies.parts import Brain, Robot
+from tests.agent.policies.brain import Brain
+from tests.agent.policies.robot_stage import Robot
 from tests.agent.stage import NoConfig
-from tests.bridge.parts import closed
+from tests.bridge.scene import closed
 from tests.helpers import until
 from tests.skills.detections import Camera, Seen
 

@@ -14,7 +14,9 @@ from dimos_streams.agent.policies.approval import Decision
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.errors import ConflictError, SkillError
-from tests.agent.policies.parts import Brain, Events, decide, robot_stage
+from tests.agent.policies.brain import Brain
+from tests.agent.policies.gate_inputs import Events
+from tests.agent.policies.robot_stage import decide, robot_stage
 
 
 def book(events: Events | None = None, **settings: Any) -> ApprovalRegistry:

@@ -11,7 +11,8 @@ import pytest
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.models.protocol import ModelRequest
 from dimos_streams.tool_stream.event import Outcome
-from tests.agent.policies.parts import Answer, Brain, decide, robot_stage
+from tests.agent.policies.brain import Answer, Brain
+from tests.agent.policies.robot_stage import decide, robot_stage
 from tests.agent.stage import Stage
 from tests.helpers import until
 

@@ -12,8 +12,8 @@ from dimos_streams.agent.loop import reviews
 from dimos_streams.module import Module
 from dimos_streams.skill import BASE, Call, skill
 from dimos_streams.tool_stream.event import Outcome
+from tests.agent.policies.brain import Brain
 from tests.agent.policies.lookout_world import Holder, lookout_world
-from tests.agent.policies.parts import Brain
 from tests.agent.stage import NoConfig
 from tests.helpers import until
 

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from tests.agent.policies.parts import Brain, robot_stage
+from tests.agent.policies.brain import Brain
+from tests.agent.policies.robot_stage import robot_stage
 from tests.agent.stage import Stage
 from tests.helpers import until
 

@@ -15,7 +15,7 @@ from dimos_streams.agent.policies.gates.duplicates import DuplicatesGate
 from dimos_streams.agent.policies.gates.settings import ApprovalRule, Zone
 from dimos_streams.errors import SkillError
 from tests.agent.policies.gate_bench import GateBench
-from tests.agent.policies.parts import offered, request
+from tests.agent.policies.gate_inputs import offered, request
 from tests.agent.policies.test_zones import SQUARE
 from tests.helpers import until
 

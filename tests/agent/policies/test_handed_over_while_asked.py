@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.models.protocol import ModelRequest
+from tests.agent.policies.brain import Answer, Brain
 from tests.agent.policies.lookout_world import LookoutWorld, lookout_world, round_with
-from tests.agent.policies.parts import Answer, Brain
 from tests.helpers import until
 
 pytestmark = [pytest.mark.feature("D5", "E6"), pytest.mark.virtual_time]

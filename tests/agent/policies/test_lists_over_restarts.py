@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from dimos_streams.operator.messages.agent import AgentEvent
+from tests.agent.policies.brain import Brain
 from tests.agent.policies.lookout_world import LookoutWorld, lookout, lookout_world
-from tests.agent.policies.parts import Brain
 from tests.helpers import until
 
 pytestmark = [pytest.mark.feature("A9", "B10"), pytest.mark.virtual_time]

@@ -24,8 +24,10 @@ from dimos_streams.agent.record.agent_events import EventLog
 from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
+from tests.agent.policies.brain import Brain
+from tests.agent.policies.gate_inputs import Events, offered, request
 from tests.agent.policies.lookout_world import LookoutWorld, lookout_world, round_with
-from tests.agent.policies.parts import Brain, Events, decide, offered, request, robot_stage
+from tests.agent.policies.robot_stage import decide, robot_stage
 from tests.agent.stage import NoConfig, Stage
 from tests.helpers import until
 from tests.skills.detections import odometry

@@ -6,8 +6,8 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from tests.agent.policies.brain import Brain
 from tests.agent.policies.lookout_world import lookout_world, round_with
-from tests.agent.policies.parts import Brain
 from tests.helpers import until
 
 pytestmark = [pytest.mark.feature("A9", "D5"), pytest.mark.virtual_time]

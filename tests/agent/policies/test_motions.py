@@ -5,7 +5,7 @@ from __future__ import annotations
 from dimos_streams.agent.policies.gates.motions import FreeMotions
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.policies.gate_bench import GateBench
-from tests.agent.policies.parts import Events
+from tests.agent.policies.gate_inputs import Events
 
 
 def test_of_several_missions_the_one_that_has_begun_most_motions_counts() -> None:

@@ -14,7 +14,9 @@ from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse
 from dimos_streams.agent.subagents.sub_mission import Subset
 from dimos_streams.tool_stream.gateway import OfferedSkill
-from tests.agent.policies.parts import Answer, Brain, offered, request, robot_stage
+from tests.agent.policies.brain import Answer, Brain
+from tests.agent.policies.gate_inputs import offered, request
+from tests.agent.policies.robot_stage import robot_stage
 from tests.agent.policies.test_delegation import AGENTS, delegating, times_shown
 from tests.helpers import until
 

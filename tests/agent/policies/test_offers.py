@@ -9,7 +9,7 @@ import pytest
 from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.gateway import OfferedSkill
-from tests.agent.loop.rig import FakeBridge
+from tests.agent.loop.fake_bridge import FakeBridge
 
 
 class Listing(FakeBridge):

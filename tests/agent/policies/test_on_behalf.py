@@ -19,6 +19,7 @@ from dimos_streams.skill import skill
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.protocol.channels import CALLS
+from tests.agent.policies.brain import Brain
 from tests.agent.policies.lookout_world import (
     Holder,
     Late,
@@ -27,7 +28,6 @@ from tests.agent.policies.lookout_world import (
     lookout_world,
     round_with,
 )
-from tests.agent.policies.parts import Brain
 from tests.agent.stage import NoConfig
 from tests.helpers import until
 

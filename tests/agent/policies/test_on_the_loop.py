@@ -10,7 +10,8 @@ import pytest
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import Message, ModelRequest, ToolResultMessage
 from dimos_streams.tool_stream.event import Outcome
-from tests.agent.policies.parts import Answer, Brain, decide, robot_stage
+from tests.agent.policies.brain import Answer, Brain
+from tests.agent.policies.robot_stage import decide, robot_stage
 from tests.agent.stage import Stage
 from tests.helpers import until
 
@@ -387,7 +388,7 @@ async def test_only_calls_that_run_can_be_cancelled() -> None:
 async def test_pictures_of_results_reach_the_model() -> None:
     from dimos_streams.skill import Call
     from dimos_streams.testing import mock_skill
-    from tests.agent.policies.parts import Robot
+    from tests.agent.policies.robot_stage import Robot
 
     async def photograph(call: Call, arguments: Any) -> Any:
         return {"seen": "a cat", "picture": "data:image/jpeg;base64,AAEC"}

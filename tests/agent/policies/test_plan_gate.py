@@ -14,7 +14,7 @@ from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.policies.gate_bench import MOVE, GateBench
-from tests.agent.policies.parts import Events, offered, request
+from tests.agent.policies.gate_inputs import Events, offered, request
 from tests.agent.policies.test_zones import SQUARE
 from tests.helpers import until
 

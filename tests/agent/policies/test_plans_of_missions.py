@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from dimos_streams.errors import SkillError
-from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
-from tests.agent.loop.skills import LineWorld
-from tests.agent.policies.parts import Answer, Brain, decide, robot_stage
+from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
+from tests.agent.loop.line_world import LineWorld
+from tests.agent.policies.brain import Answer, Brain
+from tests.agent.policies.robot_stage import decide, robot_stage
 from tests.agent.policies.test_looked_at_again import LAB, stand
 from tests.agent.stage import Stage
 from tests.helpers import until
@@ -130,14 +131,14 @@ async def test_an_approval_does_not_outlive_the_process(tmp_path: Path) -> None:
             says("I wait"),
         )
     )
-    async with world.with_model(first, tmp_path, plan={"motions": 0}) as rig:
-        mission = await rig.say("go")
-        approvals = rig.core.gate_state.approvals
+    async with world.with_model(first, tmp_path, plan={"motions": 0}) as agent:
+        mission = await agent.say("go")
+        approvals = agent.core.gate_state.approvals
         await until(approvals.pending)
         approvals.decide(approvals.pending()[0].id, "approve")
         await until(lambda: len(first.requests) == 2)
         await asyncio.sleep(1)
-        await rig.leave()
+        await agent.leave()
         second = FunctionModel(
             in_turn(asks(("submit_plan", {"plan": "plan-1"})), asks(("move", {"by": 3})), says("then not"))
         )

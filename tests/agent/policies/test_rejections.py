@@ -14,9 +14,11 @@ from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.agent.record.mission_record import FOLDER
 from dimos_streams.agent.resumption.reader import read_resumption
 from dimos_streams.operator.messages.agent import AgentEvent
-from tests.agent.loop.rig import FunctionModel, asks, in_turn, says
-from tests.agent.loop.skills import LineWorld
-from tests.agent.policies.parts import Brain, decide, offered, request, robot_stage
+from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
+from tests.agent.loop.line_world import LineWorld
+from tests.agent.policies.brain import Brain
+from tests.agent.policies.gate_inputs import offered, request
+from tests.agent.policies.robot_stage import decide, robot_stage
 from tests.agent.stage import Stage
 from tests.helpers import until
 
@@ -92,13 +94,13 @@ async def test_a_rejection_outlives_the_process(tmp_path: Path) -> None:
     world = LineWorld()
     config: dict[str, Any] = {"approval": {"rules": [{"skill": "move", "arguments": {"by": ">2"}}]}}
     first = FunctionModel(in_turn(asks(("follow", {}), ("move", {"by": 3})), says("I wait")))
-    async with world.with_model(first, tmp_path, **config) as rig:
-        await rig.say("go")
-        await until(rig.core.gate_state.approvals.pending)
-        rig.core.gate_state.approvals.decide(rig.core.gate_state.approvals.pending()[0].id, "reject", reason="no")
+    async with world.with_model(first, tmp_path, **config) as agent:
+        await agent.say("go")
+        await until(agent.core.gate_state.approvals.pending)
+        agent.core.gate_state.approvals.decide(agent.core.gate_state.approvals.pending()[0].id, "reject", reason="no")
         await until(lambda: len(first.requests) == 2)
         await asyncio.sleep(1)
-        await rig.leave()
+        await agent.leave()
         # The successor would let it pass: its rules ask nobody.
         second = FunctionModel(in_turn(asks(("move", {"by": 3})), says("then not")))
         async with world.with_model(second, tmp_path) as successor:

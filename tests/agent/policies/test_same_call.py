@@ -10,7 +10,9 @@ from dimos_streams.agent.policies.canonical import canonical
 from dimos_streams.agent.policies.gates.approval import matches
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments, with_defaults
-from tests.agent.policies.parts import Answer, Brain, decide, offered, robot_stage
+from tests.agent.policies.brain import Answer, Brain
+from tests.agent.policies.gate_inputs import offered
+from tests.agent.policies.robot_stage import decide, robot_stage
 from tests.helpers import until
 
 

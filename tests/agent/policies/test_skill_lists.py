@@ -19,8 +19,10 @@ from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.tool_stream.event import Outcome
+from tests.agent.policies.brain import Brain
+from tests.agent.policies.gate_inputs import offered
 from tests.agent.policies.lookout_world import LookoutWorld, lookout, lookout_world, round_with
-from tests.agent.policies.parts import Brain, decide, offered, robot_stage
+from tests.agent.policies.robot_stage import decide, robot_stage
 from tests.agent.policies.test_families import Errands, errand
 from tests.agent.stage import NoConfig
 from tests.helpers import until

@@ -12,8 +12,8 @@ import pytest
 from dimos_streams.module import Module
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.skill import Call, skill
+from tests.agent.policies.brain import Brain
 from tests.agent.policies.lookout_world import LookoutWorld, lookout_world, round_with
-from tests.agent.policies.parts import Brain
 from tests.agent.stage import NoConfig
 from tests.helpers import until
 

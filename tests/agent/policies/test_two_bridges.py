@@ -9,8 +9,8 @@ import pytest
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.tool_stream.event import Outcome
+from tests.agent.policies.brain import Brain
 from tests.agent.policies.lookout_world import LookoutWorld, lookout_world, round_with
-from tests.agent.policies.parts import Brain
 from tests.helpers import until
 
 

@@ -10,7 +10,7 @@ from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.skill import Audience
 from tests.agent.policies.gate_bench import GateBench
-from tests.agent.policies.parts import Events, offered
+from tests.agent.policies.gate_inputs import Events, offered
 
 
 @pytest.mark.parametrize(("audience", "is_offered"), [("everyone", True), ("operator", False), ("bridge", False)])

@@ -10,10 +10,11 @@ from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.own_calls import OwnCalls
 from dimos_streams.tool_stream.event import Outcome
+from tests.agent.policies.brain import Brain
 from tests.agent.policies.lookout_world import lookout_world, round_with
-from tests.agent.policies.parts import Brain, robot_stage
+from tests.agent.policies.robot_stage import robot_stage
 from tests.agent.stage import NoConfig
-from tests.bridge.parts import answered, closed
+from tests.bridge.scene import answered, closed
 from tests.helpers import until
 
 

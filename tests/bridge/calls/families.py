@@ -11,7 +11,7 @@ from dimos_streams.errors import SkillError, SkillRunError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.tool_stream.event import Outcome
-from tests.bridge.parts import Scene
+from tests.bridge.scene import Scene
 from tests.helpers import until
 
 

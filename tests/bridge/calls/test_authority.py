@@ -17,7 +17,7 @@ from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS
 from tests.bridge.calls.families import Composer
 from tests.bridge.calls.test_names import Reviewer
-from tests.bridge.parts import Scene, answered, closed, scene
+from tests.bridge.scene import Scene, answered, closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("F6")]

@@ -21,7 +21,7 @@ from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS
 from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.bridge.calls.families import Composer
-from tests.bridge.parts import Scene, Worker, answered, closed, event, scene
+from tests.bridge.scene import Scene, Worker, answered, closed, event, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("F6")]

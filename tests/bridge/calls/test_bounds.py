@@ -18,8 +18,8 @@ from dimos_streams.module import Module
 from dimos_streams.skill import MAX_RESOURCES, skill
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS
-from tests.bridge.monitor.parts import agents
-from tests.bridge.parts import answered, closed, event, scene
+from tests.bridge.monitor.toy_agent import agents
+from tests.bridge.scene import answered, closed, event, scene
 from tests.helpers import until
 
 

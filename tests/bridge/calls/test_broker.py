@@ -27,7 +27,7 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS
 from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
-from tests.bridge.parts import Scene, Worker, answered, closed, collect, event, scene
+from tests.bridge.scene import Scene, Worker, answered, closed, collect, event, scene
 from tests.helpers import run_virtual, until
 
 

@@ -19,7 +19,7 @@ from dimos_streams.tool_stream.calling import client
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, EVENTS, REQUESTS, STATUS
 from tests.bridge.calls.families import Composer, child_of, open_calls, outcome_of
-from tests.bridge.parts import Scene, SimulatedProcess, Worker, closed, collect, free_base, scene
+from tests.bridge.scene import Scene, SimulatedProcess, Worker, closed, collect, free_base, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K1")]

@@ -15,7 +15,7 @@ from dimos_streams.module import Module
 from dimos_streams.skill import OnLoss, skill
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
-from tests.bridge.parts import Worker, answered, closed, free_base, scene
+from tests.bridge.scene import Worker, answered, closed, free_base, scene
 from tests.helpers import until
 
 

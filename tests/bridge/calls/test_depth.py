@@ -18,7 +18,7 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS_DEPTH, MAX_DATA_DEPTH
 from dimos_streams.tool_stream.protocol.channels import CALLS
 from dimos_streams.tool_stream.protocol.json_fields import arguments_object, json_object
-from tests.bridge.parts import Scene, closed, scene
+from tests.bridge.scene import Scene, closed, scene
 
 
 def nested(depth: int) -> Any:

@@ -11,7 +11,7 @@ from dimos_streams.bridge.calls.idempotency import IdempotencyKeys
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.errors import KeyUsedError
 from dimos_streams.tool_stream.event import Outcome
-from tests.bridge.parts import Scene, answered, closed, scene
+from tests.bridge.scene import Scene, answered, closed, scene
 
 pytestmark = pytest.mark.virtual_time
 

@@ -19,7 +19,7 @@ from dimos_streams.tool_stream.liveness.attention import CATCHES_UP_S
 from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, PENDING, REQUESTS
 from tests.bridge.calls.test_authority import Legs
 from tests.bridge.calls.test_names import Reviewer
-from tests.bridge.parts import Worker, closed, scene
+from tests.bridge.scene import Worker, closed, scene
 from tests.helpers import until
 
 pytestmark = pytest.mark.virtual_time

@@ -26,7 +26,7 @@ from dimos_streams.tool_stream.event import EventType, ToolEvent
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.protocol.channels import EVENTS
 from dimos_streams.tool_stream.receiving.batch import BatchedDelivery
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.helpers import until
 
 

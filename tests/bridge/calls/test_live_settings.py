@@ -33,7 +33,7 @@ from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.protocol.channels import CALLS
-from tests.bridge.parts import Scene, SimulatedProcess, closed, collect, scene
+from tests.bridge.scene import Scene, SimulatedProcess, closed, collect, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K4")]

@@ -21,7 +21,7 @@ from dimos_streams.tool_stream.event import MAX_SEQ, ToolEvent
 from dimos_streams.tool_stream.protocol.channels import CANCELS, EVENTS, STATUS
 from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
-from tests.bridge.parts import Worker, answered, closed, event, scene
+from tests.bridge.scene import Worker, answered, closed, event, scene
 from tests.helpers import until
 
 

@@ -14,7 +14,7 @@ from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS, STATUS
-from tests.bridge.parts import Scene, answered, closed, scene
+from tests.bridge.scene import Scene, answered, closed, scene
 from tests.helpers import until
 
 pytestmark = pytest.mark.virtual_time

@@ -9,7 +9,7 @@ from dimos_streams.errors import CallRejectedError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from dimos_streams.tool_stream.event import Outcome
-from tests.bridge.parts import Scene, closed, scene
+from tests.bridge.scene import Scene, closed, scene
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("D5")]
 

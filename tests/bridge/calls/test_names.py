@@ -12,7 +12,7 @@ from dimos_streams.errors import CallRejectedError, SkillUnavailableError
 from dimos_streams.module import Module, RunContext
 from dimos_streams.skill import skill
 from dimos_streams.tool_stream.event import Outcome
-from tests.bridge.parts import Worker, closed, scene
+from tests.bridge.scene import Worker, closed, scene
 
 
 class Reviewer(Module):

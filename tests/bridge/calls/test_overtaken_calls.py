@@ -20,8 +20,8 @@ from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.overtaken import OrderKind
-from tests.bridge.calls.yard import Gripper, Watcher, of, yard
-from tests.bridge.parts import answered, closed, scene
+from tests.bridge.calls.driven_robots import Gripper, Watcher, driven_robots, of
+from tests.bridge.scene import answered, closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]
@@ -29,7 +29,7 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]
 
 @pytest.mark.parametrize("order", ["stop", "cancel"])
 async def test_what_waits_for_what_an_order_ends_does_not_begin(order: str) -> None:
-    async with yard("robot1") as made:
+    async with driven_robots("robot1") as made:
         broker = made.world.broker
         await made.world.add(Gripper(**of("robot1", "gripper")))
         await made.world.offered("robot1_hold_tight")
@@ -53,7 +53,7 @@ async def test_what_waits_for_what_an_order_ends_does_not_begin(order: str) -> N
 async def test_what_was_asked_for_before_a_stop_moves_nothing_after_the_release(
     restarts: bool, tmp_path: Path
 ) -> None:
-    async with yard("robot1", journal=tmp_path / "journal.sqlite") as made:
+    async with driven_robots("robot1", journal=tmp_path / "journal.sqlite") as made:
         broker, watcher = made.world.broker, Watcher(**of("robot1", "watcher"))
         for module in (Gripper(**of("robot1", "gripper")), watcher):
             await made.world.add(module)
@@ -77,7 +77,7 @@ async def test_what_was_asked_for_before_a_stop_moves_nothing_after_the_release(
 
 
 async def test_what_a_script_began_without_the_bridge_after_an_order_begins_what_it_wants() -> None:
-    async with yard("robot1") as made:
+    async with driven_robots("robot1") as made:
         broker, watcher = made.world.broker, Watcher(**of("robot1", "watcher"))
         for module in (Gripper(**of("robot1", "gripper")), watcher):
             await made.world.add(module)

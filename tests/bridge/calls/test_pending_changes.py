@@ -17,7 +17,7 @@ from dimos_streams.bridge.calls.settings.pending_changes import ROLLBACK_WITHIN_
 from dimos_streams.bridge.calls.settings.rollback_file import SUFFIX, Rollback
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import SkillUnavailableError
-from tests.bridge.parts import scene
+from tests.bridge.scene import scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K4")]

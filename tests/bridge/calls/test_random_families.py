@@ -14,7 +14,7 @@ from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.family import ancestors_of
 from tests.bridge.calls.families import Composer, open_calls
-from tests.bridge.parts import SimulatedProcess, closed, scene
+from tests.bridge.scene import SimulatedProcess, closed, scene
 from tests.helpers import until
 
 PROCESSES = 4

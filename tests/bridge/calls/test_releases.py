@@ -18,8 +18,8 @@ from dimos_streams.operator.holding import HOLD_PERIOD_S, RELEASES, STOP_ROBOT
 from dimos_streams.operator.messages.stop import Stop
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
-from tests.bridge.calls.yard import Sleepwalker, Yard, of, yard
-from tests.bridge.parts import closed, scene
+from tests.bridge.calls.driven_robots import DrivenRobots, Sleepwalker, driven_robots, of
+from tests.bridge.scene import closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]
@@ -27,7 +27,7 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]
 
 @pytest.mark.parametrize(("stopped", "released"), [("", ""), ("robot1", ""), ("", "robot1"), ("robot1", "robot1")])
 async def test_a_release_undoes_no_stop_that_was_not_seen(stopped: str, released: str) -> None:
-    async with yard("robot1", "robot2") as made:
+    async with driven_robots("robot1", "robot2") as made:
         stops = made.world.broker.stops
         await stops.stop_robot("", "first")
         seen = [stop.utime for stop in stops.stopped().stops]
@@ -53,7 +53,7 @@ async def test_who_has_seen_no_stop_releases_none() -> None:
 
 
 async def test_a_gate_that_others_stop_is_named_by_the_release_of_its_own_robot_only() -> None:
-    async with yard("robot1", "robot2") as made:
+    async with driven_robots("robot1", "robot2") as made:
         stops = made.world.broker.stops
         theirs = HoldBeat(STOP_ROBOT).message(True)
         made.world.inner.publish(channel_name("/robot2/hold", Hold), encode(theirs))
@@ -75,7 +75,7 @@ async def test_a_robot_that_was_stopped_is_held_before_anything_of_it_was_heard(
 
 
 async def test_a_newer_stop_of_another_robot_keeps_no_release_from_being_done() -> None:
-    async with yard("robot1", "robot2") as made:
+    async with driven_robots("robot1", "robot2") as made:
         stops = made.world.broker.stops
         await stops.stop_robot("robot1", "")
         seen = [stop.utime for stop in stops.stopped().stops]
@@ -97,7 +97,7 @@ async def test_a_newer_stop_of_another_robot_keeps_no_release_from_being_done() 
     ],
 )
 async def test_a_stop_that_was_undone_before_it_was_confirmed_says_so(released: str, says: str) -> None:
-    async with yard("robot1", "robot2") as made:
+    async with driven_robots("robot1", "robot2") as made:
         stops = made.world.broker.stops
         began = clock.monotonic()
         report, _ = await asyncio.gather(stops.stop_robot("", ""), stops.release(released))
@@ -106,7 +106,7 @@ async def test_a_stop_that_was_undone_before_it_was_confirmed_says_so(released: 
 
 
 async def test_a_stop_that_was_given_again_after_a_release_is_as_any_other() -> None:
-    async with yard("robot1") as made:
+    async with driven_robots("robot1") as made:
         stops = made.world.broker.stops
         first, release, second = await asyncio.gather(
             stops.stop_robot("", ""), stops.release("robot1"), stops.stop_robot("robot1", "")
@@ -129,7 +129,7 @@ async def test_a_release_is_sent_also_where_no_gate_was_heard_of() -> None:
 
 
 async def test_a_gate_that_takes_its_time_to_say_that_it_lets_go_is_stopped_by_nobody_else() -> None:
-    async with yard("robot1") as made:
+    async with driven_robots("robot1") as made:
         stops = made.world.broker.stops
         assert (await stops.stop_robot("robot1", "")).confirmed
         made.world.processes[1].bus.faults = Faults(delay_s=(1.5, 1.5))
@@ -139,7 +139,7 @@ async def test_a_gate_that_takes_its_time_to_say_that_it_lets_go_is_stopped_by_n
 
 @pytest.mark.parametrize("hold", ["/robot1/hold", "/stand"])
 async def test_what_a_bridge_that_is_gone_has_stopped_the_next_one_releases(hold: str) -> None:
-    async with yard("robot1", hold=hold) as made:
+    async with driven_robots("robot1", hold=hold) as made:
         world = made.world
         assert (await world.broker.stops.stop_robot("", "")).confirmed
         await world.kill_bridge()
@@ -154,7 +154,7 @@ async def test_what_a_bridge_that_is_gone_has_stopped_the_next_one_releases(hold
 
 async def test_a_gate_that_was_down_at_a_release_is_told_when_it_is_back() -> None:
     """Else it would hold for a minute more. What another run stops after that is not undone."""
-    async with yard("robot1") as made:
+    async with driven_robots("robot1") as made:
         stops, gate = made.world.broker.stops, made.world.processes[1].bus
         assert (await stops.stop_robot("", "")).confirmed
         gate.partitioned = True
@@ -187,7 +187,7 @@ async def test_a_stopped_robot_that_has_not_come_back_is_released_by_its_name(tm
 @pytest.mark.parametrize("asked_before", [False, True])
 async def test_a_motion_that_does_not_end_at_a_stop_moves_nothing_after_the_release(asked_before: bool) -> None:
     async with scene(worker=False) as world:
-        made = Yard(world)
+        made = DrivenRobots(world)
         await made.add("robot1")
         process = await world.add()
         legs = Sleepwalker(**of("robot1", "legs"))

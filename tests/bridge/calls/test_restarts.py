@@ -23,7 +23,7 @@ from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.family import child_id
 from dimos_streams.tool_stream.liveness.heartbeat import process_ended
 from dimos_streams.tool_stream.protocol.channels import CALLS, STATUS
-from tests.bridge.parts import Worker, answered, closed, collect, event, free_base, scene
+from tests.bridge.scene import Worker, answered, closed, collect, event, free_base, scene
 from tests.helpers import hold_up, until
 
 

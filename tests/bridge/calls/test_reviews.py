@@ -19,7 +19,7 @@ from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.review import BEGUN, Permission
 from tests.bridge.calls.families import Composer
 from tests.bridge.calls.test_authority import Legs
-from tests.bridge.parts import Scene, closed, scene
+from tests.bridge.scene import Scene, closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("F6")]

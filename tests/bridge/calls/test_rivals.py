@@ -7,8 +7,8 @@ import asyncio
 import pytest
 
 from dimos_streams.errors import SkillUnavailableError
-from tests.bridge.calls.yard import Gripper
-from tests.bridge.parts import Worker, scene
+from tests.bridge.calls.driven_robots import Gripper
+from tests.bridge.scene import Worker, scene
 
 
 @pytest.mark.virtual_time

@@ -19,8 +19,8 @@ from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
-from tests.bridge.calls.yard import Gripper, Stubborn, of, yard
-from tests.bridge.parts import Worker, answered, closed, scene
+from tests.bridge.calls.driven_robots import Gripper, Stubborn, driven_robots, of
+from tests.bridge.scene import Worker, answered, closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]
@@ -28,7 +28,7 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]
 
 @pytest.mark.slow
 async def test_every_robot_stands_until_it_is_released_whoever_commands() -> None:
-    async with yard("robot1", "robot2") as made:
+    async with driven_robots("robot1", "robot2") as made:
         broker = made.world.broker
         moving = await broker.call("robot1_follow", {"description": "ann"}, caller="agent")
         sensing = await broker.call("robot2_search", {}, caller="agent")
@@ -77,7 +77,7 @@ async def test_the_log_has_each_stop_and_release_also_where_nothing_moved(caplog
 
 
 async def test_one_robot_of_two() -> None:
-    async with yard("robot1", "robot2") as made:
+    async with driven_robots("robot1", "robot2") as made:
         stops = made.world.broker.stops
         report = await stops.stop_robot("robot1", "")
         assert (report.confirmed, report.held) == (True, ("robot1/gate",))
@@ -97,7 +97,7 @@ async def test_one_robot_of_two() -> None:
 
 @pytest.mark.slow
 async def test_it_outlives_the_bridge(tmp_path: Path) -> None:
-    async with yard("robot1", journal=tmp_path / "journal.sqlite") as made:
+    async with driven_robots("robot1", journal=tmp_path / "journal.sqlite") as made:
         world = made.world
         assert (await world.broker.stops.stop_robot("robot1", "wet floor")).confirmed
         await world.kill_bridge()
@@ -134,7 +134,7 @@ async def test_what_watches_modules_that_are_gone_is_no_motion_that_a_stop_ends(
 
 
 async def test_what_another_run_has_stopped_stays_stopped_and_is_named() -> None:
-    async with yard("robot1") as made:
+    async with driven_robots("robot1") as made:
         stops = made.world.broker.stops
         beat, bus = HoldBeat(STOP_ROBOT), made.world.inner
 
@@ -162,7 +162,7 @@ async def test_what_another_run_has_stopped_stays_stopped_and_is_named() -> None
 
 
 async def test_gates_that_do_not_confirm_are_named() -> None:
-    async with yard("robot1") as made:
+    async with driven_robots("robot1") as made:
         world = made.world
         await made.add("robot2", hold=None)
         await world.add(Worker(**of("robot3", "worker")))
@@ -188,7 +188,7 @@ async def test_gates_that_do_not_confirm_are_named() -> None:
 
 
 async def test_a_gate_that_starts_again_holds_before_anything_moves() -> None:
-    async with yard("robot1") as made:
+    async with driven_robots("robot1") as made:
         stops = made.world.broker.stops
         assert (await stops.stop_robot("", "")).confirmed
         made.world.processes[1].bus.partitioned = True
@@ -207,7 +207,7 @@ async def test_a_gate_that_starts_again_holds_before_anything_moves() -> None:
 
 @pytest.mark.slow
 async def test_a_hundred_calls_and_one_that_does_not_end() -> None:
-    async with yard("robot1") as made:
+    async with driven_robots("robot1") as made:
         broker = made.world.broker
         arm = Stubborn(**of("robot1", "arm"))
         await made.world.add(arm)
@@ -246,7 +246,7 @@ async def test_a_gate_that_names_what_is_no_channel_for_holds_gets_none_there(ch
 
 
 async def test_what_holds_anything_may_move_the_robot_and_is_ended_and_refused() -> None:
-    async with yard("robot1") as made:
+    async with driven_robots("robot1") as made:
         broker = made.world.broker
         process = await made.world.add()
         await process.host.start(Gripper(**of("robot1", "gripper")), {})

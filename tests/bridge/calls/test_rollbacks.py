@@ -14,7 +14,7 @@ from dimos_streams.bridge.calls.settings.rollback_file import SUFFIX, Rollback
 from dimos_streams.errors import SettingsError, SkillError
 from dimos_streams.tool_stream.hosting import settings_change
 from tests.bridge.calls.test_live_settings import Kettle
-from tests.bridge.parts import Scene, Worker, scene
+from tests.bridge.scene import Scene, Worker, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K4")]

@@ -19,15 +19,15 @@ from dimos_streams.skill import skill
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
-from tests.bridge.calls.yard import Gripper, Stubborn, of, yard
-from tests.bridge.parts import answered, closed, scene
+from tests.bridge.calls.driven_robots import Gripper, Stubborn, driven_robots, of
+from tests.bridge.scene import answered, closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("K5")]
 
 
 async def test_an_order_for_one_robot_ends_no_call_of_another() -> None:
-    async with yard("robot1", "robot2") as made:
+    async with driven_robots("robot1", "robot2") as made:
         broker = made.world.broker
         first, second = [
             await broker.call(f"{robot}_follow", {"description": "ann"}, caller="a") for robot in ("robot1", "robot2")
@@ -41,7 +41,7 @@ async def test_an_order_for_one_robot_ends_no_call_of_another() -> None:
 
 
 async def test_a_motion_that_a_script_begins_without_the_bridge_is_ended_where_the_robot_is_stopped() -> None:
-    async with yard("robot1", "robot2") as made:
+    async with driven_robots("robot1", "robot2") as made:
         broker = made.world.broker
         await broker.stops.stop_robot("robot1", "wet floor")
         for robot in ("robot1", "robot2"):
@@ -76,7 +76,7 @@ async def test_calls_of_the_bridge_itself_are_none_that_operators_end_or_hear_of
 
 
 async def test_what_only_holds_something_needs_no_velocity_gate() -> None:
-    async with yard("robot1") as made:
+    async with driven_robots("robot1") as made:
         stops = made.world.broker.stops
         await made.world.add(Gripper(**of("arm", "gripper")))
         await made.world.offered("arm_hold_tight")

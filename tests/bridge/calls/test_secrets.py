@@ -11,8 +11,8 @@ from dimos_streams.messages.dimos_streams import SkillCall, SkillCancel
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
-from tests.bridge.calls.yard import Stubborn
-from tests.bridge.parts import answered, closed, collect, scene
+from tests.bridge.calls.driven_robots import Stubborn
+from tests.bridge.scene import answered, closed, collect, scene
 from tests.helpers import until
 
 

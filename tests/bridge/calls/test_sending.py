@@ -17,8 +17,8 @@ from dimos_streams.messages.dimos_streams import SkillCancel
 from dimos_streams.testing import Faults
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS
-from tests.bridge.calls.yard import Stubborn
-from tests.bridge.parts import answered, closed, collect, scene
+from tests.bridge.calls.driven_robots import Stubborn
+from tests.bridge.scene import answered, closed, collect, scene
 from tests.helpers import until
 
 pytestmark = pytest.mark.virtual_time

@@ -11,7 +11,7 @@ from dimos_streams.errors import CallRejectedError
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.tool_stream.event import Outcome
-from tests.bridge.parts import Scene, answered, closed, scene
+from tests.bridge.scene import Scene, answered, closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("A11")]

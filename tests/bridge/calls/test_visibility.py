@@ -8,8 +8,8 @@ from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.visibility import may_move, shown_to_models, stoppable_by_models
 from dimos_streams.module import Module
 from dimos_streams.skill import skill
-from tests.bridge.calls.yard import Gripper
-from tests.bridge.parts import scene
+from tests.bridge.calls.driven_robots import Gripper
+from tests.bridge.scene import scene
 
 
 class Base(Module):

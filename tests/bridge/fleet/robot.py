@@ -15,7 +15,7 @@ from dimos_streams.bridge.fleet.troubles import Troubles
 from dimos_streams.journal.broadcast import BroadcastLimits, JournalBroadcast
 from dimos_streams.journal.journal import Journal
 from tests.bridge.fleet.fake_hub import FakeHub
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 
 
 class Robot:

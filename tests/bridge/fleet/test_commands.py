@@ -29,7 +29,7 @@ from dimos_streams.fleet.protocol import MAX_EXPIRY_S
 from tests.bridge.fleet.fake_hub import FakeHub
 from tests.bridge.journals import OpenJournal
 from tests.bridge.mcp.test_whose_calls import Homing
-from tests.bridge.parts import Scene, closed, scene
+from tests.bridge.scene import Scene, closed, scene
 from tests.helpers import until
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("H2")]

@@ -20,7 +20,7 @@ from dimos_streams.fleet.last_order import OrderNote
 from tests.bridge.fleet.fake_hub import FakeHub
 from tests.bridge.fleet.test_commands import answer_to, call, desk
 from tests.bridge.journals import OpenJournal
-from tests.bridge.parts import scene
+from tests.bridge.scene import scene
 
 BODY = call("at_once", value=3)
 

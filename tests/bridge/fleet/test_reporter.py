@@ -17,7 +17,7 @@ from dimos_streams.fleet.protocol import MAX_REPORT_BYTES, MAX_TEXT
 from dimos_streams.fleet.reports import Reported, RobotReport
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.bridge.fleet.fake_hub import FakeHub
-from tests.bridge.parts import scene
+from tests.bridge.scene import scene
 
 
 @pytest.mark.feature("H2")

@@ -22,7 +22,7 @@ from dimos_streams.journal.query import Read
 from tests.bridge.fleet.fake_hub import FakeHub
 from tests.bridge.fleet.robot import Robot, whole
 from tests.bridge.journals import OpenJournal
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("H2")]
 

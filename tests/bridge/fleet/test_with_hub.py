@@ -20,8 +20,8 @@ from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner
 from tests.bridge.serving import Served, served
 from tests.helpers import wait_for
 from tests.hub.serving import ServedHub, added, served_hub
-from tests.hub.test_shipping import problem
 from tests.middleman import middleman
+from tests.problems import problem
 
 pytestmark = [pytest.mark.feature("H2"), pytest.mark.slow]
 

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.bridge.serving import Served, Stream, served
 from tests.helpers import until
 

@@ -13,7 +13,7 @@ from dimos_streams.journal.broadcast import BroadcastLimits, JournalBroadcast
 from dimos_streams.serving.events.stream import EventStream
 from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from tests.bridge.journals import OpenJournal
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.helpers import until
 
 

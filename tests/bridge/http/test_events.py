@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from dimos_streams.serving.events import pages
-from tests.bridge.http.test_http import problem
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.bridge.serving import Served, served
+from tests.problems import problem
 
 
 def looked_back(bridge: Served, query: str = "") -> list[list[dict[str, Any]]]:

@@ -21,8 +21,8 @@ from dimos_streams.serving.server import turns
 from dimos_streams.serving.server.metered_h11 import MAX_PIECES, MeteredConnection
 from dimos_streams.serving.server.protocol import MAX_HEAD, BoundedProtocol, Connections
 from dimos_streams.serving.server.server import ACCEPTED
-from tests.bridge.http.test_http import until
 from tests.bridge.serving import Served, served
+from tests.helpers import wait_for
 
 pytestmark = pytest.mark.slow
 
@@ -143,13 +143,13 @@ def test_what_waits_to_be_parsed_is_bounded_for_all_together(monkeypatch: pytest
         threads = [threading.Thread(target=send_all, args=given) for given in zip(connections, rests, strict=True)]
         for thread in threads:
             thread.start()
-        until(lambda: shared(bridge).cut > 0)
+        wait_for(lambda: shared(bridge).cut > 0)
         assert bridge.get("/healthz").status_code == 200
         for thread in threads:
             thread.join(10)
         stack.close()
         assert 0 < most <= 500_000 + 256_000, "and what one read brings"
-        until(lambda: not state.connections and shared(bridge)._unparsed_bytes == 0)
+        wait_for(lambda: not state.connections and shared(bridge)._unparsed_bytes == 0)
 
 
 @pytest.mark.feature("F6")
@@ -218,11 +218,11 @@ def test_the_bodies_that_come_at_once_are_bounded_in_all(monkeypatch: pytest.Mon
     with served() as bridge, contextlib.ExitStack() as stack:
         begun = head(bridge, "POST /calls", "Content-Length: 50000") + b" " * 49_000
         slow = [stack.enter_context(connect(bridge, begun)) for _ in range(2)]
-        until(lambda: held(bridge) == 98_000)
+        wait_for(lambda: held(bridge) == 98_000)
         with connect(bridge, begun) as connection:
             assert connection.recv(65536).startswith(b"HTTP/1.1 503")
         slow[0].close()
-        until(lambda: held(bridge) == 49_000)
+        wait_for(lambda: held(bridge) == 49_000)
         assert bridge.call("at_once", value=1)["result"] == 1
 
 
@@ -297,9 +297,9 @@ def test_what_waits_for_clients_that_do_not_read_is_bounded_in_all(monkeypatch: 
     with served(send_timeout_s=60.0) as bridge:
         bridge.call("count", label="x" * 10_000, to=200)
         with most_unsent(bridge) as most, unread(bridge, 20) as streams:
-            until(lambda: shared(bridge).cut >= 5)
+            wait_for(lambda: shared(bridge).cut >= 5)
             assert 100_000 < max(most) <= 200_000, "at any turn of the loop"
-            until(lambda: bridge.run(unsent(bridge)) <= 200_000)  # with those that are being cut off
+            wait_for(lambda: bridge.run(unsent(bridge)) <= 200_000)  # with those that are being cut off
             assert [offset for offset, _ in bridge.stream("?from=1").events(202)] == list(range(1, 203))
             assert len(streams) == 20
 
@@ -343,7 +343,7 @@ def most_unsent(bridge: Served) -> Iterator[list[int]]:
 def test_requests_that_come_all_at_once_are_begun_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     with served() as bridge, contextlib.ExitStack() as stack:
         connections = [stack.enter_context(connect(bridge)) for _ in range(200)]
-        until(lambda: len(running(bridge).server_state.connections) == 200)
+        wait_for(lambda: len(running(bridge).server_state.connections) == 200)
         parsed = Parsed(bridge, monkeypatch)
 
         async def ask() -> None:

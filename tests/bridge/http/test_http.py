@@ -8,7 +8,6 @@ import json
 import logging
 import random
 import re
-import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -28,15 +27,8 @@ from dimos_streams.serving.server.request_guard import MAX_BODY
 from dimos_streams.tool_stream.gateway import CallView, OfferedSkill
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from tests.bridge.serving import Served, served
-
-
-def problem(response: requests.Response, status: int, name: str) -> dict[str, Any]:
-    assert response.status_code == status, response.text
-    assert response.headers["content-type"] == "application/problem+json"
-    content: dict[str, Any] = response.json()
-    assert content["status"] == status
-    assert content["type"] == f"urn:dimos-streams:problem:{name}"
-    return content
+from tests.helpers import wait_for
+from tests.problems import problem
 
 
 def test_skills_modules_and_health() -> None:
@@ -202,13 +194,13 @@ def test_a_bridge_that_does_not_hear_itself_is_deaf_until_it_does(monkeypatch: p
             assert (health["status"] == "ok") == (health["lost"] == [])
             return list(health["lost"])
 
-        until(lambda: bridge.broker.directory.module("bridge") is not None)
+        wait_for(lambda: bridge.broker.directory.module("bridge") is not None)
         assert lost() == []
         bridge.scene.bridge_bus.partitioned = True
-        until(lambda: lost() == ["what is said on the bus: the bridge does not even hear itself"])
-        until(lambda: bridge.scene.bridge.health == "it does not even hear itself on the bus")
+        wait_for(lambda: lost() == ["what is said on the bus: the bridge does not even hear itself"])
+        wait_for(lambda: bridge.scene.bridge.health == "it does not even hear itself on the bus")
         bridge.scene.bridge_bus.partitioned = False
-        until(lambda: lost() == [])
+        wait_for(lambda: lost() == [])
 
 
 @pytest.mark.feature("A5")
@@ -263,16 +255,7 @@ def test_the_stream_on_the_wire() -> None:
         assert stream.block() == b": ping"
         assert stream.block() == b": ping"
         stream.close()
-        until(lambda: bridge.scene.bridge.broadcast.statistics().readers == 0)
-
-
-def until(condition: Any, timeout_s: float = 10.0) -> None:
-    """Wait for a condition that another thread brings about."""
-    ticking = threading.Event()
-    deadline = time.monotonic() + timeout_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come about"
-        ticking.wait(0.01)
+        wait_for(lambda: bridge.scene.bridge.broadcast.statistics().readers == 0)
 
 
 @pytest.mark.slow
@@ -322,7 +305,7 @@ def test_fifty_clients_get_all_and_stalled_ones_delay_nobody_and_are_cut() -> No
             for reader in readers:
                 events = reader.result(30)
                 assert [offset for offset, _ in events] == list(range(1, updates + 3))
-        until(lambda: bridge.scene.bridge.broadcast.statistics().cut == len(stalled))
+        wait_for(lambda: bridge.scene.bridge.broadcast.statistics().cut == len(stalled))
         statistics = bridge.get("/healthz").json()["counts"]["broadcast"]
         assert statistics["readers"] == len(clients)
         for client in (*clients, *stalled):
@@ -336,7 +319,7 @@ def test_stopping_ends_open_streams_and_whoever_waits_within_a_second(caplog: py
         stalled = [bridge.stream("?from=1", receive_buffer=4096) for _ in range(5)]
         bridge.call("count", label="x" * 10_000, to=200)
         waiting = pool.submit(bridge.call, "patrol")
-        until(lambda: bridge.run(bridge.broker.calls(open_only=True)))
+        wait_for(lambda: bridge.run(bridge.broker.calls(open_only=True)))
 
         async def stop() -> tuple[float, set[str]]:
             loop = asyncio.get_running_loop()

@@ -14,8 +14,8 @@ from collections.abc import Iterator
 import pytest
 
 from tests.bridge.http.test_greedy_requests import connect
-from tests.bridge.http.test_http import until
 from tests.bridge.serving import Served, served
+from tests.helpers import wait_for
 
 pytestmark = [pytest.mark.slow, pytest.mark.feature("A3")]
 
@@ -70,7 +70,7 @@ def test_a_connection_that_is_gone_leaves_nothing_to_the_collector(bridge: Serve
                     assert connection.recv(100)
                 if is_reset:
                     connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-        until(lambda: not state.connections and not state.tasks)
+        wait_for(lambda: not state.connections and not state.tasks)
         assert gc.collect() < _COUNT, "less than one object for each"
     finally:
         gc.enable()

@@ -91,7 +91,7 @@ def test_sigterm_with_50_open_streams_ends_a_bridge_within_a_second(
     blueprint = Blueprint(
         name="two",
         modules={
-            "worker": ModuleSpec(name="worker", type="tests.bridge.parts:Worker"),
+            "worker": ModuleSpec(name="worker", type="tests.bridge.scene:Worker"),
             "bridge": ModuleSpec(
                 name="bridge", type="dimos_streams.bridge.module:Bridge", config={"port": free_port}, restart="never"
             ),

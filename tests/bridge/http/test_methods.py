@@ -13,8 +13,8 @@ import pytest
 import requests
 
 from dimos_streams.serving.server.protocol import MAX_HEAD
-from tests.bridge.http.test_http import problem
 from tests.bridge.serving import served
+from tests.problems import problem
 
 
 def test_what_is_possible_is_said_where_a_method_is_not() -> None:

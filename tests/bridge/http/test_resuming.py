@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.serving.events.parameters import after_offset
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.bridge.serving import Served, Stream, served
 
 

@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from dimos_streams.cli.bridge_client.run_status.text import warnings
 from dimos_streams.operator.messages.stop import GoingOn, Stop, StoppedRobots
 from dimos_streams.serving.server.request_order import RequestOrder
-from tests.bridge.calls.yard import Stubborn
+from tests.bridge.calls.driven_robots import Stubborn
 from tests.bridge.serving import Served, served
 
 pytestmark = pytest.mark.feature("K5")

@@ -21,10 +21,10 @@ from dimos_streams.bridge.monitor.view import message
 from dimos_streams.serving.route import StrictRoute
 from dimos_streams.serving.server.protocol import Connections
 from dimos_streams.serving.server.web_socket import BoundedWebSocket
-from tests.bridge.http.test_http import until
 from tests.bridge.mcp.test_mcp import INITIALIZE
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.bridge.serving import Served, served
+from tests.helpers import wait_for
 
 UPGRADE = (
     "GET /monitor HTTP/1.1",
@@ -77,7 +77,7 @@ def test_watchers(settled_log: pytest.LogCaptureFixture) -> None:
     with served() as bridge:
         monitor = bridge.scene.bridge.monitor
         connections = [connected(bridge, *UPGRADE) for _ in range(CLIENTS)]
-        until(lambda: monitor.statistics().watchers == CLIENTS)
+        wait_for(lambda: monitor.statistics().watchers == CLIENTS)
 
         def report() -> None:
             for watcher in monitor._watchers:
@@ -85,14 +85,14 @@ def test_watchers(settled_log: pytest.LogCaptureFixture) -> None:
                     watcher.offer(message("event", text="x"))
 
         vanish(bridge, connections, report)
-        until(lambda: monitor.statistics().watchers == 0)
+        wait_for(lambda: monitor.statistics().watchers == 0)
     assert complaints(settled_log) == []
 
 
 def test_watchers_are_bounded_in_number(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(routes, "MAX_WATCHERS", 1)
     with served() as bridge, connected(bridge, *UPGRADE) as first, connected(bridge, *UPGRADE) as second:
-        until(lambda: bridge.scene.bridge.monitor.statistics().watchers == 1)
+        wait_for(lambda: bridge.scene.bridge.monitor.statistics().watchers == 1)
         assert b"1 watch already" in second.recv(4096)
         assert first.recv(4096)
 
@@ -103,16 +103,16 @@ def test_a_bridge_ends_while_a_watcher_that_has_said_goodbye_still_has_to_be_sen
     with served() as bridge:
         monitor = bridge.scene.bridge.monitor
         with connected(bridge, *UPGRADE) as slow, connected(bridge, *UPGRADE) as other:
-            until(lambda: monitor.statistics().watchers == 2)
+            wait_for(lambda: monitor.statistics().watchers == 2)
 
             async def report() -> bool:
                 for watcher in monitor._watchers:
                     watcher.offer(message("event", text="x" * 20_000))
                 return any(transport.get_write_buffer_size() for transport in transports(bridge))
 
-            until(lambda: bridge.run(report()))
+            wait_for(lambda: bridge.run(report()))
             slow.sendall(GOODBYE)
-            until(lambda: any(transport.is_closing() for transport in transports(bridge)))
+            wait_for(lambda: any(transport.is_closing() for transport in transports(bridge)))
             bridge.run(bridge.scene.close())
             for connection in (slow, other):
                 while connection.recv(1 << 20):
@@ -133,9 +133,9 @@ def test_event_streams(settled_log: pytest.LogCaptureFixture) -> None:
     with served() as bridge:
         call_id = bridge.call("follow", wait="answer", description="ann")["call_id"]
         connections = [connected(bridge, "GET /tool_streams HTTP/1.1") for _ in range(CLIENTS)]
-        until(lambda: bridge.scene.bridge.broadcast.statistics().readers == CLIENTS)
+        wait_for(lambda: bridge.scene.bridge.broadcast.statistics().readers == CLIENTS)
         vanish(bridge, connections, lambda: publish(bridge, call_id, 10_000))
-        until(lambda: bridge.scene.bridge.broadcast.statistics().readers == 0)
+        wait_for(lambda: bridge.scene.bridge.broadcast.statistics().readers == 0)
     assert complaints(settled_log) == []
 
 
@@ -146,11 +146,11 @@ def test_mcp_clients(settled_log: pytest.LogCaptureFixture) -> None:
         call = {"jsonrpc": "2.0", "id": 2, "method": "tools/call", "params": asked}
         kinds = ("Content-Type: application/json", f"Mcp-Session-Id: {session}")
         connection = connected(bridge, "POST /mcp HTTP/1.1", *kinds, body=json.dumps(call))
-        until(lambda: any(each.skill == "patrol" for each in bridge.broker.ledger.calls.open))
+        wait_for(lambda: any(each.skill == "patrol" for each in bridge.broker.ledger.calls.open))
         (open_call,) = bridge.broker.ledger.calls.open
-        until(lambda: open_call.state == "open" and bridge.scene.bridge.broadcast.statistics().readers == 1)
+        wait_for(lambda: open_call.state == "open" and bridge.scene.bridge.broadcast.statistics().readers == 1)
         vanish(bridge, [connection], lambda: publish(bridge, open_call.call_id, 100))
-        until(lambda: bridge.scene.bridge.broadcast.statistics().readers == 0)
+        wait_for(lambda: bridge.scene.bridge.broadcast.statistics().readers == 0)
     assert complaints(settled_log) == []
 
 

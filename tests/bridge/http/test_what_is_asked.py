@@ -17,8 +17,8 @@ from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.serving.query_names import check_numbers
 from dimos_streams.tool_stream.protocol.channels import CALLS
-from tests.bridge.http.test_http import problem
 from tests.bridge.serving import served
+from tests.problems import problem
 
 
 @pytest.mark.parametrize(

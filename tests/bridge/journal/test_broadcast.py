@@ -15,7 +15,7 @@ from dimos_streams.journal.coalescing import coalesce
 from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.bridge.journals import OpenJournal
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 
 
 class MakeHub(Protocol):

@@ -19,7 +19,7 @@ from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.journal.journal import Journal
 from dimos_streams.journal.limits import JournalLimits
 from dimos_streams.journal.query import Query, Read
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.helpers import until
 
 EVENTS = 400

@@ -17,7 +17,7 @@ import pytest
 
 from dimos_streams.journal.query import Query
 from tests.bridge.journals import OpenJournal
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 
 P = ParamSpec("P")
 
@@ -164,7 +164,7 @@ _PROGRAM = """
 import asyncio, os, sys
 from pathlib import Path
 from dimos_streams.journal.journal import Journal
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 
 async def main():
     journal = Journal(Path(sys.argv[1]))

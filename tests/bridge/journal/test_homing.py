@@ -16,7 +16,7 @@ from dimos_streams.journal.limits import JournalLimits
 from dimos_streams.journal.query import Query
 from dimos_streams.journal.tables import CallRow, Row
 from tests.bridge.journals import OpenJournal
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 
 pytestmark = pytest.mark.virtual_time
 

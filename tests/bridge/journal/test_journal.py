@@ -17,7 +17,7 @@ from dimos_streams.journal.journal import Journal
 from dimos_streams.journal.query import Query
 from dimos_streams.journal.tables import CallRow
 from tests.bridge.journals import OpenJournal
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 
 ALL = 1 << 30
 """Bytes; more than there are."""

@@ -12,7 +12,7 @@ from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.query import QueryBack
 from dimos_streams.serving.events.pages import NEWEST, page_back
 from tests.bridge.journals import OpenJournal
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 
 pytestmark = pytest.mark.virtual_time
 

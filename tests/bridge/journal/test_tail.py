@@ -25,7 +25,7 @@ from dimos_streams.journal.journal import Journal
 from dimos_streams.journal.query import Query
 from dimos_streams.journal.tail import left_in_tail
 from tests.bridge.journals import OpenJournal
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 from tests.helpers import run_virtual
 
 ALL = 1 << 30
@@ -423,7 +423,7 @@ import sys
 from pathlib import Path
 from dimos_streams.journal.journal import Journal
 from dimos_streams.journal.query import Query
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 journal = Journal(Path(sys.argv[1]))
 journal.open()
 journal.append([event(1, "open", call_id="another")])

@@ -39,7 +39,8 @@ from tests.bridge.live.watched_topics import (
     subscribed,
     topics,
 )
-from tests.bridge.parts import Scene
+from tests.bridge.scene import Scene
+from tests.bridge.strangers import check_strangers_are_refused
 from tests.helpers import until
 
 
@@ -222,18 +223,7 @@ def test_strangers_are_refused() -> None:
     async def scenario() -> None:
         async with topics(token="t0ken") as scene:
             port = int(scene.bridge.url.rsplit(":", 1)[1])
-            for query, host, origin, status, kind in [
-                ("", "127.0.0.1", None, 401, "token-needed"),
-                ("?token=wrong", "127.0.0.1", None, 401, "token-needed"),
-                ("?token=t0ken", "127.0.0.1", "http://evil.example", 403, "foreign-origin"),
-                ("?token=t0ken", "evil.example", None, 403, "foreign-host"),
-            ]:
-                url = f"ws://{host}:{port}/live{query}"
-                with pytest.raises(InvalidStatus) as refused:
-                    await connect(url, host="127.0.0.1", port=port, origin=origin)  # type: ignore[arg-type]
-                response = refused.value.response
-                assert response.status_code == status
-                assert json.loads(response.body)["type"].endswith(f":{kind}")
+            await check_strangers_are_refused(port, "/live")
             for sent in ("wrong", "!"):
                 with pytest.raises(InvalidStatus) as refused:
                     await connect(f"ws://127.0.0.1:{port}/live", subprotocols=_with_token(sent))

@@ -18,7 +18,7 @@ from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.sensor_msgs import Image
 from dimos_streams.messages.time import header
-from tests.bridge.parts import Scene
+from tests.bridge.scene import Scene
 from tests.helpers import until
 
 CHANNELS = {

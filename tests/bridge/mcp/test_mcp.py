@@ -21,8 +21,8 @@ from dimos_streams.skills.look_out_for import LookOut
 from dimos_streams.skills.observe import Observe
 from dimos_streams.skills.patrol import Patrol
 from dimos_streams.tool_stream.gateway import OfferedSkill
-from tests.bridge.monitor.parts import ToyAgent
-from tests.bridge.parts import Scene, Worker, closed, scene
+from tests.bridge.monitor.toy_agent import ToyAgent
+from tests.bridge.scene import Scene, Worker, closed, scene
 from tests.bridge.serving import served
 from tests.helpers import until
 

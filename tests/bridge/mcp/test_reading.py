@@ -14,7 +14,7 @@ from dimos_streams.bridge.mcp.reading import MAX_EVENTS, read_page
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.journal import Journal
 from tests.bridge.mcp.test_mcp import INITIALIZE, connected, structured
-from tests.bridge.parts import closed, event
+from tests.bridge.scene import closed, event
 from tests.bridge.serving import Served, served
 
 if TYPE_CHECKING:

@@ -23,7 +23,7 @@ from dimos_streams.common.names import is_name
 from dimos_streams.operator.messages.stop import CancelReport
 from dimos_streams.serving.server.request_guard import MAX_DRAINED
 from tests.bridge.mcp.test_mcp import INITIALIZE
-from tests.bridge.parts import scene
+from tests.bridge.scene import scene
 from tests.bridge.serving import Served, served
 from tests.helpers import wait_for
 

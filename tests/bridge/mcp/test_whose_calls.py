@@ -13,7 +13,7 @@ from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
 from dimos_streams.skill import skill
 from dimos_streams.tool_stream.gateway import CallView
-from tests.bridge.parts import closed, scene
+from tests.bridge.scene import closed, scene
 
 
 @pytest.mark.feature("F8")

@@ -17,7 +17,7 @@ from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.mcp.sessions import MAX_REQUESTS, SessionsBusyError
 from dimos_streams.journal.broadcast_reader import BroadcastReader
 from tests.bridge.mcp.test_mcp import INITIALIZE
-from tests.bridge.parts import scene
+from tests.bridge.scene import scene
 from tests.bridge.serving import Served, served
 from tests.dimos_skills.stand_in import CAPTURED_CLIENT
 from tests.helpers import until

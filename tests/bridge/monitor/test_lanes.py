@@ -16,7 +16,7 @@ from dimos_streams.bridge.monitor.lanes import AT_A_TIME, OF_ALL
 from dimos_streams.bridge.monitor.places import FairPlaces
 from dimos_streams.bridge.monitor.socket import MOST_COMMANDS, serve
 from dimos_streams.serving.server.connection_ends import ConnectionEnds
-from tests.bridge.monitor.parts import ToyAgent, agents
+from tests.bridge.monitor.toy_agent import ToyAgent, agents
 from tests.helpers import until
 
 

@@ -25,8 +25,9 @@ from dimos_streams.errors import BusError, SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.operator.reporting import event_data
 from dimos_streams.tool_stream.event import ToolEvent
-from tests.bridge.monitor.parts import Client, Console, ToyAgent, agents
-from tests.bridge.parts import Scene, Worker, closed, event, scene
+from tests.bridge.monitor.toy_agent import ToyAgent, agents
+from tests.bridge.monitor.watching_client import Client, Console
+from tests.bridge.scene import Scene, Worker, closed, event, scene
 from tests.helpers import run_virtual, until
 
 

@@ -15,7 +15,8 @@ from dimos_streams.operator.messages.scene import GoalView, SceneView, WaypointV
 from dimos_streams.skill import SkillInfo
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
-from tests.bridge.monitor.parts import Console, ToyAgent, agents
+from tests.bridge.monitor.toy_agent import ToyAgent, agents
+from tests.bridge.monitor.watching_client import Console
 from tests.helpers import until
 
 ZONE = {"name": "stairs", "polygon": [[0.0, 0.0], [1.0, 0.0], [1.0, 2.0]]}

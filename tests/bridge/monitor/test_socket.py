@@ -25,8 +25,10 @@ from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.messages.time import header
 from dimos_streams.operator.schema import schema, schema_text
 from dimos_streams.serving.server.request_guard import MAX_BODY
-from tests.bridge.monitor.parts import Client, agents
-from tests.bridge.parts import Scene, answered
+from tests.bridge.monitor.toy_agent import agents
+from tests.bridge.monitor.watching_client import Client
+from tests.bridge.scene import Scene, answered
+from tests.bridge.strangers import check_strangers_are_refused
 from tests.helpers import until
 
 _SCHEMA = schema()
@@ -443,18 +445,7 @@ def test_strangers_are_refused_and_large_messages_end_the_connection() -> None:
     async def scenario() -> None:
         async with agents("agent", port=0, token="t0ken") as (scene, _):
             port = int(scene.bridge.url.rsplit(":", 1)[1])
-            for query, host, origin, status, kind in [
-                ("", "127.0.0.1", None, 401, "token-needed"),
-                ("?token=wrong", "127.0.0.1", None, 401, "token-needed"),
-                ("?token=t0ken", "127.0.0.1", "http://evil.example", 403, "foreign-origin"),
-                ("?token=t0ken", "evil.example", None, 403, "foreign-host"),
-            ]:
-                url = f"ws://{host}:{port}/monitor{query}"
-                with pytest.raises(InvalidStatus) as refused:
-                    await connect(url, host="127.0.0.1", port=port, origin=origin)  # type: ignore[arg-type]
-                response = refused.value.response
-                assert response.status_code == status
-                assert json.loads(response.body)["type"].endswith(f":{kind}")
+            await check_strangers_are_refused(port, "/monitor")
             own = f"http://127.0.0.1:{port}"
             async with watching(scene, "?token=t0ken", origin=own) as console:
                 await until(lambda: console.messages)

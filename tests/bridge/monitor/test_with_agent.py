@@ -14,8 +14,9 @@ from dimos_streams.bridge.monitor.monitor import LINGER_S
 from dimos_streams.operator.messages.commands import AgentCommand
 from dimos_streams.skill import skills_of
 from tests.agent.stage import calling, script, stage
-from tests.bridge.monitor.parts import Console, ToyAgent
 from tests.bridge.monitor.test_socket import Socket
+from tests.bridge.monitor.toy_agent import ToyAgent
+from tests.bridge.monitor.watching_client import Console
 from tests.helpers import until
 
 

@@ -28,7 +28,9 @@ from dimos_streams.skills.look_out_for import LookOut
 from dimos_streams.skills.observe import Observe
 from dimos_streams.skills.patrol import Patrol
 from dimos_streams.tool_stream.arguments.schemas import check_schema
-from tests.agent.policies.parts import Brain, offered, robot_stage
+from tests.agent.policies.brain import Brain
+from tests.agent.policies.gate_inputs import offered
+from tests.agent.policies.robot_stage import robot_stage
 
 pytestmark = pytest.mark.feature("K5")
 

@@ -20,7 +20,7 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.testing import Faults, ModuleHarness
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS
-from tests.bridge.parts import Worker, answered, closed, scene
+from tests.bridge.scene import Worker, answered, closed, scene
 from tests.helpers import until
 
 

@@ -14,7 +14,7 @@ from dimos_streams.tool_stream.receiving.received_call import ReceivedCall, Resu
 from dimos_streams.tool_stream.receiving.received_calls import ReceivedCalls
 from dimos_streams.tool_stream.receiving.reorder_buffer import PROXY
 from dimos_streams.tool_stream.wire.packing import pack_event
-from tests.bridge.parts import event
+from tests.bridge.scene import event
 
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("A5", "F6")]
 OURS, OTHERS = "ours", "somebody else's"

@@ -17,7 +17,7 @@ from dimos_streams.tool_stream.receiving import received_calls
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.wire.packing import pack_event
 from tests.helpers import anybody
-from tests.tool_stream.test_delivery import Ends, bus_and_ends
+from tests.tool_stream.ends import Ends, bus_and_ends
 
 GIVEN_UP_S = 3.5
 """By then a receiver has given up what nobody sends again."""
@@ -278,9 +278,8 @@ async def test_a_first_event_that_is_lost_is_asked_of_the_instance_that_sent_the
         ends.begin("before")
         await asyncio.sleep(0.1)
         ends.heart.cancel()
-        ends.sender_bus.faults = Faults(loss=1.0, affects=lambda channel: channel == EVENTS)
-        writer = ends.begin("call")
-        ends.sender_bus.faults = Faults()
+        with ends.losing_events():
+            writer = ends.begin("call")
         await writer.update("second", {})
         await asyncio.sleep(0.1)
         assert delivered(ends, "call") == [1, 2]

@@ -15,9 +15,9 @@ from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.sending.call_writer import PublisherLimits
 from dimos_streams.tool_stream.sending.history import EventHistory
 from dimos_streams.tool_stream.sending.receivers import RECEIVER_FORGOTTEN_S, RECEIVER_GONE_S
-from tests.bridge.parts import SimulatedProcess, Worker, scene
+from tests.bridge.scene import SimulatedProcess, Worker, scene
 from tests.helpers import anybody, until
-from tests.tool_stream.test_delivery import Ends, bus_and_ends
+from tests.tool_stream.ends import Ends, bus_and_ends
 
 
 def second_receiver(ends: Ends, delivered: list[int]) -> ToolStreamReceiver:

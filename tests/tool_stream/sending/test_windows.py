@@ -23,7 +23,7 @@ from dimos_streams.tool_stream.sending.receivers import (
     Receivers,
 )
 from tests.helpers import anybody, until
-from tests.tool_stream.test_delivery import Ends, bus_and_ends
+from tests.tool_stream.ends import Ends, bus_and_ends
 
 
 @pytest.mark.virtual_time

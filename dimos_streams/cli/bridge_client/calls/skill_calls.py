@@ -89,26 +89,36 @@ async def follow_new_call(
             watching(gateway, show, after=offset, call_id=one, robot=options.robot) as watch,
             naming_holders(gateway, watch, call_id, options.bridge_options),
         ):
-            try:
-                keyed = options.terms.get("idempotency_key") is not None
-                closed = await _find_closed(gateway, call_id, options.robot) if keyed else None
-                return await _wait_until_reached(watch, call_id, options, closed, waited_s)
-            except TimeoutError:
-                await finish(
-                    _end(gateway, watch, call_id, f"the caller waited {options.timeout_s:g} s", options.robot)
-                )
-                if call_id in watch.open:
-                    raise SkillError(f"call {call_id} was asked to end but goes on; {GOES_ON}") from None
-                return await watch.wait(call_id, "close")
-            except AgentPausedError as error:
-                await finish(_end(gateway, watch, call_id, "the agent is paused", options.robot))
-                resume = f"`dimos-streams resume{options.bridge_options}`"
-                raise SkillError(
-                    f"{error}, so this is taken back: say it after {resume}, or wait for that with --timeout SECONDS"
-                ) from None
-            except asyncio.CancelledError:
-                await finish(_end(gateway, watch, call_id, "the caller left", options.robot))
-                raise
+            return await _reach_or_end(gateway, watch, call_id, options, waited_s)
+
+
+async def _reach_or_end(
+    gateway: HttpGateway, watch: EventWatch, call_id: str, options: CallOptions, waited_s: float
+) -> ToolEvent:
+    """Return the event of our call that is waited for; end the call where that is waited for no longer. Raises
+    ``SkillError`` where it goes on, or is taken back."""
+
+    async def end(why: str) -> None:
+        await finish(_end(gateway, watch, call_id, why, options.robot))
+
+    try:
+        keyed = options.terms.get("idempotency_key") is not None
+        closed = await _find_closed(gateway, call_id, options.robot) if keyed else None
+        return await _wait_until_reached(watch, call_id, options, closed, waited_s)
+    except TimeoutError:
+        await end(f"the caller waited {options.timeout_s:g} s")
+        if call_id in watch.open:
+            raise SkillError(f"call {call_id} was asked to end but goes on; {GOES_ON}") from None
+        return await watch.wait(call_id, "close")
+    except AgentPausedError as error:
+        await end("the agent is paused")
+        resume = f"`dimos-streams resume{options.bridge_options}`"
+        raise SkillError(
+            f"{error}, so this is taken back: say it after {resume}, or wait for that with --timeout SECONDS"
+        ) from None
+    except asyncio.CancelledError:
+        await end("the caller left")
+        raise
 
 
 async def follow_call(gateway: HttpGateway, start: str, options: CallOptions) -> ToolEvent:

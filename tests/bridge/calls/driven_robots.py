@@ -15,7 +15,7 @@ from dimos_streams.module import Module, ModuleConfig, RunContext, Services
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
-from tests.bridge.parts import Scene, Worker, scene
+from tests.bridge.scene import Scene, Worker, scene
 from tests.helpers import until
 
 FORWARD = Twist(linear=Vector3(x=0.5))
@@ -93,7 +93,7 @@ def of(robot: str, name: str) -> dict[str, Any]:
     return {"name": f"{robot}/{name}", "context": RunContext(services=Services(), namespace=f"{robot}/")}
 
 
-class Yard:
+class DrivenRobots:
     """Robots with a worker and a velocity gate each, whose skills and joysticks command all the time."""
 
     def __init__(self, world: Scene) -> None:
@@ -125,11 +125,13 @@ class Yard:
 
 
 @contextlib.asynccontextmanager
-async def yard(*robots: str, journal: Path | None = None, hold: str | None = None) -> AsyncIterator[Yard]:
+async def driven_robots(
+    *robots: str, journal: Path | None = None, hold: str | None = None
+) -> AsyncIterator[DrivenRobots]:
     """``hold`` is the topic on which their gates listen to holds; None is for the usual ones."""
     config: dict[str, Any] = {"journal": journal} if journal else {}
     async with scene(worker=False, **config) as world:
-        made = Yard(world)
+        made = DrivenRobots(world)
         for robot in robots:
             await made.add(robot, **({"hold": hold} if hold else {}))
         topics = [f"/{robot}/skill_vel" for robot in robots]

@@ -1,4 +1,4 @@
-"""Skills of the bridge in memory, and what they noted."""
+"""The world of a loop: a robot on a line, its skills, and what they noted."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Any
 
 from dimos_streams.agent.models.protocol import ModelRequest
 from dimos_streams.errors import SkillError
-from tests.agent.loop.rig import Answer, Body, FakeBridge, FakeCall, FunctionModel, Rig, in_turn, offered
+from tests.agent.loop.agent_in_memory import AgentInMemory
+from tests.agent.loop.fake_bridge import Body, FakeBridge, FakeCall, offered
+from tests.agent.loop.function_model import Answer, FunctionModel, in_turn
 
 
 class LineWorld:
@@ -38,11 +40,11 @@ class LineWorld:
         }
         self.bridge = FakeBridge(skills)
 
-    def rig(self, *answers: Answer, **config: Any) -> Rig:
+    def agent(self, *answers: Answer, **config: Any) -> AgentInMemory:
         return self.with_model(FunctionModel(in_turn(*answers)), **config)
 
-    def with_model(self, model: FunctionModel, record_dir: Path | None = None, **config: Any) -> Rig:
-        return Rig(self.bridge, model, {"plan": {"motions": None}, **config}, record_dir=record_dir)
+    def with_model(self, model: FunctionModel, record_dir: Path | None = None, **config: Any) -> AgentInMemory:
+        return AgentInMemory(self.bridge, model, {"plan": {"motions": None}, **config}, record_dir=record_dir)
 
     async def move(self, call: FakeCall) -> str:
         self.log.append(f"move {call.arguments['by']}")

@@ -1,16 +1,13 @@
-"""A stand-in for an agent that reports and takes an operator's commands, and readers of the monitor."""
+"""A stand-in for an agent that reports and takes an operator's commands."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import AsyncIterator
 from typing import Any, Literal
 
 from dimos_streams import clock
-from dimos_streams.bridge.monitor.view import numbered
-from dimos_streams.bridge.monitor.watcher import Watcher
 from dimos_streams.errors import ConflictError, SkillError
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
 from dimos_streams.operator.messages.agent import (
@@ -25,7 +22,7 @@ from dimos_streams.operator.messages.agent import (
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.operator.reporting import event_data, snapshot_data
 from dimos_streams.skill import Call, skill
-from tests.bridge.parts import Scene, Worker
+from tests.bridge.scene import Scene, Worker
 
 
 class ToyConfig(ModuleConfig):
@@ -199,56 +196,6 @@ class ToyAgent(Module):
         self.emit("control", command=name)
         self.show()
         return f"{name} is done"
-
-
-class Client:
-    """The state of a console: all messages, and the state that they add up to. Checks what holds for every client."""
-
-    def __init__(self) -> None:
-        self.messages: list[dict[str, Any]] = []
-        self.state: dict[str, Any] = {}
-        self.numbers: dict[str, int] = {}
-
-    def take(self, text: str | bytes) -> dict[str, Any]:
-        message: dict[str, Any] = json.loads(text)
-        assert message["seq"] == len(self.messages) + 1
-        assert message["type"] == "snapshot" or self.messages, "a snapshot comes first"
-        before = self.state
-        if message["type"] == "snapshot":
-            self.state = message["snapshot"]
-        elif message["type"] == "change":
-            assert message["change"], "something has changed"
-            self.state = before | message["change"]
-            assert self.state != before, "no state comes twice"
-        elif message["type"] == "event":
-            event = message["event"]
-            self.numbers[event["agent"]] = event["number"]
-        self.messages.append(message)
-        return message
-
-    def of(self, type: str) -> list[dict[str, Any]]:
-        return [message for message in self.messages if message["type"] == type]
-
-    def agent(self, name: str) -> dict[str, Any]:
-        found: dict[str, Any] = self.state.get("agents", {}).get(name, {})
-        return found
-
-
-class Console(Client):
-    """A client that reads a watcher as fast as it can."""
-
-    def __init__(self, watcher: Watcher) -> None:
-        super().__init__()
-        self.watcher = watcher
-        self.task = asyncio.get_running_loop().create_task(self._read())
-
-    async def _read(self) -> None:
-        while (message := await self.watcher.next()) is not None:
-            self.take(numbered(len(self.messages) + 1, message))
-
-    async def close(self) -> None:
-        self.watcher.close()
-        await self.task
 
 
 def _context(name: str) -> RunContext:

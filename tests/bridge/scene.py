@@ -1,4 +1,4 @@
-"""The parts that the bridge's tests share: a module with skills of every kind, and a small world around a bridge."""
+"""A scene for tests of bridges: one bus, processes with modules, and a bridge that can be killed."""
 
 from __future__ import annotations
 

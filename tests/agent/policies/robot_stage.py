@@ -1,102 +1,21 @@
-"""The parts that the tests of policies share."""
+"""A stage with a robot whose skills have policies, and an operator who decides."""
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
-import inspect
-import itertools
-import json
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field
 
-from dimos_streams.agent.models.protocol import (
-    Finish,
-    ModelDelta,
-    ModelRequest,
-    SystemMessage,
-    TextDelta,
-    TokenUsage,
-    ToolCallDelta,
-)
-from dimos_streams.agent.policies.gates.base import CallRequest
 from dimos_streams.errors import SkillError
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
-from dimos_streams.tool_stream.gateway import OfferedSkill
+from tests.agent.policies.brain import Brain
 from tests.agent.stage import NoConfig, Stage, stage
 from tests.helpers import until
-
-
-def offered(name: str = "move", *, parameters: Mapping[str, Any] | None = None, **policy: Any) -> OfferedSkill:
-    """A skill as a bridge lists it; any arguments fit unless ``parameters`` says otherwise."""
-    schema = {"type": "object", "properties": {}} if parameters is None else dict(parameters)
-    return OfferedSkill(name=name, description="", parameters=schema, module="m", available=True, **policy)
-
-
-def request(skill: OfferedSkill, missions: tuple[str, ...] = ("m1",), **arguments: Any) -> CallRequest:
-    """A model's call."""
-    return CallRequest(skill=skill, arguments=arguments, missions=missions)
-
-
-class Events:
-    """An event log that calls its listeners at once."""
-
-    def __init__(self) -> None:
-        self.all: list[tuple[str, dict[str, Any]]] = []
-
-    def emit(self, kind: str, missions: Sequence[str] = (), *phase: Any, **data: Any) -> None:
-        """See ``Emit``."""
-        self.all.append((kind, data))
-
-    def kinds(self) -> list[str]:
-        """The kinds so far."""
-        return [kind for kind, _ in self.all]
-
-
-Answer = str | list[tuple[str, dict[str, Any]]] | Callable[[ModelRequest], Any]
-"""An answer of a model: a text, calls, or what a function makes of the request (awaited if need be)."""
-
-
-class Brain:
-    """A model that a test writes in Python: answers by system prompt, one after the other; then it says nothing."""
-
-    def __init__(self, *answers: Answer, **others: Sequence[Answer]) -> None:
-        """``answers`` are of the agent, ``others`` of sub-agents, by their prompts."""
-        self.requests: list[ModelRequest] = []
-        self._answers = {name: list(own) for name, own in others.items()}
-        self._main = list(answers)
-        self._numbers = itertools.count(1)
-
-    async def stream(self, request: ModelRequest) -> AsyncIterator[ModelDelta]:
-        """See ``Model``."""
-        self.requests.append(request)
-        first = request.messages[0]
-        prompt = first.text if isinstance(first, SystemMessage) else ""
-        answers = self._answers.get(prompt, self._main)
-        answer: Any = answers.pop(0) if answers else ""
-        if callable(answer):
-            answer = answer(request)
-            answer = await answer if inspect.isawaitable(answer) else answer
-        yield TokenUsage(input_tokens=10, output_tokens=1)
-        if isinstance(answer, str):
-            yield TextDelta(answer)
-            yield Finish("stop")
-            return
-        for index, (name, arguments) in enumerate(answer):
-            id = f"t{next(self._numbers)}"
-            yield ToolCallDelta(index=index, id=id, name=name, arguments=json.dumps(arguments))
-        yield Finish("tool_calls")
-
-    async def close(self) -> None:
-        """See ``Model``."""
-
-    def offered(self, number: int = -1) -> set[str]:
-        """Names of the tools of a request."""
-        return {tool.name for tool in self.requests[number].tools}
 
 
 class Robot(Module):
