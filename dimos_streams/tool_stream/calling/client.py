@@ -21,6 +21,7 @@ from dimos_streams.errors import (
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.skill import OnUpdate
+from dimos_streams.tool_stream.arguments.plain_arguments import plain_arguments
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.calling.call_request import RepeatedRequest
@@ -67,6 +68,7 @@ class BusSkillClient:
     async def check(self, skill: str, arguments: Mapping[str, Any]) -> None:
         """See ``SkillClient``. A module that has only just started is waited for a moment."""
         self._check_may("begin", skill)
+        plain = plain_arguments(skill, arguments)
         deadline = clock.monotonic() + _INTRODUCTION_S
         while True:
             try:
@@ -80,7 +82,7 @@ class BusSkillClient:
         why = refusal(skill, info.audience, caller=self._own.caller, parent=self._call_id)
         if why:
             raise CallRejectedError(why)
-        check_arguments(info, arguments)
+        check_arguments(info, plain)
 
     async def start(
         self,
@@ -205,14 +207,14 @@ class BusSkillClient:
             stream.read()
 
     def _asked(self, call_id: str, skill: str, arguments: Mapping[str, Any]) -> SkillCall:
-        """Return the request for a call on behalf of this one's caller."""
+        """Return the request for a call on behalf of this one's caller. Raises as ``plain_arguments`` does."""
         return SkillCall(
             utime=clock.utime(),
             call_id=call_id,
             skill=skill,
             caller=self._own.caller,
             parent=self._call_id,
-            arguments_json=json_without_secrets(arguments).decode(),
+            arguments_json=json_without_secrets(plain_arguments(skill, arguments)).decode(),
         )
 
     def _request(self, message: SkillCall) -> RepeatedRequest:
