@@ -75,6 +75,24 @@ class MyConfig(ModuleConfig):
             "TypeError: door_password: a secret can't be Live, because a change is shown; valid: no Live here",
         ),
         ("class Fast(ModuleConfig):\n        speed: Module", "Unable to generate pydantic-core schema for <class"),
+        (
+            "packages = 'numpy'",
+            "Meant.packages = 'numpy' is one text, where several are meant: packages = ('numpy',)",
+        ),
+        (
+            "note: Out[String]\n    exclusive_outputs = 'note'",
+            "where several are meant: exclusive_outputs = ('note',)",
+        ),
+        (
+            "note: Out[String]\n    exclusive_outputs = frozenset({'noet'})",
+            "Meant.exclusive_outputs names 'noet', which is no output of it; did you mean 'note'?",
+        ),
+        ("heard: In[String]\n    shared_outputs = ('heard',)", "names 'heard', which is no output of it"),
+        ("async def run(self, much): ...", "Meant.run is called with nothing but self, and takes much"),
+        (
+            "@skill\n    @skill(motion=True)\n    def count(self) -> int: ...",
+            "@skill of Meant.count: it is marked as a skill already: state all of it in one @skill(…)",
+        ),
     ],
     ids=str,
 )
@@ -101,6 +119,7 @@ def test_what_would_be_nothing_is_refused_in_a_line(
         "known = None",
         "configured = property(lambda self: 1)\n    del configured",
         "packages = ('sys',)",
+        "async def run(self, *much, more=1): ...",
     ],
 )
 def test_what_is_something_is_left_alone(
