@@ -1,4 +1,4 @@
-"""What JSON can't hold of a value: where it is, and what would do in its place."""
+"""The parts of a value that JSON can't hold: where they are, and what would do in their place."""
 
 from __future__ import annotations
 
