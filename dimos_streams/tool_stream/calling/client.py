@@ -14,6 +14,7 @@ from dimos_streams.common.names import MAX_NAME, is_name
 from dimos_streams.errors import (
     CallRejectedError,
     MessageError,
+    SkillArgumentError,
     SkillError,
     SkillRunError,
     UnknownSkillError,
@@ -116,12 +117,16 @@ class BusSkillClient:
     ) -> Any:
         """See ``SkillClient``."""
         self._check_may("run", skill)
-        message = self._asked(child_id(self._call_id, next(self._numbers)), skill, {**(arguments or {}), **named})
+        call_id = child_id(self._call_id, next(self._numbers))
+        try:
+            message = self._asked(call_id, skill, {**(arguments or {}), **named})
+        except SkillArgumentError as error:
+            raise SkillRunError(str(error), skill=skill, outcome=Outcome.REJECTED, call_id=call_id) from error
         close = await self._run_child(message, on_update, on_wait, quiet=quiet)
         if close.outcome is Outcome.COMPLETED:
             return close.data.get("result")
         outcome, result = str(close.outcome), close.data.get("result")
-        raise SkillRunError(close.text, skill=skill, outcome=outcome, call_id=message.call_id, child_result=result)
+        raise SkillRunError(close.text, skill=skill, outcome=outcome, call_id=call_id, child_result=result)
 
     def end_children(self) -> None:
         """End whatever the call still runs, because the call ends. The bridge sees to it, too."""
