@@ -336,6 +336,11 @@ class Known(Module):
         ("@skill\n    @staticmethod\n    def count() -> int: ...", "a skill is a method, and no staticmethod"),
         ("@staticmethod\n    @skill\n    def count() -> int: ...", "a skill is a method, and no staticmethod"),
         ("@property\n    @skill\n    def count(self) -> int: ...", "a skill is a method, and no property"),
+        ("count = skill(functools.partialmethod(max, 1))", "max: a skill is a method, and no partialmethod"),
+        (
+            "@(lambda method: lambda self: method(self))\n    @skill\n    def count(self) -> int: ...",
+            "Odd.count: the decorator above its @skill hides the skill: it needs functools.wraps",
+        ),
         ("@skill\n    def count() -> int: ...", "Odd.count: a skill is a method, and this takes no self"),
         ("@skill\n    async def count(x: int) -> int: ...", "Odd.count: a skill is a method, and this takes no self"),
         ("def start(self) -> None: ...", "TypeError: Odd.start must be `async def`, and yield nothing"),
