@@ -271,6 +271,24 @@ def test_a_model_that_ignores_misspelt_fields_is_warned_of(
     ]
 
 
+def test_a_skill_that_overrides_a_motion_and_does_not_say_so_is_warned_of(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = "    @skill({})\n    def {}(self) -> int:\n        'Go.'\n"
+    moving = (
+        mark.format("motion=True", "a") + mark.format("resources={'base'}", "b") + mark.format("motion=True", "c")
+    )
+    silent = mark.format("", "a") + mark.format("tags={'x'}", "b") + mark.format("resources={'arm'}", "c")
+    text = f"{_HEAD}class Robot(Module):\n{moving}\nclass Meant(Robot):\n{silent}"
+    (tmp_path / "declared_2600.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    what = "overrides one that may move the robot, and says neither motion=True nor which resources it holds"
+    all_of_it = "@skill(…) of the method that overrides states all of it"
+    assert found_in(write, "modules:\n  a: {type: 'declared_2600:Meant'}\n") == [
+        f"x.yaml:2: warning: module 'a': declared_2600:Meant: skill {name!r} {what}: {all_of_it}" for name in "ab"
+    ]
+
+
 def test_what_every_module_has_of_its_own_is_known() -> None:
     assert {*vars(Module()), "health"} == OWN
 
