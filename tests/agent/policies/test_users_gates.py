@@ -26,6 +26,20 @@ class NotAGate:
     """Has no review."""
 
 
+class Hasty:
+    """A gate that nobody can wait for."""
+
+    def review(self, request: CallRequest) -> Verdict:
+        return Allow(request.arguments)
+
+
+class Curious:
+    """A gate that wants to know more than it is told."""
+
+    async def review(self, request: CallRequest, why: str) -> Verdict:
+        return Refuse(why)
+
+
 class Failing:
     """A gate with a bug."""
 
@@ -145,6 +159,8 @@ async def test_a_number_that_json_lacks_is_no_argument_that_a_gate_can_give(monk
         ("no.such.place:Gate", "can't be imported"),
         (f"{__name__}:Doublin", "did you mean 'Doubling'"),
         (f"{__name__}:NotAGate", "no method 'review'"),
+        (f"{__name__}:Hasty", "its review must be `async def`"),
+        (f"{__name__}:Curious", "its review can't be given a request alone: missing a required argument: 'why'"),
         (f"{__name__}:GateBench.x", "not of the form"),
         (f"{__name__}:pytest", "can't be made"),
     ],
