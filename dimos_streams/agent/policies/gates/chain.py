@@ -31,9 +31,9 @@ from dimos_streams.agent.policies.gates.permit import PermitGate
 from dimos_streams.agent.policies.gates.plan import PlanGate
 from dimos_streams.agent.policies.gates.rejected import RejectedGate
 from dimos_streams.agent.policies.gates.settings import GateSettings
-from dimos_streams.agent.policies.gates.verdict_faults import objection_fault, verdict_fault
 from dimos_streams.agent.policies.gates.zones import Zones
 from dimos_streams.agent.policies.users_gates import load_gate
+from dimos_streams.agent.policies.verdict_faults import objection_fault, verdict_fault
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
 from dimos_streams.common.secrets import redacted
