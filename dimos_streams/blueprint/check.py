@@ -14,6 +14,7 @@ from dimos_streams.blueprint.checks.secret_check import secrets_for_all
 from dimos_streams.blueprint.checks.skill_check import (
     colliding_skills,
     ignored_fields,
+    lost_motions,
     misdescribed_parameters,
     misspelt_resources,
     skill_warnings,
@@ -107,6 +108,7 @@ def _joint_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]], *
     yield from misdescribed_parameters(blueprint, skills)
     yield from ignored_fields(blueprint, skills)
     yield from skills_that_are_no_tools(blueprint, skills)
+    yield from lost_motions(blueprint, classes, skills)
     yield from message_problems(blueprint, ports)
     yield from contradictions(blueprint, classes)
     unfed = unfed_inputs(blueprint, placed, classes)

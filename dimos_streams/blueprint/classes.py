@@ -25,11 +25,17 @@ from dimos_streams.skill import SkillSpec, skills_of
 def instantiate(spec: ModuleSpec, context: RunContext) -> Module:
     """The module that a spec describes, not started yet; its context gets the spec's namespace.
 
-    Raises ``BlueprintError`` if the class can't be imported or its config is not valid.
+    Raises ``BlueprintError`` if the class can't be imported, its config is not valid, or its constructor leaves out
+    Module's.
     """
     cls = module_class(spec)
     config = module_config(spec, cls)
-    return cls(config, name=spec.name, context=dataclasses.replace(context, namespace=spec.prefix))
+    module = cls(config, name=spec.name, context=dataclasses.replace(context, namespace=spec.prefix))
+    if not hasattr(module, "name"):
+        valid = "super().__init__(config, name=name, context=context)"
+        text = f"module {spec.name!r}: the constructor of {spec.type!r} doesn't call Module's; valid: {valid}"
+        raise BlueprintError([Problem(text, spec.where("type"))])
+    return module
 
 
 def module_class(spec: ModuleSpec) -> type[Module]:

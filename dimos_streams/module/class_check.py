@@ -4,13 +4,15 @@ has."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.declaration_faults import DeclarationFaults
+from dimos_streams.errors import suggest
 from dimos_streams.module.config import ModuleConfig
 from dimos_streams.skill.declaration import policy_of
+from dimos_streams.streams import StreamSpec
 
 OWN = frozenset({
     "config", "configured", "context", "health", "live_values", "log", "name", "random", "state_json",
@@ -18,6 +20,10 @@ OWN = frozenset({
 })  # fmt: skip
 """The names of what each module has of its own, so that a class's value of that name would never be seen."""
 _HOOKS = ("start", "run", "stop")
+_OF_OUTPUTS = ("shared_outputs", "exclusive_outputs", "stamped_as")
+_SEVERAL = ("packages", "late_imports", "shared_outputs", "exclusive_outputs")
+"""The names of what a class may declare several names by."""
+_ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 _MAX_SHOWN = 60
 
 
@@ -34,6 +40,10 @@ def check_class(cls: type, base: type) -> None:
             # Behind a decorator of its author's either of them may be a plain function, and the call can be awaited.
             if callable(hook) and not any(map(inspect.iscoroutinefunction, (hook, inspect.unwrap(hook)))):
                 raise TypeError(f"{cls.__name__}.{name} must be `async def`, and yield nothing")
+            if callable(hook) and (needed := _needed(hook)):
+                raise TypeError(
+                    f"{cls.__name__}.{name} is called with nothing but self, and takes {', '.join(needed)}"
+                )
     faults.refuse()
 
 
@@ -41,6 +51,8 @@ def _check_value(cls: type, base: type, name: str, value: Any) -> None:
     where, what = f"{cls.__name__}.{name}", shortened(getattr(value, "__name__", repr(value)), _MAX_SHOWN)
     if name in OWN:
         raise TypeError(f"{where} = {what} would never be seen: {_instead(name, value)}")
+    if name in _SEVERAL and isinstance(value, str):
+        raise TypeError(f"{where} = {value!r} is one text, where several are meant: {name} = ({value!r},)")
     if name in vars(base) and policy_of(value) is not None:
         why = f"rename the method, and name the skill by @skill(name={name!r})"
         raise TypeError(f"{where} would replace a method that every module has: {why}")
@@ -48,14 +60,28 @@ def _check_value(cls: type, base: type, name: str, value: Any) -> None:
         raise TypeError(f"{where} = {what} would replace a method that every module has: rename it")
 
 
-def check_streams(owner: str, streams: Iterable[str]) -> None:
-    """Raise ``TypeError`` for streams that would replace what every module has of its own."""
+def check_streams(owner: type, streams: Mapping[str, StreamSpec]) -> None:
+    """Raise ``TypeError`` for streams that would replace what every module has of its own, and for outputs that a
+    class speaks of and does not have: for a misspelt one, nothing that it says of it would hold."""
     faults = DeclarationFaults()
+    outputs = [name for name, stream in streams.items() if stream.direction == "out"]
     for name in streams:
         with faults.noting():
             if name in OWN:
-                raise TypeError(f"{owner}.{name} would replace what every module has: rename the stream")
+                raise TypeError(f"{owner.__name__}.{name} would replace what every module has: rename the stream")
+    for attribute in _OF_OUTPUTS:
+        for name in getattr(owner, attribute):
+            with faults.noting():
+                if name not in outputs:
+                    which = f"{owner.__name__}.{attribute} names {name!r}"
+                    raise TypeError(f"{which}, which is no output of it{suggest(name, outputs)}")
     faults.refuse()
+
+
+def _needed(hook: Callable[..., Any]) -> list[str]:
+    """Return the parameters behind the first that a function can't be called without."""
+    parameters = list(inspect.signature(hook).parameters.values())[1:]
+    return [each.name for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
 
 
 def _instead(name: str, value: Any) -> str:

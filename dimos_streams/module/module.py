@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import functools
 import hashlib
-import json
 import logging
 import random
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
@@ -13,12 +12,12 @@ from typing import Any, ClassVar, TypeVar
 
 from dimos_streams.common.process.threads import outcome_of
 from dimos_streams.common.readable.shortening import shortened
-from dimos_streams.common.secrets import redacted_values
 from dimos_streams.common.tasks import end_tasks, stray_cancellation
 from dimos_streams.module.class_check import check_class, check_streams
 from dimos_streams.module.config import ConfigFault, ModuleConfig, declared_config
 from dimos_streams.module.run_context import RunContext
 from dimos_streams.module.services import Clocks
+from dimos_streams.module.state_text import state_text
 from dimos_streams.skill import SkillInfo, SkillSpec, skills_of
 from dimos_streams.streams import In, Out, StreamSpec, declared_streams
 
@@ -26,8 +25,6 @@ R = TypeVar("R")
 
 WARNINGS = "warnings"
 """The topic of a module's state that has texts of what may be wrong with it, as a list: ``status`` shows them."""
-MAX_STATE = 4000
-"""Maximum size of what a module says of its own state, in bytes of JSON."""
 _MAX_SHOWN = 200
 
 
@@ -213,14 +210,7 @@ class Module:
         others find something. What was reported already is not reported again. Raises ``ValueError`` for what has no
         JSON form, or more than ``MAX_STATE`` bytes of it, and ``TypeError`` for what is no mapping.
         """
-        if not isinstance(state, Mapping):
-            what = shortened(repr(state), _MAX_SHOWN)
-            raise TypeError(f"the state of module {self.name!r} can't be {what}: report values by their topics")
-        shown = redacted_values(state, names)
-        text = json.dumps(shown, separators=(",", ":"), allow_nan=False, ensure_ascii=False) if state else ""
-        size = len(text.encode())
-        if size > MAX_STATE:
-            raise ValueError(f"the state of module {self.name!r} has {size} bytes, {MAX_STATE} are possible")
+        text = state_text(self.name, state, names)
         if text != self.state_json:
             self.state_json = text
             self.on_state()
@@ -290,7 +280,7 @@ def _failure_of(task: asyncio.Task[Any]) -> BaseException | None:
 @functools.cache
 def _streams(owner: Any) -> Mapping[str, StreamSpec]:
     streams = declared_streams(owner)
-    check_streams(owner.__name__, streams)
+    check_streams(owner, streams)
     return streams
 
 

@@ -44,11 +44,14 @@ def skill(
     """Mark a method as a skill: its signature is its schema, its docstring its description.
 
     A parameter annotated ``Call`` receives the running call. A plain ``def`` runs in a thread. See ``SkillPolicy``
-    for the arguments. Raises ``TypeError`` for a policy that is not valid.
+    for the arguments. Raises ``TypeError`` for a policy that is not valid, and for a method
+    that has one already.
     """
 
     def mark(method: F) -> F:
         where = f"@skill of {getattr(method, '__qualname__', repr(method))}"
+        if policy_of(method) is not None:
+            raise TypeError(f"{where}: it is marked as a skill already: state all of it in one @skill(…)")
         try:
             stated = SkillPolicy(resources=_several("resources", resources), tags=_several("tags", tags), **policy)
         except ValidationError as error:

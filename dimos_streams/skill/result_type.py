@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
 from pydantic_core import to_jsonable_python
 
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.common.json.reading import is_finite
+from dimos_streams.common.json.losses import lost_numbers
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.references import inlined
 from dimos_streams.common.secrets import redacted
@@ -52,8 +51,8 @@ class ResultType:
 
     def _loss(self, result: Any) -> str | None:
         """Return which number of a result JSON does not have, if there is one."""
-        for path, number in _lost_numbers(to_jsonable_python(result)):
-            return f"{path or 'the result'}: callers get null, because JSON has no {_shown(number)}"
+        for path, number in lost_numbers(to_jsonable_python(result)):
+            return f"{path or 'the result'}: callers get null, because JSON has no {number}"
         return None
 
     def _refusal(self, result: Any, encoded: str) -> str | None:
@@ -88,24 +87,3 @@ def _takes(adapter: TypeAdapter[Any], result: Any) -> bool:
     except Exception:  # an author's validator may raise whatever it likes
         return False
     return True
-
-
-def _lost_numbers(value: Any, path: str = "") -> Iterator[tuple[str, Any]]:
-    """Yield the numbers that JSON does not have, each with its path."""
-    if isinstance(value, Mapping):
-        parts: Iterable[tuple[Any, Any]] = value.items()
-    elif isinstance(value, list | tuple):
-        parts = enumerate(value)
-    else:
-        if not is_finite(value):
-            yield path, value
-        return
-    for name, part in parts:
-        yield from _lost_numbers(part, f"{path}.{name}" if path else str(name))
-
-
-def _shown(number: Any) -> str:
-    try:
-        return repr(number)
-    except ValueError:
-        return "number of so many digits"

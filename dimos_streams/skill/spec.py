@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import re
@@ -30,8 +31,10 @@ from dimos_streams.skill.undo_fit import check_undo
 
 _NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
 _NAME_RULE = "valid: 1 to 64 letters of ASCII, digits, _ and -, as models' servers ask for"
-_NO_METHODS = (property, staticmethod, classmethod)
+_NO_METHODS = (property, staticmethod, classmethod, functools.partialmethod)
 """What a function in a class may be made of, so that it can't be a skill."""
+_INNER = ("fget", "__func__", "func")
+"""The names by which one of these has its function."""
 
 
 class Parameters(Protocol):
@@ -123,6 +126,8 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
     for base in reversed(owner.__mro__):
         for attribute, stated in vars(base).items():
             if not (policy_of(stated) or isinstance(stated, _NO_METHODS)):  # nearly all that a class has
+                with faults.noting():
+                    _check_not_hidden(f"{owner.__name__}.{attribute}", stated)
                 continue
             with faults.noting():
                 function = getattr(owner, attribute, None)
@@ -165,11 +170,19 @@ def _check_undo(where: str, spec: SkillSpec, undo: str, skills: Mapping[str, Ski
 def _is_marked(stated: object) -> bool:
     """Return whether what a class has in its body is marked as a skill, whatever it is. Raises ``TypeError`` for
     what is no method."""
-    inner = getattr(stated, "fget" if isinstance(stated, property) else "__func__", None)
+    inner = next((getattr(stated, name) for name in _INNER if hasattr(stated, name)), None)
     if isinstance(stated, _NO_METHODS) and (policy_of(stated) or policy_of(inner)):
         name = getattr(inner, "__qualname__", inner)
         raise TypeError(f"{name}: a skill is a method, and no {type(stated).__name__}")
     return policy_of(stated) is not None
+
+
+def _check_not_hidden(where: str, stated: object) -> None:
+    """Raise ``TypeError`` for a function that a decorator has put around a skill without saying so."""
+    for cell in getattr(stated, "__closure__", None) or ():
+        with contextlib.suppress(ValueError):  # an empty cell
+            if policy_of(cell.cell_contents) is not None:
+                raise TypeError(f"{where}: the decorator above its @skill hides the skill: it needs functools.wraps")
 
 
 @functools.cache

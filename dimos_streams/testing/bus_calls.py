@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
@@ -53,12 +52,6 @@ def request_call(
         arguments_json=json_text(arguments),
     )
     bus.publish(CALLS, encode(message))
-
-
-def as_sent(arguments: Mapping[str, Any]) -> dict[str, Any]:
-    """Return arguments, which may be pydantic models, dataclasses and enums, as a skill's host reads them. Raises
-    ``SkillError`` for values that have no JSON form."""
-    return dict(json.loads(json_text(arguments)))
 
 
 def find_offered(skill: str, modules: Iterable[Module]) -> tuple[Module, SkillSpec]:

@@ -39,6 +39,7 @@ from dimos_streams.streams import StreamSpec
 from dimos_streams.testing.block import Block
 from dimos_streams.testing.bus_calls import asking, find_offered, request_call
 from dimos_streams.testing.harness_call import HarnessCall, check_awaited
+from dimos_streams.tool_stream.arguments.plain_arguments import plain_arguments
 from dimos_streams.tool_stream.calling.withdrawal import request_end
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.protocol.channels import STATUS
@@ -187,16 +188,18 @@ class ModuleHarness(Generic[M]):
     async def call(self, skill: str, /, *, caller: str = "test", **arguments: Any) -> HarnessCall:
         """Call a skill of the module under test (or of the added module that has it).
 
-        Raises ``UnknownSkillError`` if no module has it.
+        Raises ``UnknownSkillError`` if no module has it, ``SkillArgumentError`` for arguments that have no form in
+        JSON.
         """
         self._block.check(f"call({skill!r})")
         call_id = f"test-{next(self._numbers)}"
         module, spec = find_offered(skill, self._host.modules)
         _check_not_replaced(module, spec)
+        plain = plain_arguments(skill, arguments)
         call = HarnessCall(call_id, skill, partial(request_end, self.bus, call_id))
         self._calls[call_id] = call
         names = {"module": module.name, "skill": skill, "caller": caller}
-        with asking(lambda: request_call(self.bus, call_id, arguments=arguments, **names)):
+        with asking(lambda: request_call(self.bus, call_id, arguments=plain, **names)):
             await call.wait_for(lambda event: event.type == "open")
         return call
 

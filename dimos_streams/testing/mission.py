@@ -36,11 +36,12 @@ from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.testing.block import Block
-from dimos_streams.testing.bus_calls import as_sent, find_offered, public_skills, request_call
+from dimos_streams.testing.bus_calls import find_offered, public_skills, request_call
 from dimos_streams.testing.harness_call import HarnessCall, check_awaited
 from dimos_streams.testing.patterns import EventPattern
 from dimos_streams.testing.topic import Topic, channel_of
 from dimos_streams.testing.transcript import Transcript
+from dimos_streams.tool_stream.arguments.plain_arguments import plain_arguments
 from dimos_streams.tool_stream.calling.withdrawal import request_end
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
@@ -156,12 +157,14 @@ class MissionRun:
         return await self.call(to, text=text)
 
     async def call(self, skill: str, /, **arguments: Any) -> HarnessCall:
-        """Call a skill. Raises what ``SkillGateway.call`` raises, for instance ``CallRejectedError``."""
+        """Call a skill. Raises what ``SkillGateway.call`` raises, for instance ``CallRejectedError``, and
+        ``SkillArgumentError`` for arguments without a JSON form."""
         self._block.check(f"call({skill!r})")
+        plain = plain_arguments(skill, arguments)
         if self._run.gateway is None:
-            call_id = self._request(skill, arguments)
+            call_id = self._request(skill, plain)
         else:
-            call_id = await self._run.gateway.call(skill, as_sent(arguments), caller=CALLER)
+            call_id = await self._run.gateway.call(skill, plain, caller=CALLER)
         call = self._calls[call_id] = HarnessCall(call_id, skill, partial(request_end, self.bus, call_id))
         for known in (event for event in self.events if event.call_id == call_id):
             call.add(known)

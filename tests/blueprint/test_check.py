@@ -19,7 +19,7 @@ from dimos_streams.blueprint.load import drafted
 from dimos_streams.blueprint.settings import with_settings
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.documents.problem import BlueprintError
-from dimos_streams.module import RunContext
+from dimos_streams.module import Module, RunContext
 from tests.blueprint import toy_modules
 from tests.blueprint.checked import check_reference, found_in
 from tests.blueprint.conftest import Write
@@ -336,6 +336,11 @@ class Known(Module):
         ("@skill\n    @staticmethod\n    def count() -> int: ...", "a skill is a method, and no staticmethod"),
         ("@staticmethod\n    @skill\n    def count() -> int: ...", "a skill is a method, and no staticmethod"),
         ("@property\n    @skill\n    def count(self) -> int: ...", "a skill is a method, and no property"),
+        ("count = skill(functools.partialmethod(max, 1))", "max: a skill is a method, and no partialmethod"),
+        (
+            "@(lambda method: lambda self: method(self))\n    @skill\n    def count(self) -> int: ...",
+            "Odd.count: the decorator above its @skill hides the skill: it needs functools.wraps",
+        ),
         ("@skill\n    def count() -> int: ...", "Odd.count: a skill is a method, and this takes no self"),
         ("@skill\n    async def count(x: int) -> int: ...", "Odd.count: a skill is a method, and this takes no self"),
         ("def start(self) -> None: ...", "TypeError: Odd.start must be `async def`, and yield nothing"),
@@ -456,6 +461,16 @@ def test_instantiate_gives_name_config_and_namespace() -> None:
 def test_instantiate_refuses_bad_configs() -> None:
     with pytest.raises(BlueprintError, match="rate_hz: it must be more than 0"):
         instantiate(module(toy_modules.Camera, rate_hz=0), RunContext())
+
+
+class Alone(Module):
+    def __init__(self, config: object = None, *, name: str | None = None, context: object = None) -> None:
+        self.port = 1
+
+
+def test_a_constructor_that_leaves_out_that_of_every_module_is_told_what_to_call() -> None:
+    with pytest.raises(BlueprintError, match=r"module 'alone': .*:Alone' doesn't call Module's; valid: super\(\)"):
+        instantiate(module(Alone), RunContext())
 
 
 def test_specs_and_errors_travel_to_other_processes() -> None:

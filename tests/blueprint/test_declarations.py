@@ -75,6 +75,24 @@ class MyConfig(ModuleConfig):
             "TypeError: door_password: a secret can't be Live, because a change is shown; valid: no Live here",
         ),
         ("class Fast(ModuleConfig):\n        speed: Module", "Unable to generate pydantic-core schema for <class"),
+        (
+            "packages = 'numpy'",
+            "Meant.packages = 'numpy' is one text, where several are meant: packages = ('numpy',)",
+        ),
+        (
+            "note: Out[String]\n    exclusive_outputs = 'note'",
+            "where several are meant: exclusive_outputs = ('note',)",
+        ),
+        (
+            "note: Out[String]\n    exclusive_outputs = frozenset({'noet'})",
+            "Meant.exclusive_outputs names 'noet', which is no output of it; did you mean 'note'?",
+        ),
+        ("heard: In[String]\n    shared_outputs = ('heard',)", "names 'heard', which is no output of it"),
+        ("async def run(self, much): ...", "Meant.run is called with nothing but self, and takes much"),
+        (
+            "@skill\n    @skill(motion=True)\n    def count(self) -> int: ...",
+            "@skill of Meant.count: it is marked as a skill already: state all of it in one @skill(…)",
+        ),
     ],
     ids=str,
 )
@@ -101,6 +119,7 @@ def test_what_would_be_nothing_is_refused_in_a_line(
         "known = None",
         "configured = property(lambda self: 1)\n    del configured",
         "packages = ('sys',)",
+        "async def run(self, *much, more=1): ...",
     ],
 )
 def test_what_is_something_is_left_alone(
@@ -249,6 +268,24 @@ def test_a_model_that_ignores_misspelt_fields_is_warned_of(
     assert found_in(write, "modules:\n  a: {type: 'declared_2500:Meant'}\n") == [
         f"x.yaml:2: warning: module 'a': declared_2500:Meant: parameter {name!r} of skill 'a' {what}"
         for name in ("order", "shelf")
+    ]
+
+
+def test_a_skill_that_overrides_a_motion_and_does_not_say_so_is_warned_of(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    mark = "    @skill({})\n    def {}(self) -> int:\n        'Go.'\n"
+    moving = (
+        mark.format("motion=True", "a") + mark.format("resources={'base'}", "b") + mark.format("motion=True", "c")
+    )
+    silent = mark.format("", "a") + mark.format("tags={'x'}", "b") + mark.format("resources={'arm'}", "c")
+    text = f"{_HEAD}class Robot(Module):\n{moving}\nclass Meant(Robot):\n{silent}"
+    (tmp_path / "declared_2600.py").write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    what = "overrides one that may move the robot, and says neither motion=True nor which resources it holds"
+    all_of_it = "@skill(…) of the method that overrides states all of it"
+    assert found_in(write, "modules:\n  a: {type: 'declared_2600:Meant'}\n") == [
+        f"x.yaml:2: warning: module 'a': declared_2600:Meant: skill {name!r} {what}: {all_of_it}" for name in "ab"
     ]
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import inspect
+
 from dimos_streams.agent.policies.gates.base import Gate
 from dimos_streams.common.importing import import_attribute, is_reference
 from dimos_streams.errors import UserError
@@ -19,7 +21,16 @@ def load_gate(reference: str) -> Gate:
         gate = make()
     except Exception as error:
         raise UserError(f"gate {reference!r} can't be made: {type(error).__name__}: {error}") from error
-    if not callable(getattr(gate, "review", None)):
+    review = getattr(gate, "review", None)
+    if not callable(review):
         raise UserError(f"gate {reference!r} has no method 'review'")
+    if inspect.ismethod(review) and not any(map(inspect.iscoroutinefunction, (review, inspect.unwrap(review)))):
+        raise UserError(f"gate {reference!r}: its review must be `async def`")
+    try:
+        inspect.signature(review).bind(None)
+    except TypeError as error:
+        raise UserError(f"gate {reference!r}: its review can't be given a request alone: {error}") from error
+    except ValueError:  # nobody knows what this one takes
+        pass
     checked: Gate = gate
     return checked

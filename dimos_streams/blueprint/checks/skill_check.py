@@ -18,6 +18,7 @@ from dimos_streams.documents.problem import Problem
 from dimos_streams.errors import UserError, did_you_mean, suggest
 from dimos_streams.module import ConfigFault, Module
 from dimos_streams.operator.known_names import MCP_TOOLS
+from dimos_streams.skill.declaration import policy_of
 from dimos_streams.skill.spec import ModelParameters, SkillSpec
 
 SkillsOfModules: TypeAlias = Mapping[str, Mapping[str, SkillSpec]]
@@ -126,6 +127,25 @@ def _ignoring(schema: object) -> Iterator[str]:
         yield str(schema["title"])
     for part in subschemas(schema):
         yield from _ignoring(part)
+
+
+def lost_motions(
+    blueprint: Blueprint, classes: Mapping[str, type[Module]], skills: SkillsOfModules
+) -> Iterator[Problem]:
+    """Yield warnings of skills that override one that may move the robot, and do not say that they do: plans, leases
+    and a stop would pass them over."""
+    for module, own in skills.items():
+        spec = blueprint.modules[module]
+        for skill in own.values():
+            method = getattr(skill.function, "__name__", "")
+            overridden = (vars(base).get(method) for base in classes[module].__mro__)
+            moving = any(policy.may_move for each in overridden if (policy := policy_of(each)) is not None)
+            if moving and not skill.policy.may_move:
+                text = (
+                    f"skill {skill.name!r} overrides one that may move the robot, and says neither motion=True nor"
+                    " which resources it holds: @skill(…) of the method that overrides states all of it"
+                )
+                yield Problem(f"module {module!r}: {spec.type}: {text}", spec.where("type"), "warning")
 
 
 def misspelt_resources(blueprint: Blueprint, skills: SkillsOfModules) -> Iterator[Problem]:

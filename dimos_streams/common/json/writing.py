@@ -6,6 +6,7 @@ from typing import Any
 
 from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
 
+from dimos_streams.common.json.losses import fault_in
 from dimos_streams.common.json.reading import repaired
 from dimos_streams.common.secrets import has_secret, redacted_data
 from dimos_streams.errors import SkillError
@@ -38,7 +39,20 @@ def json_bytes(value: Any) -> bytes:
     try:
         return to_json(repaired(to_jsonable_python(value)), inf_nan_mode="null")
     except ValueError as error:  # pydantic's, and its plain one for what contains itself or is too deep
-        raise SkillError(f"not JSON: {error}; {_JSON_RULE}") from error
+        raise _without_form(value, error) from error
+
+
+def plain_data(value: Any) -> Any:
+    """Return a value as JSON data, but with all its numbers, also those that JSON does not have, and with its text as
+    it is. Raises as ``json_text`` does."""
+    try:
+        return to_jsonable_python(value)
+    except ValueError as error:
+        raise _without_form(value, error) from error
+
+
+def _without_form(value: Any, error: ValueError) -> SkillError:
+    return SkillError(f"not JSON: {error}{fault_in(value)}; {_JSON_RULE}")
 
 
 def _may_have_large_number(encoded: bytes) -> bool:

@@ -3,6 +3,7 @@ bounded."""
 
 from __future__ import annotations
 
+import math
 import sys
 from collections.abc import Iterator, Mapping
 from decimal import Decimal
@@ -108,7 +109,8 @@ def check_depth(skill: str, arguments: Mapping[str, Any]) -> None:
 
 
 def _too_large(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
-    """Return the numbers that no robot reckons with: JSON has integers of any length, a double only so large ones."""
+    """Return the numbers that no robot reckons with: JSON has integers of any length, a double only so large ones.
+    What a gate of a user's gives may be no number at all."""
     left: list[tuple[str, Any]] = list(arguments.items())
     problems = 0
     while left and problems < _MAX_PROBLEMS:
@@ -120,6 +122,9 @@ def _too_large(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
         elif isinstance(value, int) and not -_LARGEST <= value <= _LARGEST:
             problems += 1
             yield path[:_MAX_PATH], f"{Decimal(value):.3e} is too large: a number is at most {_LARGEST:.3e}"
+        elif isinstance(value, float) and not math.isfinite(value):
+            problems += 1
+            yield path[:_MAX_PATH], f"it must be a finite number (given: {value})"
 
 
 class _Expansion:

@@ -14,6 +14,7 @@ from dimos_streams.common.names import MAX_NAME, is_name
 from dimos_streams.errors import (
     CallRejectedError,
     MessageError,
+    SkillArgumentError,
     SkillError,
     SkillRunError,
     UnknownSkillError,
@@ -21,6 +22,7 @@ from dimos_streams.errors import (
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.skill import OnUpdate
+from dimos_streams.tool_stream.arguments.plain_arguments import plain_arguments
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.audience import refusal
 from dimos_streams.tool_stream.calling.call_request import RepeatedRequest
@@ -67,6 +69,7 @@ class BusSkillClient:
     async def check(self, skill: str, arguments: Mapping[str, Any]) -> None:
         """See ``SkillClient``. A module that has only just started is waited for a moment."""
         self._check_may("begin", skill)
+        plain = plain_arguments(skill, arguments)
         deadline = clock.monotonic() + _INTRODUCTION_S
         while True:
             try:
@@ -80,7 +83,7 @@ class BusSkillClient:
         why = refusal(skill, info.audience, caller=self._own.caller, parent=self._call_id)
         if why:
             raise CallRejectedError(why)
-        check_arguments(info, arguments)
+        check_arguments(info, plain)
 
     async def start(
         self,
@@ -114,12 +117,16 @@ class BusSkillClient:
     ) -> Any:
         """See ``SkillClient``."""
         self._check_may("run", skill)
-        message = self._asked(child_id(self._call_id, next(self._numbers)), skill, {**(arguments or {}), **named})
+        call_id = child_id(self._call_id, next(self._numbers))
+        try:
+            message = self._asked(call_id, skill, {**(arguments or {}), **named})
+        except SkillArgumentError as error:
+            raise SkillRunError(str(error), skill=skill, outcome=Outcome.REJECTED, call_id=call_id) from error
         close = await self._run_child(message, on_update, on_wait, quiet=quiet)
         if close.outcome is Outcome.COMPLETED:
             return close.data.get("result")
         outcome, result = str(close.outcome), close.data.get("result")
-        raise SkillRunError(close.text, skill=skill, outcome=outcome, call_id=message.call_id, child_result=result)
+        raise SkillRunError(close.text, skill=skill, outcome=outcome, call_id=call_id, child_result=result)
 
     def end_children(self) -> None:
         """End whatever the call still runs, because the call ends. The bridge sees to it, too."""
@@ -205,14 +212,14 @@ class BusSkillClient:
             stream.read()
 
     def _asked(self, call_id: str, skill: str, arguments: Mapping[str, Any]) -> SkillCall:
-        """Return the request for a call on behalf of this one's caller."""
+        """Return the request for a call on behalf of this one's caller. Raises as ``plain_arguments`` does."""
         return SkillCall(
             utime=clock.utime(),
             call_id=call_id,
             skill=skill,
             caller=self._own.caller,
             parent=self._call_id,
-            arguments_json=json_without_secrets(arguments).decode(),
+            arguments_json=json_without_secrets(plain_arguments(skill, arguments)).decode(),
         )
 
     def _request(self, message: SkillCall) -> RepeatedRequest:

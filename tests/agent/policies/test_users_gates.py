@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import math
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -22,6 +24,20 @@ class Doubling:
 
 class NotAGate:
     """Has no review."""
+
+
+class Hasty:
+    """A gate that nobody can wait for."""
+
+    def review(self, request: CallRequest) -> Verdict:
+        return Allow(request.arguments)
+
+
+class Curious:
+    """A gate that wants to know more than it is told."""
+
+    async def review(self, request: CallRequest, why: str) -> Verdict:
+        return Refuse(why)
 
 
 class Failing:
@@ -94,6 +110,48 @@ async def test_a_gate_in_which_something_was_cancelled_lets_nothing_pass_and_end
     assert "the gate Cancelled failed (RuntimeError: it ended because something that it awaited was" in verdict.text
 
 
+class Answering:
+    """A gate that answers what it is told to."""
+
+    answer: Any = None
+
+    async def review(self, request: CallRequest) -> Verdict:
+        given: Verdict = self.answer
+        return given
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("answer", "why"),
+    [
+        (None, "gave no answer that can be used (it is neither Allow nor Refuse: None)"),
+        (Refuse(5), "gave no answer that can be used (its Refuse has text=5)"),  # type: ignore[arg-type]
+        (Refuse(" "), "its Refuse has text=' '"),
+        (Allow("x"), "its Allow has arguments='x'"),  # type: ignore[arg-type]
+        (Allow({}, "replac"), "its Allow has on_duplicate='replac'"),  # type: ignore[arg-type]
+        (Allow({}, note=5), "its Allow has note=5"),  # type: ignore[arg-type]
+        (Allow({}, again=lambda arguments: "no"), "again() gives 'no'"),  # type: ignore[arg-type, return-value]
+        (Allow({}, again=lambda arguments: Refuse("")), "its Refuse has text=''"),
+    ],
+)
+async def test_an_answer_that_is_none_lets_nothing_pass_and_names_its_gate(
+    monkeypatch: pytest.MonkeyPatch, answer: object, why: str
+) -> None:
+    monkeypatch.setattr(Answering, "answer", answer)
+    verdict = await GateBench(gates=[f"{__name__}:Answering"]).review()
+    assert isinstance(verdict, Refuse)
+    assert why in verdict.text
+    assert verdict.text.startswith("Not run: the gate Answering gave no answer that can be used (")
+
+
+@pytest.mark.virtual_time
+async def test_a_number_that_json_lacks_is_no_argument_that_a_gate_can_give(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Answering, "answer", Allow({"distance_m": math.nan}))
+    verdict = await GateBench(gates=[f"{__name__}:Answering"]).review()
+    assert isinstance(verdict, Refuse)
+    assert "distance_m: it must be a finite number (given: nan)" in verdict.text
+
+
 @pytest.mark.parametrize(
     ("reference", "words"),
     [
@@ -101,6 +159,8 @@ async def test_a_gate_in_which_something_was_cancelled_lets_nothing_pass_and_end
         ("no.such.place:Gate", "can't be imported"),
         (f"{__name__}:Doublin", "did you mean 'Doubling'"),
         (f"{__name__}:NotAGate", "no method 'review'"),
+        (f"{__name__}:Hasty", "its review must be `async def`"),
+        (f"{__name__}:Curious", "its review can't be given a request alone: missing a required argument: 'why'"),
         (f"{__name__}:GateBench.x", "not of the form"),
         (f"{__name__}:pytest", "can't be made"),
     ],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -13,7 +14,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.errors import CallRejectedError, SkillError, SkillRunError, UnknownSkillError
+from dimos_streams.errors import CallRejectedError, SkillArgumentError, SkillError, SkillRunError, UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.tool_stream.calling import children
@@ -61,6 +62,21 @@ async def test_a_module_that_has_only_just_started_is_waited_for() -> None:
         with pytest.raises(UnknownSkillError, match="'stay'"):
             await client.check("stay", {})
         assert clock.monotonic() - began == pytest.approx(1.0, abs=0.1)
+
+
+@pytest.mark.virtual_time
+async def test_a_number_that_json_lacks_is_refused_and_not_left_out() -> None:
+    async with client_on_a_bus() as (bus, client):
+        asked: list[bytes] = []
+        bus.subscribe(CALLS, lambda channel, data: asked.append(data))
+        for begin in (client.start("go", {"x": math.nan}), client.check("go", {"x": math.nan})):
+            with pytest.raises(SkillArgumentError, match=r"'go' cannot take these arguments: x: .* \(given: nan\)"):
+                await begin
+        with pytest.raises(SkillRunError, match=r"arguments: x: it must be a finite number \(given: nan\)") as error:
+            await client.run("go", x=math.nan)
+        assert error.value.outcome is Outcome.REJECTED
+        await asyncio.sleep(0)
+        assert not asked
 
 
 @pytest.mark.virtual_time

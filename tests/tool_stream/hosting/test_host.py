@@ -358,6 +358,10 @@ async def test_what_a_module_says_of_its_state_is_sent_at_once_and_with_each_hea
             harness.module.report_state({"x": "ö" * 2000})
         with pytest.raises(ValueError, match="not JSON compliant"):
             harness.module.report_state({"x": float("nan")})
+        with pytest.raises(ValueError, match=r"the state of module 'counter' has no JSON form: .* \(x.0: nan\)"):
+            harness.module.report_state({"x": [float("nan")]})
+        with pytest.raises(ValueError, match=r"has no JSON form: .* \(at x\)"):
+            harness.module.report_state({"x": object()})
         with pytest.raises(TypeError, match=r"^the state of module 'counter' can't be \[1\]: report values"):
             harness.module.report_state([1])  # type: ignore[arg-type]
         harness.module.report_state({})

@@ -33,6 +33,7 @@ from dimos_streams.agent.policies.gates.rejected import RejectedGate
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.agent.policies.gates.zones import Zones
 from dimos_streams.agent.policies.users_gates import load_gate
+from dimos_streams.agent.policies.verdict_faults import objection_fault, verdict_fault
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
 from dimos_streams.common.secrets import redacted
@@ -176,22 +177,25 @@ async def _verdict(gate: Gate, request: CallRequest) -> Verdict:
     except Exception as error:
         _logger.exception("gate %s failed", type(gate).__name__)
         return _failed(gate, error)
-    if not isinstance(verdict, Allow | Refuse):
-        _logger.error("gate %s answered %r, neither Allow nor Refuse", type(gate).__name__, verdict)
-        return Refuse(f"Not run: the gate {type(gate).__name__} gave no answer")
-    return verdict
+    return _no_answer(gate, why) if (why := verdict_fault(verdict)) else verdict
 
 
 def _look_again(gate: Gate, verdict: Allow, arguments: Mapping[str, Any]) -> Refuse | None:
     try:
-        return verdict.again(arguments)
+        objection = verdict.again(arguments)
     except Exception as error:
         _logger.exception("gate %s failed", type(gate).__name__)
         return _failed(gate, error)
+    return _no_answer(gate, why) if (why := objection_fault(objection)) else objection
 
 
 def _first_objection(looks: Sequence[_Look], arguments: Mapping[str, Any]) -> Refuse | None:
     return next((refusal for look in looks if (refusal := look(arguments)) is not None), None)
+
+
+def _no_answer(gate: Gate, why: str) -> Refuse:
+    _logger.error("gate %s gave no answer that can be used: %s", type(gate).__name__, why)
+    return Refuse(f"Not run: the gate {type(gate).__name__} gave no answer that can be used ({redacted(why)})")
 
 
 def _failed(gate: Gate, error: Exception) -> Refuse:
