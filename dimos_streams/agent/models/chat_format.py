@@ -25,6 +25,8 @@ _FINISHES = {
     "function_call": "tool_calls",
     "tool_use": "tool_calls",
     "max_tokens": "length",
+    "model_length": "length",
+    **dict.fromkeys(("safety", "recitation", "blocklist", "prohibited_content", "spii"), "content_filter"),
 }
 
 
