@@ -443,13 +443,14 @@ def test_strangers_are_refused_and_large_messages_end_the_connection() -> None:
     async def scenario() -> None:
         async with agents("agent", port=0, token="t0ken") as (scene, _):
             port = int(scene.bridge.url.rsplit(":", 1)[1])
-            for query, host, origin, status, kind in [
-                ("", "127.0.0.1", None, 401, "token-needed"),
-                ("?token=wrong", "127.0.0.1", None, 401, "token-needed"),
-                ("?token=t0ken", "127.0.0.1", "http://evil.example", 403, "foreign-origin"),
-                ("?token=t0ken", "evil.example", None, 403, "foreign-host"),
+            for path, host, origin, status, kind in [
+                ("/monitor", "127.0.0.1", None, 401, "token-needed"),
+                ("/monitor?token=wrong", "127.0.0.1", None, 401, "token-needed"),
+                ("/monitor?token=t0ken", "127.0.0.1", "http://evil.example", 403, "foreign-origin"),
+                ("/monitor?token=t0ken", "evil.example", None, 403, "foreign-host"),
+                ("/robot1/monitor?token=t0ken", "127.0.0.1", None, 404, "not-found"),
             ]:
-                url = f"ws://{host}:{port}/monitor{query}"
+                url = f"ws://{host}:{port}{path}"
                 with pytest.raises(InvalidStatus) as refused:
                     await connect(url, host="127.0.0.1", port=port, origin=origin)  # type: ignore[arg-type]
                 response = refused.value.response
