@@ -26,7 +26,7 @@ _FINISHES = {
     "tool_use": "tool_calls",
     "max_tokens": "length",
     "model_length": "length",
-    **dict.fromkeys(("safety", "recitation", "blocklist", "prohibited_content", "spii"), "content_filter"),
+    **dict.fromkeys(("safety", "recitation", "blocklist", "prohibited_content", "spii", "refusal"), "content_filter"),
 }
 
 
