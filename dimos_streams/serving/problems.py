@@ -11,7 +11,9 @@ from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
-from starlette.routing import Match, Route
+from starlette.requests import HTTPConnection
+from starlette.routing import Match, Route, WebSocketRoute
+from starlette.types import Receive, Scope, Send
 
 from dimos_streams.client.problems import problem_fields
 from dimos_streams.common.invalid import in_a_line, with_values
@@ -67,6 +69,7 @@ def problem(kind: ProblemKind, detail: str, **more: Any) -> JSONResponse:
 
 def install(app: FastAPI) -> None:
     """Answer whatever goes wrong in an app with a problem."""
+    app.router.default = _no_route
     app.add_exception_handler(SkillError, _skill_error)
     app.add_exception_handler(RequestValidationError, _bad_request)
     app.add_exception_handler(HTTPException, _http_error)
@@ -90,17 +93,19 @@ async def _bad_request(request: Request, error: Exception) -> JSONResponse:
     return problem(problem_kinds.BAD_REQUEST, in_a_line(errors), errors=errors)
 
 
-async def _http_error(request: Request, error: Exception) -> JSONResponse:
+async def _no_route(scope: Scope, receive: Receive, send: Send) -> None:
+    raise HTTPException(problem_kinds.NOT_FOUND.status)
+
+
+async def _http_error(request: HTTPConnection, error: Exception) -> JSONResponse:
     assert isinstance(error, HTTPException)
+    method = request.scope.get("method", "WS")
     # HEAD has the headers of GET, the body's length among them.
-    method = "GET" if request.method == "HEAD" else request.method
-    asked = f"{method} {request.url.path}"
+    asked = f"{'GET' if method == 'HEAD' else method} {request.url.path}"
     if isinstance(error, ProblemError):
         return problem(error.kind, f"{asked}: {error.detail}", **error.more)
     if error.status_code == problem_kinds.NOT_FOUND.status:
-        return problem(
-            problem_kinds.NOT_FOUND, f"{asked}: there is no such path; GET /openapi.json lists those that there are"
-        )
+        return problem(problem_kinds.NOT_FOUND, f"{asked}: {_nowhere(request)}")
     if error.status_code == problem_kinds.METHOD_NOT_ALLOWED.status:
         allowed = ", ".join(_methods(request))
         response = problem(problem_kinds.METHOD_NOT_ALLOWED, f"{asked}: valid here: {allowed}")
@@ -109,7 +114,15 @@ async def _http_error(request: Request, error: Exception) -> JSONResponse:
     return problem(problem_kinds.HTTP_ERROR._replace(status=error.status_code), f"{asked}: {error.detail}")
 
 
-def _methods(request: Request) -> list[str]:
+def _nowhere(request: HTTPConnection) -> str:
+    """The text for a path that there is not, with what there is."""
+    if request.scope["type"] == "http":
+        return "there is no such path; GET /openapi.json lists those that there are"
+    sockets = sorted(route.path for route in request.app.routes if isinstance(route, WebSocketRoute))
+    return f"there is no such WebSocket (valid: {', '.join(sockets) or 'none here'})"
+
+
+def _methods(request: HTTPConnection) -> list[str]:
     """The methods that are possible on the path of a request; several routes may have it."""
     here = [route for route in request.app.routes if isinstance(route, Route)]
     return sorted(

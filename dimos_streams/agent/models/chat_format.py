@@ -25,6 +25,8 @@ _FINISHES = {
     "function_call": "tool_calls",
     "tool_use": "tool_calls",
     "max_tokens": "length",
+    "model_length": "length",
+    **dict.fromkeys(("safety", "recitation", "blocklist", "prohibited_content", "spii", "refusal"), "content_filter"),
 }
 
 
@@ -50,6 +52,15 @@ def chat_deltas(chunk: Mapping[str, Any]) -> Iterator[ModelDelta]:
     reason = choice.get("finish_reason")
     if isinstance(reason, str) and reason:
         yield Finish(_FINISHES.get(reason.lower(), reason.lower()))
+
+
+def stream_problem(chunk: Mapping[str, Any]) -> str:
+    """The text of an error that is a chunk of its own, without the field of errors: vLLM's has the text as a
+    ``message``, and Groq's beside an answer without choices. Empty for any other chunk."""
+    if chunk.get("choices"):
+        return ""
+    said = chunk.get("message") or chunk.get("detail") or _mapping(chunk.get("x_groq")).get("error")
+    return said if isinstance(said, str) else ""
 
 
 def _content(content: Any) -> Iterator[ModelDelta]:

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams import clock
-from dimos_streams.agent.models.chat_format import chat_deltas
+from dimos_streams.agent.models.chat_format import chat_deltas, stream_problem
 from dimos_streams.agent.models.chat_request import chat_messages, chat_tools
 from dimos_streams.agent.models.failures import is_too_long, may_pass, retry_after_s
 from dimos_streams.agent.models.model_options import ModelOptions
@@ -141,8 +142,11 @@ class OpenAIModel:
                     return
                 if kind == "text/html":
                     raise ModelError(f"{self._name} answers with a web page; base URLs mostly end in /v1")
-                async for chunk in stream:
-                    yield await self._checked(stream, chunk)
+                async for sent in stream:
+                    chunk = await self._checked(stream, sent)
+                    if said := stream_problem(chunk):
+                        raise self._said_no(chunk.get("code"), _one_line(said))
+                    yield chunk
         except APIError as error:
             raise self._failure(error) from error
         except TransportError as error:
@@ -286,5 +290,6 @@ def _said(error: APIError) -> str:
     return _one_line(message or body or error.message)
 
 
-def _one_line(text: object) -> str:
-    return redacted(" ".join(str(text).split()))[:_SHOWN]
+def _one_line(said: object) -> str:
+    text = said if isinstance(said, str) else json.dumps(redacted_data(said), ensure_ascii=False)
+    return redacted(" ".join(text.split()))[:_SHOWN]

@@ -125,7 +125,7 @@ def _mount_begin(app: FastAPI, broker: Broker) -> None:
     @app.post(
         "/calls",
         status_code=201,
-        response_model=BegunCall | WaitedCall,
+        response_model=WaitedCall | BegunCall,  # clients take the first that fits
         responses=_BEGUN,
     )
     async def call(

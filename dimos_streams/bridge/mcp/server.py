@@ -219,6 +219,8 @@ class McpServer:
         if request.method == "ping":
             return {}
         if request.method == "tools/list":
+            if cursor := request.params.get("cursor"):
+                raise RpcError(INVALID_PARAMS, f"no page begins at {cursor!r:.50}: tools/list gives all tools in one")
             session.skills = self._tools.skills()
             return {"tools": listed(session.skills)}
         if request.method == "tools/call":

@@ -23,9 +23,11 @@ class WatchOnly:
         self._sockets = None if sockets is None else frozenset(sockets)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "websocket" and self._sockets is not None and scope["path"] not in self._sockets:
-            await send({"type": "websocket.close", "code": 1008})
-        elif scope["type"] == "http" and scope["method"] not in _READING:
+        if scope["type"] == "websocket":
+            refused = self._sockets is not None and scope["path"] not in self._sockets
+        else:
+            refused = scope["type"] == "http" and scope["method"] not in _READING
+        if refused:
             await problem(WATCH_ONLY, self._why)(scope, receive, send)
         else:
             await self._app(scope, receive, send)

@@ -38,3 +38,10 @@ def test_of_several_choices_the_first_counts() -> None:
     assert list(chat_deltas({"choices": [{"delta": {"content": "alone"}}]})) == [TextDelta("alone")]
     whole = [{"index": n, "message": {"content": str(n)}, "finish_reason": "stop"} for n in (2, 1)]
     assert list(chat_deltas({"choices": whole})) == [TextDelta("1"), Finish("stop")]
+
+
+@pytest.mark.parametrize(
+    ("name", "reason"), [("SAFETY", "content_filter"), ("model_length", "length"), ("MAX_TOKENS", "length")]
+)
+def test_a_reason_of_a_servers_own_has_its_common_name(name: str, reason: str) -> None:
+    assert list(chat_deltas({"choices": [{"finish_reason": name}]})) == [Finish(reason)]

@@ -44,6 +44,7 @@ async def test_damaged_calls_reach_nobody_and_are_answered(tmp_path: Path) -> No
             "move", '{"distance_m": 1, "distance_m": 9}'
         ),
         "truncated (the answer was cut off": sending("move", '{"distance_m": 1}', finish=None),
+        "cut off before it was finished": sending("move", '{"distance_m": 1}', finish="content_filter"),
         "'stop_following' was not run: its arguments are truncated": sending("stop_following", "", finish="length"),
     }
     turns = [turn for words, call in damaged.items() for turn in (call, {"text": "I see.", "expect": words})]

@@ -271,6 +271,9 @@ def test_what_is_left_out_on_trial_is_sent_again_if_the_trial_ends_otherwise(dur
         (Reply.raw("[1]"), r"sent '\[1\]', not an object", True, None),
         (Reply.raw({"error": {"message": "overloaded", "code": 529}}), "overloaded", True, 529),
         (Reply.raw({"error": {"message": "too long", "code": "invalid_request_error"}}), "too long", False, None),
+        (Reply.raw({"object": "error", "message": "the engine died", "code": 500}), "the engine died", True, 500),
+        (Reply.raw({"choices": [], "x_groq": {"error": "no such tool"}}), "no such tool", True, None),
+        (Reply(status=503, body='{"detail": [{"given": null}]}'), 'HTTP 503: .*"given": null', True, 503),
         (Reply.say("hello").but(cut_after=0), "the connection failed", True, None),
     ],
 )

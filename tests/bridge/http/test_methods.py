@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gzip
 import itertools
 import json
@@ -11,8 +12,11 @@ from http.client import HTTPConnection, HTTPResponse
 
 import pytest
 import requests
+from starlette.applications import Starlette
+from starlette.types import Message
 
 from dimos_streams.serving.server.protocol import MAX_HEAD
+from dimos_streams.serving.server.watch_only import WatchOnly
 from tests.bridge.serving import served
 from tests.problems import problem
 
@@ -198,3 +202,19 @@ def test_what_asks_for_a_websocket_in_a_form_that_opens_none_is_answered(
         response.begin()
         assert response.status == status
         assert json.loads(response.read())["type"] == f"urn:dimos-streams:problem:{kind}"
+
+
+def test_a_websocket_that_does_more_than_show_is_refused_with_the_reason() -> None:
+    sent: list[Message] = []
+
+    async def send(message: Message) -> None:
+        sent.append(message)
+
+    async def receive() -> Message:
+        return {"type": "websocket.connect"}
+
+    app = WatchOnly(Starlette(), "nobody commands it", ["/live"])
+    asyncio.run(app({"type": "websocket", "path": "/monitor"}, receive, send))
+    start, body = sent
+    assert (start["type"], start["status"]) == ("websocket.http.response.start", 403)
+    assert json.loads(body["body"])["detail"] == "nobody commands it"

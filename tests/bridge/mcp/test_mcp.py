@@ -307,6 +307,8 @@ def test_the_transport_by_hand() -> None:
         assert unknown["error"]["code"] == -32601
         nameless = bridge.post("/mcp", {**ping, "method": "tools/call"}, headers=session).json()
         assert nameless["error"]["code"] == -32602
+        nowhere = bridge.post("/mcp", {**ping, "method": "tools/list", "params": {"cursor": "b"}}, headers=session)
+        assert nowhere.json()["error"]["code"] == -32602
         old = {**session, "MCP-Protocol-Version": "1999-01-01"}
         for status, body, headers in [
             (400, ping, {}),

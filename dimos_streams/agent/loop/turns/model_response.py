@@ -31,6 +31,8 @@ from dimos_streams.common.readable.surrogates import TextJoiner, well_formed
 CUT = "cut"
 CAPPED = "too_long"
 """The finish reason of an answer that was longer than it may be; the rest was not read."""
+_UNFINISHED = frozenset({"content_filter", "error", "abort", "insufficient_system_resource"})
+"""The finish reasons after which no call is run: a server has held its answer back, or could not finish it."""
 _MAX_REASON, _MAX_WHY = 100, 500
 """Maximum lengths of what a model says of the end of its answer, in characters."""
 CONTENT_PERIOD_S = 0.1
@@ -110,8 +112,8 @@ class Answering:
         self._report_text()
         finish = self._finish
         calls = assembler.finish(
-            complete=finish is not None,
-            limited=finish in ("length", "content_filter", CAPPED),
+            complete=finish is not None and finish not in _UNFINISHED,
+            limited=finish in ("length", CAPPED),
             new_id=lambda: f"made_{next(self._call_numbers)}",
         )
         self._report_calls(calls)
