@@ -90,9 +90,16 @@ def create_app(
     return app
 
 
-def guarded(app: ASGIApp, *, host: str, token: str | None, allowed_hosts: tuple[str, ...] = ()) -> ASGIApp:
-    """The app behind its guard, as it is served."""
-    return Guard(RequestOrder(app), host=host, token=token, allowed_hosts=allowed_hosts, public=PATHS)
+def guarded(
+    app: ASGIApp,
+    *,
+    host: str,
+    token: str | None,
+    allowed_hosts: tuple[str, ...] = (),
+    outdated_s: Callable[[], float],
+) -> ASGIApp:
+    """The app behind its guard, as it is served; ``outdated_s`` as ``RequestOrder`` takes it."""
+    return Guard(RequestOrder(app, outdated_s), host=host, token=token, allowed_hosts=allowed_hosts, public=PATHS)
 
 
 def _mount_views(

@@ -103,7 +103,7 @@ class BridgeEndpoint:
             fleet_hub=lambda: None if self._link is None else self._link.view(),
         )
         if server is not None:
-            await self._serve(server, app)
+            await self._serve(server, app, broker)
             self._module.log.info("serving on %s", server.url)
         if self._config.hub is not None:
             self._begin_link(self._config.hub, app, broker, broadcast)
@@ -119,7 +119,7 @@ class BridgeEndpoint:
         assert self.server is not None, "it is bound"
         ends = ConnectionEnds(_LONG_S, self.server.abort)
         app = create_app(broker, broadcast, live=live, ping_s=_LONG_S, connection_ends=ends)
-        await self._serve(self.server, WatchOnly(app, _VIRTUAL, [PATH]))
+        await self._serve(self.server, WatchOnly(app, _VIRTUAL, [PATH]), broker)
         self._module.log.info("serving on %s, for watching only", self.server.url)
 
     async def stop(self) -> None:
@@ -141,11 +141,17 @@ class BridgeEndpoint:
         if self._link is not None:
             await self._link.finish()
 
-    async def _serve(self, server: HttpServer, app: ASGIApp) -> None:
+    async def _serve(self, server: HttpServer, app: ASGIApp, broker: Broker) -> None:
         from dimos_streams.bridge.app import guarded
 
         config = self._config
-        shown = guarded(app, host=config.host, token=self._token(), allowed_hosts=config.allowed_hosts)
+        shown = guarded(
+            app,
+            host=config.host,
+            token=self._token(),
+            allowed_hosts=config.allowed_hosts,
+            outdated_s=lambda: broker.directory.outdated_s,
+        )
         await server.serve(shown)
 
     def _begin_link(self, hub: HubLinkSettings, app: FastAPI, broker: Broker, broadcast: JournalBroadcast) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
@@ -27,14 +29,15 @@ from dimos_streams.serving.server.request_guard import Guard
 from dimos_streams.serving.server.request_order import RequestOrder
 
 
-def create_app(parts: HubParts, upkeep: Upkeep) -> ASGIApp:
-    """The app of a hub: robots with their tokens on one side, operators behind their guard on the other."""
+def create_app(parts: HubParts, upkeep: Upkeep, outdated_s: Callable[[], float]) -> ASGIApp:
+    """The app of a hub: robots with their tokens on one side, operators behind their guard on the other, whose
+    requests are begun as ``RequestOrder`` does it with ``outdated_s``."""
     settings = parts.settings
     robots = Guard(
         RequestOrder(_robot_side(parts)), host=settings.host, token=None, allowed_hosts=settings.allowed_hosts
     )
     operators = Guard(
-        RequestOrder(_operators_side(parts, upkeep)),
+        RequestOrder(_operators_side(parts, upkeep), outdated_s),
         host=settings.host,
         token=settings.token,
         token_of="the operators'",

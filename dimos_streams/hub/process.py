@@ -25,6 +25,7 @@ from dimos_streams.hub.threads import CONNECTIONS, HubThreads, in_thread
 from dimos_streams.hub.upkeep import Upkeep
 from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.serving.server.server import HttpServer
+from dimos_streams.tool_stream.liveness.attention import Attention
 
 
 class FleetHub:
@@ -123,9 +124,12 @@ class FleetHub:
         )
         self._tasks = [loop.create_task(work) for work in works]
         self._to_undo.push_async_callback(end_tasks_silently, *self._tasks)
+        attention = Attention(lambda still_s: None)  # robots are judged by the database's clock
+        attention.start()
+        self._to_undo.callback(attention.stop)
         from dimos_streams.hub.app import create_app
 
-        await self._server.serve(create_app(parts, upkeep))
+        await self._server.serve(create_app(parts, upkeep, lambda: attention.outdated_s))
         self._to_undo.push_async_callback(upkeep.leave)
         self._to_undo.push_async_callback(self._server.stop)
         self._to_undo.callback(parts.feed.broadcast.close)

@@ -2,13 +2,20 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
 import typer
+from pydantic import TypeAdapter
 
+from dimos_streams.blueprint.settings import SettingRow
+from dimos_streams.cli.bridge_client import connection
+from dimos_streams.cli.commands.of_runs.live import _live_settings
 from dimos_streams.cli.system.completion import offering
 from tests.cli.machine import Machine
+from tests.runtime.test_registry import living_record
 
 pytestmark = pytest.mark.live
 
@@ -37,6 +44,7 @@ def test_what_runs_is_offered(rover: Machine) -> None:
     assert run.startswith("rover-")
     assert set(offered(rover, "logs ")) == {run}
     assert offered(rover, "restart ro") == {"rover": run}
+    assert offered(rover, f"logs {run} --process ag") == {"agent": run}
     assert offered(rover, f"restart --run {run} ag") == {"agent": run}
     assert offered(rover, "call wan")["wander"].startswith("Wander about")
     assert offered(rover, "call --url http://127.0.0.1:9 wan") == {}, "nobody is there"
@@ -44,6 +52,22 @@ def test_what_runs_is_offered(rover: Machine) -> None:
     assert offered(rover, "cancel ") == {answered["call_id"]: "wander"}
     assert rover("cancel", answered["call_id"]).code == 0
     assert offered(rover, "follow ") == {}
+
+
+def test_settings_that_are_live_are_offered_of_a_run_of_this_machine(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = [
+        SettingRow("gate", field, 0.5, "default", live) for field, live in (("max_speed", True), ("rate_hz", False))
+    ]
+    (tmp_path / "settings.json").write_bytes(TypeAdapter(list[SettingRow]).dump_json(rows))
+    monkeypatch.setattr(connection, "find_run", lambda name: living_record(tmp_path))
+
+    def offer(**given: object) -> list[tuple[str, str]]:
+        return _live_settings(cast("typer.Context", SimpleNamespace(params=given)), "gate.")
+
+    assert offer() == offer(run="rover") == [("gate.max_speed", "0.5")]
+    assert offer(url="http://127.0.0.1:7790") == offer(port=7790) == []
 
 
 def test_a_shell_gets_nothing_to_evaluate() -> None:

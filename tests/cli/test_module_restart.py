@@ -10,6 +10,7 @@ import pytest
 from dimos_streams.cli.bridge_client import module_restart
 from dimos_streams.cli.bridge_client.answers import MODULES
 from dimos_streams.cli.bridge_client.connection import BridgeAddress
+from dimos_streams.errors import DimosStreamsError
 from dimos_streams.runtime.live.control import ControlReply, Order
 from tests.runtime.run_records import living_record
 
@@ -42,3 +43,11 @@ async def test_a_restart_waits_until_the_bridge_hears_the_new_module(
     record = living_record(tmp_path).model_copy(update=where)
     assert await module_restart.restart_module(record, "drive") == reply
     assert asked == [f"{url}/modules", "restart", *[f"{url}/modules"] * 3]
+
+
+@pytest.mark.virtual_time
+async def test_a_run_that_is_suspended_gets_no_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module_restart, "is_suspended", lambda pid: True)
+    record = living_record(tmp_path)
+    with pytest.raises(DimosStreamsError, match=rf"is SUSPENDED and restarts nothing: `kill -CONT {record.pid}`"):
+        await module_restart.restart_module(record, "drive")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any
 
 from dimos_streams.cli.bridge_client.answers import HubLinkState
@@ -10,6 +10,7 @@ from dimos_streams.cli.bridge_client.run_status.state import (
     MachineState,
     ModuleState,
     NoBridge,
+    ProcessState,
     UnreachableBridge,
     json_form,
 )
@@ -24,9 +25,9 @@ def test_a_state_is_written_field_by_field_in_their_order() -> None:
         name="brain", problem="", clock=ClockOffset(ahead_us=1, within_us=2), modules=(ModuleState(name="agent"),)
     )
     arm = ModuleState(name="arm", health="ok", alive=True, state={"settings": {"speed": 0.5}})
-    (state,) = json_form(
-        [replace(RUN, machines=(machine,), processes=(process_record("arm", pid=7, pid_started=8),), modules=(arm,))]
-    )
+    record = process_record("arm", pid=7, pid_started=8)
+    arms = ProcessState(**asdict(record), cpu_s=1.5, memory_bytes=1000)
+    (state,) = json_form([replace(RUN, machines=(machine,), processes=(arms,), modules=(arm,))])
     agent: dict[str, Any] = {"name": "agent", "health": "unknown", "alive": None, "state": {}}
     process = {"label": "arm", "modules": ["arm"], "pid": 7, "state": "ready", "restarts": 0}
     assert list(state) == (
@@ -50,7 +51,7 @@ def test_a_state_is_written_field_by_field_in_their_order() -> None:
         {"name": "brain", "problem": "", "clock": {"ahead_us": 1, "within_us": 2}, "modules": [agent]}
     ]
     assert list(state["processes"][0].items()) == list(
-        {**process, "why": "", "failing": "", "pid_started": 8}.items()
+        {**process, "why": "", "failing": "", "pid_started": 8, "cpu_s": 1.5, "memory_bytes": 1000}.items()
     )
     assert list(state["modules"][0].items()) == [
         ("name", "arm"),

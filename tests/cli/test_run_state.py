@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
+import time
 from dataclasses import replace
 
 import pytest
@@ -11,9 +13,11 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.run_status import states
 from dimos_streams.cli.bridge_client.run_status.readiness import unready
+from dimos_streams.cli.bridge_client.run_status.state import ModuleState
 from dimos_streams.cli.bridge_client.run_status.states import states_of
 from dimos_streams.cli.bridge_client.run_status.text import write_run
 from dimos_streams.common.process import run_owner
+from dimos_streams.common.readable.byte_size import byte_size
 from tests.runtime.run_records import living_record, process_record
 
 
@@ -54,3 +58,19 @@ def test_a_process_whose_end_the_run_is_just_noting_is_not_shown_as_dead(monkeyp
     assert [each.state for each in asyncio.run(states_of([before]))[0].processes] == ["stopped"]
     monkeypatch.setattr(states, "read_record", lambda run_dir: before)
     assert [each.state for each in asyncio.run(states_of([before]))[0].processes] == ["dead"]
+
+
+def test_what_a_process_takes_of_the_machine_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    started = run_owner.process_start(os.getpid())
+    assert started is not None
+    here, gone = process_record("drive", pid=os.getpid(), pid_started=started), process_record("arm")
+    (state,) = asyncio.run(states_of([living_record().model_copy(update={"processes": (here, gone)})]))
+    used, absent = state.processes
+    assert used.cpu_s is not None
+    assert 0 < used.cpu_s <= time.process_time() + 0.02
+    assert used.memory_bytes is not None
+    assert used.memory_bytes > 10_000_000
+    assert (absent.cpu_s, absent.memory_bytes) == (None, None)
+    write_run(replace(state, modules=(ModuleState(name="drive"), ModuleState(name="arm"))))
+    memory = re.escape(byte_size(used.memory_bytes))
+    assert re.search(rf"drive +{os.getpid()} +ready +0 +[\d]+ .+ +{memory} +drive", capsys.readouterr().out)

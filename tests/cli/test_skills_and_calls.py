@@ -16,6 +16,7 @@ import pytest
 
 from dimos_streams.cli.bridge_client.run_status.readiness import unready
 from dimos_streams.cli.bridge_client.run_status.state import ModuleState, NoBridge, UnreachableBridge
+from dimos_streams.cli.bridge_client.run_status.states import with_usage
 from dimos_streams.cli.bridge_client.run_status.text import warnings
 from dimos_streams.cli.system.machine_checks import EXTRAS
 from dimos_streams.operator.messages.stop import GoingOn
@@ -423,7 +424,8 @@ def test_nothing_is_ready_where_nothing_runs(machine: Machine) -> None:
 def test_what_is_not_ready_is_named_with_how_it_stands() -> None:
     alive = {"robot": True, "gate": False, "agent": None}
     modules = tuple(ModuleState(name=name, alive=each) for name, each in alive.items())
-    processes = (process_record("robot"), replace(process_record("skills"), state="waiting"))
+    records = (process_record("robot"), replace(process_record("skills"), state="waiting"))
+    processes = tuple(with_usage(record) for record in records)
     bridge = replace(BRIDGE, status="degraded")
     run = replace(RUN, bridge=bridge, processes=processes, modules=modules)
     assert unready([run]) == ["process skills waiting", "module gate silent", "module agent unheard"]

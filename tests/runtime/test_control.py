@@ -181,6 +181,20 @@ def test_who_says_nothing_is_not_waited_for(run_dir: Path, monkeypatch: pytest.M
     run_live(main())
 
 
+def test_an_order_whose_giver_has_left_is_not_carried_out(run_dir: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """As it is with one that was given while the supervisor was suspended, once that goes on."""
+
+    async def main() -> None:
+        kitchen = Kitchen()
+        async with take_orders(run_dir, kitchen.restart):
+            with _connect(run_dir) as left:
+                left.sendall(KETTLE.model_dump_json().encode() + b"\n")
+            await until(lambda: "an order is not carried out" in caplog.text)
+        assert kitchen.asked == []
+
+    run_live(main())
+
+
 def test_nobody_orders_a_run_by_a_socket_that_another_user_has_made(
     run_dir: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -265,11 +265,16 @@ def test_the_newest_run_is_none_of_another_user(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.feature("H4")
-def test_without_a_name_a_living_run_is_meant_and_else_the_newest_that_has_logged() -> None:
+def test_without_a_name_a_living_run_is_meant_and_else_the_newest_that_has_logged(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     living, refused = make_run("0001-rover-1", lives=True), make_run("0002-rover-2")
     assert find_run_dir(None) == refused
+    assert capsys.readouterr().err == ""
     (living / "logs" / "robot.log").write_text("ready")
-    assert find_run_dir(None) == living
+    assert find_run_dir(None) == find_run_dir("rover") == living
+    said = "rover-2, the newest run, has logged nothing: rover-1 is meant\n"
+    assert capsys.readouterr().err == 2 * said
     (refused / "logs" / "robot.log").write_text("ready")
     assert find_run_dir(None) == refused
     living_record(living)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 from prometheus_client.registry import Collector
 
@@ -23,6 +23,7 @@ def registry_of(broker: Broker, broadcast: JournalBroadcast) -> CollectorRegistr
     """A registry of its own for one bridge, as there may be several in a process."""
     registry = CollectorRegistry()
     registry.register(BridgeCollector(broker, broadcast))
+    ProcessCollector(registry=registry)
     return registry
 
 

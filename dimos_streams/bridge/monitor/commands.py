@@ -36,7 +36,7 @@ class Commands:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
-        self._shared = SharedLanes()
+        self._shared = SharedLanes(lambda: broker.directory.outdated_s)
 
     async def carry_out(self, text: str, lanes: Lanes) -> bytes:
         """Carry out a command in its turn, and return the answer, which has no ``seq`` yet. Any text gets one."""

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 
 from dimos_streams.bridge.monitor.places import FairPlaces
+from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.commands import Abort, Cancel, Command, Decide, Pause, Resume, Say, Step, Undo
 
@@ -18,6 +19,8 @@ many within the time in which a call has to begin, and orders by other ways find
 
 _STOPPING = (Pause, Resume, Step, Abort, Cancel)
 """Commands that stop, or let go on: a ``resume`` must not come after a ``pause`` that was sent later."""
+_ENDING = (Pause, Abort, Cancel)
+"""Commands that never come too late."""
 _BEGINNING = (Say, Undo, Decide)
 """Commands that begin something, which nobody means any more who has aborted since."""
 
@@ -30,8 +33,10 @@ def _stops(command: Command) -> bool:
 class SharedLanes:
     """The lanes that all clients share. Use from the loop only."""
 
-    def __init__(self) -> None:
+    def __init__(self, outdated_s: Callable[[], float] = lambda: 0.0) -> None:
+        """``outdated_s`` is what ``RequestOrder`` takes."""
         self._stopping, self._others = FairPlaces(OF_ALL), FairPlaces(OF_ALL)
+        self.outdated_s = outdated_s
 
     def lane(self, command: Command) -> FairPlaces:
         """The lane of a command."""
@@ -44,15 +49,25 @@ class Lanes:
     def __init__(self) -> None:
         self._stopping, self._others = asyncio.Semaphore(AT_A_TIME), asyncio.Semaphore(AT_A_TIME)
         self._aborts = 0
+        self._left = asyncio.Event()
+
+    def leave(self) -> None:
+        """Note that the client has left."""
+        self._left.set()
 
     @contextlib.asynccontextmanager
     async def place(self, command: Command, shared: SharedLanes) -> AsyncIterator[None]:
         """Wait for a command's turn in its lane, and among other clients' commands, and hold its place there.
 
-        Raises ``SkillError`` if an ``abort`` has overtaken a command that would begin something.
+        Raises ``SkillError`` if an ``abort`` has overtaken a command that would begin something, and for a command
+        whose client left while this process stood still: it would come when nobody expects it any more.
         """
         self._aborts += isinstance(command, Abort)
         aborts = self._aborts
+        read_s = shared.outdated_s()
+        # All wait, or a `resume` would come after a later `pause`.
+        if read_s and await ends_within(read_s, self._left.wait()) and not isinstance(command, _ENDING):
+            raise SkillError(f"{command.command!r} is not carried out: its client left meanwhile")
         own = self._stopping if _stops(command) else self._others
         async with own, shared.lane(command).place(self):
             if isinstance(command, _BEGINNING) and self._aborts > aborts:

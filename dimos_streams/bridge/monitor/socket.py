@@ -42,7 +42,8 @@ async def serve(
 ) -> None:
     """Send a client, which is accepted, what happens and take its commands until either side ends the connection.
 
-    Commands that were read are carried out, also if the client leaves meanwhile.
+    Commands that were read are carried out, also if the client leaves meanwhile, but not if it did so while this
+    process stood still.
     """
     running = OwnedTasks()
     try:
@@ -85,13 +86,16 @@ async def _write(socket: WebSocket, watcher: Watcher, connection_ends: Connectio
 async def _read(socket: WebSocket, watcher: Watcher, commands: Commanded, running: OwnedTasks) -> None:
     """Read commands. Those of a lane begin in the order in which they come, and do not wait for each other's ends."""
     lanes, room = Lanes(), asyncio.Semaphore(MOST_COMMANDS)
-    await room.acquire()
-    while (received := await socket.receive())["type"] == "websocket.receive":
-        answering = _answer(received.get("text"), watcher, commands, lanes, room)
-        running.spawn(answering, name="monitor command")
-        # Before the next one is read: this task may end while it waits here, and what was read would be lost.
+    try:
         await room.acquire()
-    watcher.close()
+        while (received := await socket.receive())["type"] == "websocket.receive":
+            answering = _answer(received.get("text"), watcher, commands, lanes, room)
+            running.spawn(answering, name="monitor command")
+            # Before the next one is read: this task may end while it waits here, and what was read would be lost.
+            await room.acquire()
+        watcher.close()
+    finally:
+        lanes.leave()
 
 
 async def _answer(

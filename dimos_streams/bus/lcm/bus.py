@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from dimos_streams import clock
 from dimos_streams.bus import packet_filter
 from dimos_streams.bus.lcm import guard
+from dimos_streams.bus.lcm.membership import Membership
 from dimos_streams.bus.lcm.overflow import Overflow
 from dimos_streams.bus.lcm.queue import KEPT_BYTES, LcmQueue
 from dimos_streams.bus.lcm.subscription_filter import SubscriptionFilter
@@ -82,16 +83,16 @@ class LcmBus(TransportBus):
             self._lcm = self._create()
         except (RuntimeError, OSError) as error:
             raise BusError(self._url.explain_failure()) from error
-        if isinstance(self._lcm, UdpmSocket):
-            self._attach_guard(before)
-            self.guarded = True  # it looks at datagrams before it believes them
         # Asking for the descriptor makes LCM open its receiving socket.
-        elif self._lcm.fileno() >= _SELECT_LIMIT:
+        if self._lcm.fileno() >= _SELECT_LIMIT and not isinstance(self._lcm, UdpmSocket):
             self._lcm = None
             raise BusError(f"LCM needs a file descriptor below {_SELECT_LIMIT}; too many files are open")
-        else:
-            self._attach_guard(before)
+        sockets = guard.sockets_of(before, self._url.port)
+        self._attach_guard(sockets)
+        if isinstance(self._lcm, UdpmSocket):
+            self.guarded = True  # it looks at datagrams before it believes them
         self._loop = asyncio.get_running_loop()
+        self._membership = Membership(self._url.group, sockets, self._loop)
         begun = threads() - threads_before
         self._placement = ThreadPlacement(begun.pop() if len(begun) == 1 else None, self._loop)
         self._loop.add_reader(self._lcm.fileno(), self._read)
@@ -102,6 +103,7 @@ class LcmBus(TransportBus):
         self._filter.leave()  # what is let through is of no matter any more
         self._close_subscriptions()
         self._opened_loop().remove_reader(self._lcm.fileno())
+        self._membership.close()
         self._placement.close()
         if isinstance(self._lcm, UdpmSocket):
             self._lcm.close()
@@ -202,9 +204,9 @@ class LcmBus(TransportBus):
         created: _Lcm = lcm.LCM(self._url.for_lcm())
         return created
 
-    def _attach_guard(self, before: set[int]) -> None:
+    def _attach_guard(self, sockets: list[int]) -> None:
         try:
-            self._filter.attach(guard.sockets_of(before, self._url.port))
+            self._filter.attach(sockets)
             self.guarded = True
         except OSError as error:
             level = logging.INFO if isinstance(self._lcm, UdpmSocket) else logging.WARNING

@@ -24,6 +24,16 @@ def run_modules(context: typer.Context) -> Iterable[Offer]:
 
 
 @offering
+def logged_processes(context: typer.Context) -> Iterable[Offer]:
+    """The processes of the run that the command line means, as their logs are named."""
+    from dimos_streams.cli.terminal.log_files import find_run_dir
+    from dimos_streams.common.process.run_owner import run_id_of
+
+    run_dir = find_run_dir(context.params.get("selector") or context.params.get("run"))
+    return ((path.stem, run_id_of(run_dir)) for path in sorted((run_dir / "logs").glob("*.log")))
+
+
+@offering
 def skills(context: typer.Context) -> Iterable[Offer]:
     """The skills that the bridge offers which the command line means."""
     import asyncio

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.answers import MODULES
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, bridge_of_run
+from dimos_streams.common.process.run_owner import is_suspended
+from dimos_streams.errors import DimosStreamsError
 from dimos_streams.runtime.live.control import ControlReply, Order, ask
 
 if TYPE_CHECKING:
@@ -23,6 +25,10 @@ async def restart_module(record: RunRecord, module: str) -> ControlReply:
 
     The run answers when they are ready; the bridge takes them for the old ones until it has heard the new ones.
     """
+    if is_suspended(record.pid):
+        raise DimosStreamsError(
+            f"run {record.run_id} is SUSPENDED and restarts nothing: `kill -CONT {record.pid}` lets it go on"
+        )
     address = bridge_of_run(record)
     before = await _processes(address)
     answer = await ask(record.run_dir, Order(command="restart", module=module))

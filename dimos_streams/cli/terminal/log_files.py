@@ -6,13 +6,13 @@ import asyncio
 import functools
 import heapq
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
 from dimos_streams.cli.terminal.named_runs import newest_of, runs_called
-from dimos_streams.cli.terminal.output import write, write_json
+from dimos_streams.cli.terminal.output import note, write, write_json
 from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.errors import NoRunError, UserError, suggest
 from dimos_streams.runtime.log_names import log_name
@@ -29,21 +29,31 @@ _RECORD = re.compile(
 
 def find_run_dir(selector: str | None) -> Path:
     """Return the directory of a run by id, blueprint or process id, or that of the newest; a living one comes before
-    those that have ended, and one that has logged before those that were refused at their start. Which of several
-    living ones it is, is said. Raises ``NoRunError`` if there are none, and ``UserError`` if none is called so."""
+    those that have ended, and one that has logged before those that were refused at their start. Which it is, is said
+    where it is not the only one that lives or the newest. Raises ``NoRunError`` if there are none, and ``UserError``
+    if none is called so."""
     if meant := runs_called(selector, runs()):
         return newest_of(meant, selector).run_dir
     directories = run_dirs()
     if not directories:
         raise NoRunError("there are no runs yet")
     if selector is None:
-        return next(filter(_has_logged, directories), directories[0])
+        return _logged_one(directories)
     ids = [run_id_of(directory) for directory in directories]
     if named := [one for one, id in zip(directories, ids, strict=True) if selector in (id, *id.rpartition("-")[::2])]:
-        return next(filter(_has_logged, named), named[0])
+        return _logged_one(named)
     living = ", ".join(run.run_id for run in runs()) or "none"
     known = f"living: {living}; `dimos-streams status --all` lists those that have ended"
     raise UserError(f"no run is called {selector!r}{suggest(selector, ids)} ({known})")
+
+
+def _logged_one(newest_first: Sequence[Path]) -> Path:
+    """Return the newest run that has logged, and say if another is newer; the newest of all if none has."""
+    newest = newest_first[0]
+    chosen = next(filter(_has_logged, newest_first), newest)
+    if chosen != newest:
+        note(f"{run_id_of(newest)}, the newest run, has logged nothing: {run_id_of(chosen)} is meant")
+    return chosen
 
 
 def _has_logged(run_dir: Path) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import fcntl
 import os
 import stat
+from dataclasses import dataclass
 from pathlib import Path
 
 from pydantic import ValidationError
@@ -122,6 +123,25 @@ def process_parent(pid: int) -> int | None:
     if there is none of that number."""
     stat = _stat(pid)
     return None if stat is None else int(stat[1])
+
+
+@dataclass(frozen=True, slots=True)
+class ProcessUsage:
+    """The processor time and the memory that a process has taken until now."""
+
+    cpu_s: float
+    """Seconds of processors, of all its threads, since it began."""
+    memory_bytes: int
+    """Memory that is not swapped out, with what it shares with others, as `top` shows it (RES)."""
+
+
+def usage_of(pid: int) -> ProcessUsage | None:
+    """Return the usage of a process, or None if there is none of that number."""
+    stat = _stat(pid)
+    if stat is None:
+        return None
+    ticks = int(stat[11]) + int(stat[12])
+    return ProcessUsage(ticks / os.sysconf("SC_CLK_TCK"), int(stat[21]) * os.sysconf("SC_PAGE_SIZE"))
 
 
 def _stat(pid: int) -> list[str] | None:

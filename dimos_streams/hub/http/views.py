@@ -8,7 +8,7 @@ from typing import Any
 
 from fastapi import FastAPI, Response
 from fastapi.responses import PlainTextResponse
-from prometheus_client import CollectorRegistry
+from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
@@ -29,6 +29,7 @@ def mount_views(app: FastAPI, parts: HubParts, upkeep: Upkeep) -> None:
 
     registry = CollectorRegistry()
     registry.register(HubCollector(parts, upkeep))
+    ProcessCollector(registry=registry)
 
     @app.get("/metrics", response_class=PlainTextResponse, responses=refusals())
     async def metrics() -> Response:

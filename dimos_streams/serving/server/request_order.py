@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import deque
+from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
+
+from dimos_streams.common.limited_log import LimitedLog
 
 _READING = ("GET", "HEAD")
 _FOR_MUCH = frozenset({"/tool_streams", "/events", "/calls", "/mcp", "/metrics"})
 """Paths that are answered, if they are read, with as much as the client likes. All else, health and commands above
 all, is one short answer."""
 _AT_ONCE = ("POST", "/robots/stop")
+_log = LimitedLog(logging.getLogger(__name__))
 
 
 _TURN = "dimos_streams.turn"
@@ -27,16 +32,35 @@ class RequestOrder:
     of a client that leaves: see ``leave``.
     """
 
-    def __init__(self, app: ASGIApp) -> None:
+    def __init__(self, app: ASGIApp, outdated_s: Callable[[], float] = lambda: 0.0) -> None:
+        """``outdated_s`` returns the time, in seconds, until all has been read that came while this process stood
+        still for so long that clients may have given up and left; 0 if it did not."""
         self._app = app
+        self._outdated_s = outdated_s
         self._for_much, self._reading, self._bringing = _RequestLine(), _RequestLine(), _RequestLine()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if (scope.get("method"), scope["path"]) == _AT_ONCE:
             await self._app(scope, receive, send)
             return
-        if await self._line(scope).turn(scope):
+        if await self._is_wanted(scope) and await self._line(scope).turn(scope):
             await self._app(scope, receive, send)
+
+    async def _is_wanted(self, scope: Scope) -> bool:
+        """Return whether a request is to be carried out: not if it would come when nobody expects it any more, as its
+        client left while this process stood still. What ends calls never comes too late."""
+        if scope["type"] == "websocket" or scope["method"] in _READING or scope["path"].endswith("/cancel"):
+            return True
+        if not (read_s := self._outdated_s()):
+            return True
+        left: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        scope[_TURN] = left
+        await asyncio.wait([left], timeout=read_s)
+        if left.done():
+            _log.warning("%s %s is not carried out: its client left meanwhile", scope["method"], scope["path"])
+            return False
+        del scope[_TURN]
+        return True
 
     def _line(self, scope: Scope) -> _RequestLine:
         if scope["type"] != "websocket" and scope["method"] not in _READING:

@@ -69,9 +69,11 @@ class Attention:
         return max(0.0, self._caught_up_at - now)
 
     @property
-    def reads_outdated(self) -> bool:
-        """True while this process may read what was sent so long ago that it has been given up since."""
-        return self.now() < self._outdated_until
+    def outdated_s(self) -> float:
+        """The time, in seconds, for which this process may still read what was sent so long ago that it has been
+        given up since; 0 if it reads nothing like that."""
+        now = self.now()
+        return max(0.0, self._outdated_until - now)
 
     def _look(self) -> None:
         self._looked = self.now()

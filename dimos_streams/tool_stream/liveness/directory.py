@@ -104,7 +104,12 @@ class ModuleDirectory:
     def reads_outdated(self) -> bool:
         """True while this process may read what was sent so long ago that it has been given up since: it, or its
         machine, stood still. Whoever still wants something asks for it again."""
-        return self._attention.reads_outdated
+        return self.outdated_s > 0
+
+    @property
+    def outdated_s(self) -> float:
+        """The time, in seconds, for which ``reads_outdated`` stays true."""
+        return self._attention.outdated_s
 
     def _excuse(self, break_s: float) -> None:
         for entry in self._entries.values():

@@ -123,7 +123,9 @@ class App:
         self.begun: list[tuple[int, str]] = []
         self.turn = 0
         self.scopes: list[dict[str, Any]] = []
-        self._guarded = Guard(RequestOrder(self._serve), host="127.0.0.1", token=None)
+        self.outdated_s = 0.0
+        order = RequestOrder(self._serve, lambda: self.outdated_s)
+        self._guarded = Guard(order, host="127.0.0.1", token=None)
 
     async def _serve(self, scope: Any, receive: Any, send: Any) -> None:
         self.begun.append((self.turn, scope["path"]))
@@ -177,6 +179,27 @@ def test_health_does_not_wait_for_those_who_bring_something() -> None:
         await app.until(lambda: len(app.begun) == 51)
         assert [turn for turn, path in app.begun if path == "/healthz"] == [0]
         assert len({turn for turn, path in app.begun if path == "/calls"}) == 50
+
+    asyncio.run(check())
+
+
+def test_after_a_standstill_nothing_is_begun_for_a_client_that_has_left_but_what_ends_something() -> None:
+    """A robot that moves when a container goes on may do so for somebody who gave up an hour ago."""
+
+    async def check() -> None:
+        app = App()
+        app.outdated_s = 60.0
+        left = app.ask("/calls", "POST")
+        for path in ("/robots/stop", "/calls/c1/cancel", "/calls/cancel"):
+            app.ask(path, "POST")
+        app.ask("/healthz")
+        await app.until(lambda: len(app.begun) == 4)
+        leave(app.scopes[0])
+        await left
+        assert "/calls" not in [path for _, path in app.begun]
+        app.outdated_s = 0.001
+        await app.ask("/calls", "POST")
+        assert app.begun[-1][1] == "/calls", "its client is there still"
 
     asyncio.run(check())
 

@@ -12,9 +12,11 @@ import pytest
 from starlette.websockets import WebSocketDisconnect
 
 from dimos_streams.bridge.monitor.commands import Commands
-from dimos_streams.bridge.monitor.lanes import AT_A_TIME, OF_ALL
+from dimos_streams.bridge.monitor.lanes import AT_A_TIME, OF_ALL, Lanes, SharedLanes
 from dimos_streams.bridge.monitor.places import FairPlaces
 from dimos_streams.bridge.monitor.socket import MOST_COMMANDS, serve
+from dimos_streams.errors import SkillError
+from dimos_streams.operator.messages.commands import Command, Pause, Resume, Say
 from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from tests.bridge.monitor.toy_agent import ToyAgent, agents
 from tests.helpers import until
@@ -226,3 +228,28 @@ async def test_orders_of_many_consoles_leave_room_for_those_of_another_one(monke
         for socket in sockets:
             socket.leave()
         await asyncio.wait(serving)
+
+
+@pytest.mark.virtual_time
+async def test_after_a_standstill_nothing_is_begun_for_a_console_that_has_left_but_what_ends_something() -> None:
+    shared, begun = SharedLanes(lambda: 0.4), list[str]()
+
+    async def carry_out(lanes: Lanes, command: Command) -> None:
+        async with lanes.place(command, shared):
+            begun.append(command.command)
+
+    def sent(lanes: Lanes) -> list[asyncio.Task[None]]:
+        commands = (Say(command="say", text="move 1"), Resume(command="resume"), Pause(command="pause"))
+        return [asyncio.create_task(carry_out(lanes, command)) for command in commands]
+
+    gone = Lanes()
+    orders = sent(gone)
+    await asyncio.sleep(0.1)
+    assert begun == []
+    gone.leave()
+    said, resumed, paused = await asyncio.gather(*orders, return_exceptions=True)
+    assert str(said) == "'say' is not carried out: its client left meanwhile"
+    assert isinstance(resumed, SkillError)
+    assert (paused, begun) == (None, ["pause"])
+    await asyncio.gather(*sent(Lanes()))
+    assert begun[1:] == ["say", "resume", "pause"], "who is there is served in the order in which it has sent"

@@ -79,6 +79,16 @@ class MachineState:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ProcessState(ProcessRecord):
+    """The state of a process of a run, and what it has taken of the machine."""
+
+    cpu_s: float | None
+    """Seconds of processors since it began; None if there is no process."""
+    memory_bytes: int | None
+    """Its memory now, with what it shares with others; None if there is no process."""
+
+
+@dataclass(frozen=True, kw_only=True)
 class RunState:
     """The state of a run that lives, or of the part of it that this machine runs."""
 
@@ -95,7 +105,7 @@ class RunState:
     disk: str
     """``"ok"``, or the reason why nothing can be written into ``run_dir``."""
     bridge: AnsweringBridge | UnreachableBridge | NoBridge
-    processes: tuple[ProcessRecord, ...]
+    processes: tuple[ProcessState, ...]
     modules: tuple[ModuleState, ...]
 
 

@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from dataclasses import fields, replace
 
 from pydantic import ValidationError
 
@@ -19,11 +19,12 @@ from dimos_streams.cli.bridge_client.run_status.state import (
     MachineState,
     ModuleState,
     NoBridge,
+    ProcessState,
     RunState,
     UnreachableBridge,
 )
 from dimos_streams.common.process.disk import trouble_with
-from dimos_streams.common.process.run_owner import is_suspended, process_start
+from dimos_streams.common.process.run_owner import is_suspended, process_start, usage_of
 from dimos_streams.runtime.registry import ProcessRecord, RunRecord, lives, read_record
 from dimos_streams.tool_stream.liveness.part_state import PART
 
@@ -62,7 +63,7 @@ async def _state(record: RunRecord) -> RunState:
         run_dir=str(record.run_dir),
         disk=trouble_with(record.run_dir) or "ok",
         bridge=bridge,
-        processes=tuple(process_state(process, known) for process in record.processes),
+        processes=tuple(with_usage(process_state(process, known)) for process in record.processes),
         modules=tuple(_module(name, known) for name in record.modules),
     )
 
@@ -120,6 +121,16 @@ def process_state(process: ProcessRecord, modules: Mapping[str, ModuleAnswer]) -
     if len(pids) == 1 and (started := process_start(pid := pids.pop())) is not None:
         return replace(process, pid=pid, pid_started=started, state="ready")  # its modules speak from another one
     return replace(process, pid=None, pid_started=None, state="dead")
+
+
+def with_usage(process: ProcessRecord) -> ProcessState:
+    """Return the state of a process with what it has taken of the machine, by what the system says."""
+    usage = None if process.pid is None else usage_of(process.pid)
+    return ProcessState(
+        **{each.name: getattr(process, each.name) for each in fields(process)},
+        cpu_s=None if usage is None else round(usage.cpu_s, 2),
+        memory_bytes=None if usage is None else usage.memory_bytes,
+    )
 
 
 def _modules_on(machine: str, known: Mapping[str, ModuleAnswer]) -> list[str]:

@@ -15,6 +15,7 @@ from dimos_streams.cli.bridge_client.run_status.state import (
 )
 from dimos_streams.cli.system.clock_offset_text import clock_offset_text
 from dimos_streams.cli.terminal.output import write, write_table
+from dimos_streams.common.readable.byte_size import byte_size
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.live_settings import STATE
 from dimos_streams.module import WARNINGS
@@ -83,8 +84,20 @@ def _write_processes(state: RunState) -> None:
     rows = []
     for process in state.processes:
         modules = ", ".join(health[name] for name in process.modules)
-        rows.append((f"  {process.label}", str(process.pid or "-"), process.state, str(process.restarts), modules))
-    write_table(("  PROCESS", "PID", "STATE", "RESTARTS", "MODULES"), rows)
+        cpu = "-" if process.cpu_s is None else _elapsed(process.cpu_s)
+        memory = "-" if process.memory_bytes is None else byte_size(process.memory_bytes)
+        rows.append(
+            (
+                f"  {process.label}",
+                str(process.pid or "-"),
+                process.state,
+                str(process.restarts),
+                cpu,
+                memory,
+                modules,
+            )
+        )
+    write_table(("  PROCESS", "PID", "STATE", "RESTARTS", "CPU", "MEMORY", "MODULES"), rows)
 
 
 def _clock(offset: ClockOffset | None) -> str:

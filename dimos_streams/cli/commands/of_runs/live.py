@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Annotated
 
 import typer
 
 from dimos_streams.cli.bridge_client.completion import run_modules
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
+from dimos_streams.cli.system.completion import Offer, offering
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import write, write_json
+
+
+@offering
+def _live_settings(context: typer.Context) -> Iterable[Offer]:
+    """The settings that are live of the run that the command line means, with what it began with."""
+    from dimos_streams.cli.bridge_client.connection import find_run
+    from dimos_streams.cli.running.begun_with import kept_settings
+
+    if context.params.get("url") is not None or context.params.get("port") is not None:
+        return ()  # a hub's or another machine's
+    rows = kept_settings(find_run(context.params.get("run")).run_dir)
+    return ((f"{row.module}.{row.field}", str(row.value)) for row in rows if row.live)
 
 
 def set_settings(
@@ -18,6 +32,7 @@ def set_settings(
         typer.Argument(
             metavar="MODULE.SETTING=VALUE…",
             help="As with `run --set`; the value is YAML. Of several all hold, or none.",
+            autocompletion=_live_settings,
             show_default=False,
         ),
     ],

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.option_groups.bridge_choice import LogsBridge
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json
@@ -19,7 +20,14 @@ def logs(
     selector: options.KeptRunArgument = None,
     follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until the run ends.")] = False,
     process: Annotated[
-        str | None, typer.Option("--process", metavar="NAME", help="Only this process's log.", show_default=False)
+        str | None,
+        typer.Option(
+            "--process",
+            metavar="NAME",
+            help="Only this process's log.",
+            autocompletion=completion.logged_processes,
+            show_default=False,
+        ),
     ] = None,
     machine: options.Machine = None,
     *,
