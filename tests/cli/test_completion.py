@@ -15,7 +15,7 @@ from dimos_streams.cli.bridge_client import connection
 from dimos_streams.cli.commands.of_runs.live import _live_settings
 from dimos_streams.cli.system.completion import offering
 from tests.cli.machine import Machine
-from tests.runtime.test_registry import living_record
+from tests.runtime.run_records import living_record
 
 pytestmark = pytest.mark.live
 
