@@ -68,7 +68,7 @@ class AgentCore:
         """
         self.config, self.memory, self.name, self.gateway, self.robot = config, memory, name, gateway, robot
         self.events, self.record, self.conversation = memory.events, memory.record, memory.conversation
-        self.changed = Listeners[[]]()
+        self.changed: Listeners[[]] = Listeners()
         """Called whenever something that operators see may have changed."""
         emit, before = self.events.emit, memory.before
         # Each part is made of parts above it; where it has to hear of parts below it, ``_connect`` sees to that.

@@ -32,7 +32,7 @@ class ModelFactory:
         self._emit = emit
         self._random = rng
         self._lessons = lessons
-        self.retried = Listeners[[Retry]]()
+        self.retried: Listeners[[Retry]] = Listeners()
         """Called with each failed attempt of a model that is asked again."""
         self._quirks: dict[str, ServerQuirks] = {}
 

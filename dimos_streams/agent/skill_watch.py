@@ -31,7 +31,7 @@ class SkillWatch:
         self._model = parts.model
         self._toolbox = parts.toolbox
         self._emit = parts.transcript.emit
-        self.changed = Listeners[[]]()
+        self.changed: Listeners[[]] = Listeners()
         """Called when the warnings have changed."""
         self._since: float | None = None
         self._warned: set[str] = set()

@@ -146,7 +146,8 @@ class History(Generic[T]):
             return None
         age = self.age_us(stamp, arrived)
         instant = at_arrival - (age or 0)
-        if instant < self._values[0][0] - self._usual_step_us():
+        before_all_us = self._values[0][0] - instant
+        if before_all_us > 0 and before_all_us > self._usual_step_us():
             return None
         return min(self._values, key=lambda stamped: abs(stamped[0] - instant))[1]
 

@@ -31,7 +31,7 @@ SETTLED_WITHIN_S = 6.0
 """From then on, until every call has closed, every skill has ended and every reader has read it all."""
 
 
-@dataclass
+@dataclass(repr=False)  # asyncio shows what a run gave, in an error that it makes and drops
 class Outcome:
     """The end of a run, as far as it can be judged."""
 

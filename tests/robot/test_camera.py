@@ -107,6 +107,16 @@ def test_without_colour_depth_and_instances_are_the_same(world: World) -> None:
     assert np.array_equal(full.instances, sparse.instances)
 
 
+def test_pictures_one_after_another_are_as_those_of_a_new_camera(world: World) -> None:
+    camera = RayCamera(world, CameraModel(64, 48))
+    for robot_x in (-2.5, -2.5, -2.5, -2.0, -2.0):
+        world.place_robot(robot_x, 0.0)
+        world.step(0.5)
+        seen, anew = (each.render(colour=False) for each in (camera, RayCamera(world, camera.model)))
+        assert np.array_equal(seen.depth, anew.depth)
+        assert np.array_equal(seen.instances, anew.instances)
+
+
 def test_without_opengl_the_gl_camera_says_what_to_install(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
     def broken(*args: object) -> None:
         raise RuntimeError("no display")

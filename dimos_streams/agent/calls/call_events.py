@@ -46,9 +46,9 @@ class CallEvents:
         self._endings = endings
         self._reconciliation = reconciliation
         self._deliver = deliver
-        self.adopted = Listeners[[OpenCall]]()
+        self.adopted: Listeners[[OpenCall]] = Listeners()
         """Called with each call that somebody else has begun on this caller's behalf, before its updates."""
-        self.closed = Listeners[[ToolEvent]]()
+        self.closed: Listeners[[ToolEvent]] = Listeners()
         """Called with the close of each call."""
         self._answers: dict[str, int] = {}
 

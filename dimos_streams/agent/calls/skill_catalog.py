@@ -29,7 +29,7 @@ class SkillCatalog:
         self._asked_at: float | None = None
         self._all: dict[str, OfferedSkill] = {}
         self._offered: dict[str, OfferedSkill] = {}
-        self.refreshed = Listeners[[]]()
+        self.refreshed: Listeners[[]] = Listeners()
         """Called when there is a newer list."""
 
     @property

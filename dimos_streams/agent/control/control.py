@@ -39,7 +39,7 @@ class Control:
         # The moment is in the ids so that those of a restarted agent are new.
         self._prefix = f"{clock.utime():x}"
         self._numbers = itertools.count(1)
-        self.changed = Listeners[[]]()
+        self.changed: Listeners[[]] = Listeners()
         """Called at each change that may let something go on, or that operators see."""
         self._mode = Mode.RUNNING
         self._paused_for = ""

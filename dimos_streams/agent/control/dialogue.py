@@ -83,7 +83,7 @@ class Foreground:
         """``put_back`` gets input that a dialogue left."""
         self._emit = emit
         self._put_back = put_back
-        self.changed = Listeners[[]]()
+        self.changed: Listeners[[]] = Listeners()
         """Called when a dialogue begins or ends."""
         self._turn = asyncio.Lock()
         self._current: Dialogue | None = None

@@ -16,7 +16,7 @@ class HoldReasons:
         """``aborting`` returns whether an abort is under way."""
         self._control = control
         self._aborting = aborting
-        self.changed = Listeners[[]]()
+        self.changed: Listeners[[]] = Listeners()
         """Called when a stop begins or ends."""
         self._stops = 0
         """The number of stops that are being carried out."""

@@ -54,7 +54,7 @@ class RobotHold:
         self.shown: HoldView | None = None
         """The gates' answer to the present hold; None if there is no hold, and while they may still be about to
         confirm."""
-        self.shown_changed = Listeners[[]]()
+        self.shown_changed: Listeners[[]] = Listeners()
         """Called when ``shown`` is different."""
 
     def changed(self) -> None:

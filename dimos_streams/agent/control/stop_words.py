@@ -9,6 +9,7 @@ input.
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Mapping
 from typing import Literal
@@ -69,14 +70,14 @@ class StopWords:
     """Distinguishes a stop from other input."""
 
     def __init__(self, settings: StopWordSettings) -> None:
-        self._around = _phrases(word for language in settings.languages for word in _AROUND[language])
+        self._around = _phrases(tuple(word for language in settings.languages for word in _AROUND[language]))
         stops = [word for language in settings.languages for word in _STOPS[language]]
         self._stops = _phrases((*stops, *settings.words))
 
     def match(self, text: str, names: Iterable[str] = ()) -> bool:
         """Return whether a text is a stop. ``names`` are those by which the agent and its robots may be called."""
         words = _normalised(text).split()
-        around = self._around | _phrases(names)
+        around = self._around | _phrases(tuple(names))
         longest = max(map(len, self._stops | around), default=0)
         # Up to each word: whether what is before it consists of phrases, without a stop and with one.
         plain, stopped = [True] + [False] * len(words), [False] * (len(words) + 1)
@@ -93,7 +94,8 @@ class StopWords:
         return stopped[-1]
 
 
-def _phrases(texts: Iterable[str]) -> frozenset[tuple[str, ...]]:
+@functools.lru_cache(maxsize=100)
+def _phrases(texts: tuple[str, ...]) -> frozenset[tuple[str, ...]]:
     return frozenset(tuple(_normalised(text).split()) for text in texts)
 
 

@@ -51,7 +51,7 @@ class StateMachine:
 
     def __init__(self) -> None:
         self._state = LoopState.IDLE
-        self.changed = Listeners[[]]()
+        self.changed: Listeners[[]] = Listeners()
         """Called at each change."""
 
     @property

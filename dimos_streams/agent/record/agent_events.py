@@ -107,7 +107,7 @@ class EventLog:
         self._agent = agent
         self._number = last_number
         self._kept: deque[AgentEvent] = deque(maxlen=_CAPACITY)
-        self._listeners = Listeners[[AgentEvent]]()
+        self._listeners: Listeners[[AgentEvent]] = Listeners()
 
     @property
     def last_number(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import itertools
 from collections.abc import Callable, Iterable, Mapping
 from typing import Annotated, Any, Literal
@@ -36,6 +37,19 @@ from dimos_streams.errors import DimosStreamsError, SkillError, suggest
 DELEGATE = "delegate"
 HANDED_BACK = "handed_back"
 """The reason for which the turn of a sub-agent stops that has handed back."""
+
+
+@functools.lru_cache(maxsize=100)
+def _arguments_for(agents: tuple[str, ...]) -> type[Arguments]:
+    """Return the arguments of ``delegate``. To make such a class takes as long as a fifth of an agent."""
+    task = Annotated[str, Field(min_length=1, description="All that the agent needs to know; it has not seen this.")]
+    calls = Annotated[list[str], Field(description="Ids of running calls whose updates are for it from now on.")]
+    fields: dict[str, Any] = {
+        "agent": (Literal[agents], ...),
+        "task": (task, ...),
+        "calls": (calls, Field(default_factory=list)),
+    }
+    return create_model("Delegate", __base__=Arguments, **fields)
 
 
 class Delegation:
@@ -128,22 +142,12 @@ class Delegation:
         async def run(arguments: Any, missions: tuple[Mission, ...]) -> CallResult:
             return await self.run(parts, arguments.agent, arguments.task, tuple(arguments.calls), missions)
 
-        names = Literal[tuple(self._agents)]  # type: ignore[valid-type]
-        task = Annotated[
-            str, Field(min_length=1, description="All that the agent needs to know; it has not seen this.")
-        ]
-        calls = Annotated[list[str], Field(description="Ids of running calls whose updates are for it from now on.")]
         listed = "\n".join(f"- {name}: {agent.description}" for name, agent in self._agents.items())
-        fields: dict[str, Any] = {
-            "agent": (names, ...),
-            "task": (task, ...),
-            "calls": (calls, Field(default_factory=list)),
-        }
         return [
             LocalTool(
                 name=DELEGATE,
                 description=f"Give a task to another agent and wait for its report. Agents:\n{listed}",
-                arguments=create_model("Delegate", __base__=Arguments, **fields),
+                arguments=_arguments_for(tuple(self._agents)),
                 run=run,
             )
         ]

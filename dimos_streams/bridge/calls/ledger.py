@@ -50,7 +50,7 @@ class Ledger:
         self.broadcast = broadcast
         self.calls = Calls(_KEPT_CLOSED)
         self.leases = Leases()
-        self._listeners = Listeners[[int, ToolEvent]]()
+        self._listeners: Listeners[[int, ToolEvent]] = Listeners()
         self._unsolicited = UnsolicitedCalls()
         self.waiting: dict[str, CallState] = {}
         """The calls that have been asked for and wait to begin, by id."""

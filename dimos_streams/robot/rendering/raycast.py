@@ -25,6 +25,7 @@ Integers = NDArray[np.integer[Any]]
 
 NEAR = 0.05
 _FAR_BELOW = -10.0
+_UP = np.array([0.0, 0.0, 1.0])
 _CORNERS = np.array([[x, y, z] for x in (-1, 1) for y in (-1, 1) for z in (-1, 1)], dtype=float)
 _EDGES = np.array([(i, j) for i in range(8) for j in range(i) if (i ^ j).bit_count() == 1]).T
 # The room's faces in the order -x +x -y +y -z +z, and their normals, which point inwards.
@@ -90,11 +91,13 @@ class RayCaster:
         self._shell = np.array(shell, dtype=np.int32)
         bodies = model.geom_bodyid[self._geoms]
         fixed = (model.body_weldid[bodies] == 0) & (model.body_mocapid[bodies] < 0)
-        self._fixed, self._moving = (self._some(model, np.flatnonzero(rows)) for rows in (fixed, ~fixed))
+        self._fixed, self._moving, self._all = (
+            self._some(model, np.flatnonzero(rows)) for rows in (fixed, ~fixed, np.ones_like(fixed))
+        )
         self._sun = np.array(sun) / math.hypot(*sun)
         self._seen_from: tuple[object, ...] = ()
-        self._background = Hits(np.empty(0), np.empty(0, dtype=np.int32), ())
-        """The first hits among what never moves, as seen from ``_seen_from``."""
+        self._background: Hits | None = None
+        """The first hits among what never moves, as seen from ``_seen_from``, once two pictures are taken there."""
 
     def _some(self, model: Any, rows: Integers) -> _Geoms:
         ids = self._geoms[rows]
@@ -111,7 +114,7 @@ class RayCaster:
         axes = turn.T @ data.geom_xmat[self._geoms].reshape(-1, 3, 3)
         places = data.geom_xpos[self._geoms]
         centres = (places - eye) @ turn
-        lights = np.stack([self._sun @ turn, [0.0, 0.0, 1.0]])
+        lights = (self._sun @ turn, _UP) if lit else ()
 
         def cover(hits: Hits, geoms: _Geoms) -> None:
             rows = geoms.rows
@@ -122,7 +125,12 @@ class RayCaster:
 
         seen_from = (eye.tobytes(), yaw, u.tobytes(), v.tobytes(), lit)
         if seen_from != self._seen_from:
-            self._seen_from, self._background = seen_from, self._room(eye, turn, u, v, lit)
+            self._seen_from, self._background = seen_from, None
+            hits = self._room(eye, turn, u, v, lit)
+            cover(hits, self._all)
+            return hits
+        if self._background is None:
+            self._background = self._room(eye, turn, u, v, lit)
             cover(self._background, self._fixed)
         hits = self._background.copy()
         cover(hits, self._moving)
@@ -229,7 +237,9 @@ def _counted(begins: Integers, counts: Integers) -> Integers:
 class _Frames:
     """Tables, to look up by geom, of the camera and the lights in each geom's frame."""
 
-    def __init__(self, axes: NDArray[np.float64], centres: NDArray[np.float64], lights: NDArray[np.float64]) -> None:
+    def __init__(
+        self, axes: NDArray[np.float64], centres: NDArray[np.float64], lights: tuple[NDArray[np.float64], ...]
+    ) -> None:
         self.origins = _table(-np.einsum("gij,gi->gj", axes, centres))
         self.lights = [_table(np.einsum("gij,i->gj", axes, light)) for light in lights]
         self._forward, self._left, self._up = (_table(axes[:, row, :]) for row in range(3))

@@ -13,7 +13,7 @@ from typing import Any
 
 from jsonschema import Draft202012Validator, validators
 from jsonschema.exceptions import ValidationError
-from referencing import Registry
+from jsonschema_specifications import REGISTRY
 
 from dimos_streams.tool_stream.arguments.steps import CHARACTERS_PER_STEP, limited_steps, spend
 
@@ -27,24 +27,24 @@ _MAY_FOLLOW = ("not", "if", "contains")
 _Keyword = Callable[[Any, Any, Any, Any], Any]
 
 
-def errors_of(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> list[ValidationError]:
+def errors_of(schema: dict[str, Any], arguments: Mapping[str, Any]) -> list[ValidationError]:
     """Return the errors of the arguments. Raises ``TooManySteps``, and whatever comes of an invalid schema."""
     kind: Any = _Lenient if _has_expressions(schema) else _Strict
     with limited_steps():
-        # Without a registry of our own, a reference in a schema from outside would be fetched from wherever it says.
-        return list(kind(schema, registry=Registry()).iter_errors(dict(arguments)))
+        # Without a registry, a reference in a schema from outside would be fetched from wherever it says.
+        return list(kind(schema, registry=REGISTRY).iter_errors(dict(arguments)))
 
 
 def _has_expressions(schema: object) -> bool:
     """Return whether a schema may have expressions, also behind references. A name that only looks like one counts,
     too: then arguments are let through, not refused."""
-    if isinstance(schema, Mapping):
+    if isinstance(schema, dict):
         return not _EXPRESSIONS.isdisjoint(schema) or any(map(_has_expressions, schema.values()))
     return isinstance(schema, list) and any(map(_has_expressions, schema))
 
 
 def _size(value: object) -> int:
-    return len(value) if isinstance(value, list | Mapping) else 0
+    return len(value) if isinstance(value, list | dict) else 0
 
 
 def _counted(keyword: _Keyword) -> _Keyword:

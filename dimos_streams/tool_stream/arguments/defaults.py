@@ -25,6 +25,8 @@ def checked_arguments(skill: SkillInfo, arguments: Mapping[str, Any]) -> dict[st
         filled = _with_defaults(skill.parameters, arguments)
     except TooManySteps:
         raise too_many_steps(skill.name) from None
+    if filled == arguments:
+        return filled
     check_size(skill.name, arguments_size(filled))
     try:
         check_arguments(skill, filled)

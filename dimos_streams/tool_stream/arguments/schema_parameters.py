@@ -17,7 +17,7 @@ class SchemaParameters:
     def __init__(self, schema: Mapping[str, Any]) -> None:
         """Raise ``ValueError`` for a schema that is not one of an object, refers to others or itself, or is too
         large."""
-        check_schema(schema)
+        check_schema(dict(schema))
         named = {"properties": {}, **inlined(schema, FOREIGN_PARTS), "type": "object", "additionalProperties": False}
         self._info = SkillInfo(name="", description="", parameters=named)
 

@@ -30,7 +30,7 @@ _MAX_PROBLEMS, _MAX_PATH, _MAX_VALID = 20, 200, 2000
 and callers see them."""
 
 
-def check_schema(schema: Mapping[str, Any]) -> None:
+def check_schema(schema: dict[str, Any]) -> None:
     """Raise ``ValueError`` for a schema that can't be that of arguments, or that would make checks of them endless.
 
     The first is one that does not describe an object, or is of another version of JSON Schema. The second refers to
@@ -38,9 +38,7 @@ def check_schema(schema: Mapping[str, Any]) -> None:
     if (kind := schema.get("type", "object")) != "object":
         raise ValueError(f"it describes no object with properties: its type is {kind!r:.50}")
     properties = schema.get("properties", {})
-    if not isinstance(properties, Mapping) or not all(
-        isinstance(part, Mapping | bool) for part in properties.values()
-    ):
+    if not isinstance(properties, dict) or not all(isinstance(part, dict | bool) for part in properties.values()):
         raise ValueError("it describes no object with properties: they are not names with their schemas")
     nodes = _Expansion(schema).nodes(schema, 0)
     if nodes > MAX_PARTS:
@@ -115,7 +113,7 @@ def _too_large(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     problems = 0
     while left and problems < _MAX_PROBLEMS:
         path, value = left.pop()
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             left += [(f"{path}.{name}", part) for name, part in value.items()]
         elif isinstance(value, list | tuple):
             left += [(f"{path}.{index}", part) for index, part in enumerate(value)]
@@ -130,7 +128,7 @@ def _too_large(arguments: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
 class _Expansion:
     """A count of a schema's parts with each ``$ref`` put in. It is linear: what is referred to is counted once."""
 
-    def __init__(self, root: Mapping[str, Any]) -> None:
+    def __init__(self, root: dict[str, Any]) -> None:
         self._root = root
         self._counted: dict[str, int] = {}
         self._under_way: set[str] = set()
@@ -140,7 +138,7 @@ class _Expansion:
             raise ValueError(f"it is nested more than {_MAX_DEPTH} deep")
         if isinstance(value, list):
             return 1 + sum(self.nodes(item, depth + 1) for item in value)
-        if not isinstance(value, Mapping):
+        if not isinstance(value, dict):
             return 1
         if any(isinstance(value.get(name), str) for name in _FOREIGN_REFS):
             raise ValueError(f"it has a {' or '.join(_FOREIGN_REFS)}; only $ref is understood")

@@ -34,7 +34,7 @@ class ModuleDirectory:
         """``namespaces`` are the prefixes of those modules that matter here, besides those in no namespace: others
         may not be heard until somebody wants to hear all. None means all namespaces."""
         self._bus = bus
-        self._listeners = Listeners[[ModuleStatus]]()
+        self._listeners: Listeners[[ModuleStatus]] = Listeners()
         self._unwatch: Callable[[], None] = lambda: None
         self._attention = Attention(self._excuse)
         table = ModuleTable()

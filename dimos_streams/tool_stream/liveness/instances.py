@@ -83,11 +83,11 @@ class Instances:
     def heard(self, status: ModuleStatus, now: float, missed_at: float = float("-inf")) -> bool:
         """Take a heartbeat and return whether it is the active instance's. Others may have been missed at
         ``missed_at``."""
-        instance = Instance.of(status)
-        if self._active is not None and self._active.instance.id == instance.id:
+        if self._active is not None and self.is_active(status.instance):
             self._active.take(status, now)
             self._establish(self._active, now)
             return True
+        instance = Instance.of(status)
         known = self._others.pop(instance.id, None) or _HeardInstance(instance, now, now)
         if self._established is not None and self._established.instance.id == instance.id:
             known = self._established
