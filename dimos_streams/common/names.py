@@ -67,8 +67,8 @@ def fault_of_names(names: Iterable[str]) -> str:
 
 
 def as_name(text: str, longest: int = MAX_NAME) -> str:
-    """Return a text that is no name as one: with "-" for what no name has in it, and digits that no other text gives.
-    A name stays as it is."""
+    """Return a text that is no name as one: with "-" for what no name has in it, and digits that another text gives
+    only if somebody means it to. A name stays as it is."""
     if is_name(text) and len(text) <= longest:
         return text
     digits = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:_HASH]

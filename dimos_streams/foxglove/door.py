@@ -31,8 +31,8 @@ from dimos_streams.foxglove.subscriptions import Subscriptions
 
 MAX_CONNECTIONS = 32
 MAX_AT_THE_DOOR = 64
-"""The largest number of connections without a request yet, which take no viewer's place; the newest beyond it are cut
-off."""
+"""The largest number of connections without a request yet, which take no viewer's place; beyond it the one that has
+said nothing for longest is cut off, since a viewer says at once what it wants."""
 _MAX_HEAD = 16 * 1024
 _HEAD_END = b"\r\n\r\n"
 _HEAD_WITHIN_S = 10.0
@@ -56,6 +56,8 @@ class ViewerDoor:
         self._target = target
         self._server: asyncio.Server | None = None
         self._connections = OwnedTasks()
+        self._at_the_door: dict[asyncio.StreamWriter, None] = {}
+        """The connections that have not got past the door, oldest first."""
         self._inside = 0
         self._outboxes = Outboxes()
         self._from_sdk: set[socket.socket] = set()
@@ -80,11 +82,13 @@ class ViewerDoor:
         await self._connections.end()
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        if len(self._at_the_door) >= MAX_AT_THE_DOOR:
+            _log.warning("a viewer was cut off: %d others came before it had said what it wants", MAX_AT_THE_DOOR)
+            silent = next(iter(self._at_the_door))
+            del self._at_the_door[silent]
+            silent.transport.abort()
+        self._at_the_door[writer] = None
         # In a task of ours: one of asyncio's own would complain when it is cancelled (Python 3.11).
-        if len(self._connections) - self._inside >= MAX_AT_THE_DOOR:
-            _log.warning("a viewer was cut off: %d others have not said yet what they want", MAX_AT_THE_DOOR)
-            writer.transport.abort()
-            return
         self._connections.spawn(self._connected(reader, writer), name="viewer")
 
     async def _connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -95,6 +99,7 @@ class ViewerDoor:
         except Exception as error:
             _log.exception("a viewer was let go: %s", error)
         finally:
+            self._at_the_door.pop(writer, None)
             writer.transport.abort()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -105,6 +110,7 @@ class ViewerDoor:
             _log.warning("a viewer was refused: %s", refusal[1])
             await _answer(writer, *refusal)
             return
+        self._at_the_door.pop(writer, None)
         self._inside += 1
         try:
             await self._pass(head, reader, writer)

@@ -8,6 +8,8 @@ import socket
 import threading
 
 import pytest
+from websockets.frames import Frame, Opcode
+from websockets.utils import accept_key
 
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError
 from dimos_streams.cli.consoles.monitor_console import watch
@@ -20,6 +22,8 @@ _COUNTS = {
     "receiver": {"delivered": 0, "gaps": 0, "malformed": 0},
 }
 _HEALTH = json.dumps({"status": "ok", "lost": [], "offset": 1, "counts": _COUNTS}).encode()
+_HUGE = b"\x81\x7f" + (2**40).to_bytes(8)
+"""The head of a frame that has a terabyte."""
 
 
 @pytest.mark.parametrize("goes", ["before", "after"])
@@ -63,3 +67,28 @@ def test_the_token_is_not_taken_along_to_where_a_redirection_leads() -> None:
             asyncio.run(watch(address, "", as_json=False))
         assert [peer.headers.get("authorization") for peer in bridge.requests] == ["Bearer t0ken"] * 2
         assert elsewhere.requests == []
+
+
+@pytest.mark.parametrize(
+    ("frame", "why"),
+    [
+        (b"no JSON", "is no bridge: WS /monitor: expected ident"),
+        (b"null", "is no bridge: WS /monitor: its message: it must be an object"),
+        (b'{"type": "event", "seq": 1}', "is no bridge: WS /monitor: event.event: it is missing"),
+        (None, "has ended the connection: frame with 1099511627776 bytes exceeds limit"),
+    ],
+)
+def test_what_is_no_message_of_a_bridge_is_said_and_takes_no_memory(frame: bytes | None, why: str) -> None:
+    def speak(peer: Peer) -> None:
+        if peer.target == "/healthz":
+            peer.answer("200 OK", _HEALTH)
+            return
+        accept = accept_key(peer.headers["sec-websocket-key"])
+        head = f"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
+        peer.send(f"HTTP/1.1 101 Switching Protocols\r\n{head}".encode())
+        peer.send(_HUGE if frame is None else Frame(Opcode.TEXT, frame).serialize(mask=False))
+
+    with event_server(speak) as bridge:
+        with pytest.raises(BridgeUnreachableError, match=why):
+            asyncio.run(watch(BridgeAddress(bridge.url.removesuffix("/events")), "", as_json=True))
+        assert "sec-websocket-extensions" not in bridge.requests[-1].headers, "what is packed has no bound"

@@ -84,6 +84,13 @@ def test_a_subprotocol_counts_before_the_query_and_after_the_header(token: str) 
     assert not has_token(token, "", "", ["dimos-streams"])
 
 
+def test_a_token_is_given_once_among_the_subprotocols() -> None:
+    given = in_subprotocol("t0ken")
+    for another in (in_subprotocol("x"), "bearer.", given):
+        assert not has_token("t0ken", "", "token=t0ken", ["dimos-streams", given, another])
+        assert not has_token("t0ken", "", "", [another, given])
+
+
 def test_logs_do_not_have_a_token_of_a_subprotocol() -> None:
     know("s3cret-of-a-subprotocol")
     said = redacted(f"Sec-WebSocket-Protocol: dimos-streams, {in_subprotocol('s3cret-of-a-subprotocol')}")

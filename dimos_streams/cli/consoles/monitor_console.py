@@ -8,12 +8,16 @@ from collections.abc import AsyncGenerator, Iterator, Mapping
 from typing import Any
 from urllib.parse import urlencode
 
+from pydantic import TypeAdapter, ValidationError
+
 from dimos_streams.cli.bridge_client.answers import HEALTH
 from dimos_streams.cli.bridge_client.certificates import own_context
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, BridgeUnreachableError, open_gateway
 from dimos_streams.cli.terminal.approval_text import details
 from dimos_streams.cli.terminal.output import write, write_json
-from dimos_streams.client.http_session import why
+from dimos_streams.client.http_session import MAX_ANSWER, why
+from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
@@ -21,8 +25,10 @@ from dimos_streams.operator.agents import agents_offered, choose_agent
 from dimos_streams.operator.holding import gate_state
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.messages.hold import HoldView
+from dimos_streams.operator.messages.server import ServerMessage
 
 _MAX_DATA = 120
+_MESSAGE: TypeAdapter[ServerMessage] = TypeAdapter(ServerMessage)
 
 
 async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
@@ -39,10 +45,11 @@ async def watch(address: BridgeAddress, agent: str, *, as_json: bool) -> None:
     lines = Lines()
     async with contextlib.aclosing(_messages(address, agent)) as messages:
         async for message in messages:
+            known = _known(message, address)
             if as_json:
                 write_json(message)
                 continue
-            for line in lines.of(message):
+            for line in lines.of(known):
                 write(line)
     raise BridgeUnreachableError(f"the bridge at {address.url} has ended")
 
@@ -63,15 +70,38 @@ async def _messages(address: BridgeAddress, agent: str) -> AsyncGenerator[Any, N
     query = f"?{urlencode({'agent': agent})}" if agent else ""
     url = f"{address.url.replace('http', 'ws', 1)}/monitor{query}"
     headers = bearer_headers(address.sent_token())
-    context = own_context(url)
+    connecting = StraightConnect(
+        url,
+        additional_headers=headers,
+        proxy=None,
+        ssl=own_context(url),
+        compression=None,  # what is packed small may be large without end
+        max_size=MAX_ANSWER,
+        max_queue=1,
+    )
     try:
-        async with StraightConnect(url, additional_headers=headers, max_size=None, proxy=None, ssl=context) as socket:
+        async with connecting as socket:
             async for text in socket:
-                yield json.loads(text)
+                yield parse_json(text)
     except InvalidStatus as error:
         raise BridgeUnreachableError(f"the bridge at {address.url} refuses to be watched: {error}") from error
     except (OSError, WebSocketException) as error:
         raise BridgeUnreachableError(f"the bridge at {address.url} has ended the connection: {why(error)}") from error
+    except ValueError as error:
+        raise _no_bridge(address, str(error)) from error
+
+
+def _known(message: Any, address: BridgeAddress) -> dict[str, Any]:
+    """Return what is known of a message: a newer bridge's may have more fields. Raises ``BridgeUnreachableError`` for
+    what is no bridge's."""
+    try:
+        return _MESSAGE.validate_python(message, extra="ignore").model_dump()
+    except ValidationError as error:
+        raise _no_bridge(address, first_problem(error, "its message")) from error
+
+
+def _no_bridge(address: BridgeAddress, problem: str) -> BridgeUnreachableError:
+    return BridgeUnreachableError(f"what answers at {address.url} is no bridge: WS /monitor: {problem}")
 
 
 class Lines:

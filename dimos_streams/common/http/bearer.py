@@ -81,12 +81,14 @@ def authorization_in(headers: Iterable[tuple[bytes, bytes]]) -> str:
 
 
 def subprotocol_token(offered: Iterable[str]) -> str | None:
-    """The token among the subprotocols that a WebSocket asks for; None if there is none, empty for what is no
-    base64url."""
-    found = next((name for name in offered if name.startswith(_IN_SUBPROTOCOLS)), None)
-    if found is None:
+    """The token among the subprotocols that a WebSocket asks for; None if there is none, empty for several and for
+    what is no base64url."""
+    found = [name for name in offered if name.startswith(_IN_SUBPROTOCOLS)]
+    if not found:
         return None
-    text = found.removeprefix(_IN_SUBPROTOCOLS).rstrip("=")
+    if len(found) > 1:
+        return ""
+    text = found[0].removeprefix(_IN_SUBPROTOCOLS).rstrip("=")
     try:
         return base64.b64decode(text + "=" * (-len(text) % 4), altchars="-_", validate=True).decode()
     except (binascii.Error, ValueError):
@@ -95,8 +97,8 @@ def subprotocol_token(offered: Iterable[str]) -> str | None:
 
 def has_token(token: str, authorization: str, query: str, subprotocols: Iterable[str] = ()) -> bool:
     """Return whether a request has the token: by its header or, if that names none, by the subprotocols that it asks
-    for or, if none of those names one, as ``?token=`` of its query, once: which one of several counts would be
-    anybody's guess."""
+    for or, if none of those names one, as ``?token=`` of its query. Of several in one of these none counts: which one
+    does would be anybody's guess."""
     given = bearer_token(authorization)
     if given is None:
         given = subprotocol_token(subprotocols)

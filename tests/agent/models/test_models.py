@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from pathlib import Path
 from typing import Any
 
@@ -154,6 +155,14 @@ def test_grammar(words: str, steps: list[tuple[str, dict[str, Any]]]) -> None:
     parsed = parse(words)
     assert not any(isinstance(step, Misunderstood) for step in parsed)
     assert [(step.skill, step.arguments) for step in parsed if not isinstance(step, Misunderstood)] == steps
+
+
+@pytest.mark.parametrize("piece", [", ", "and ", "then, "])
+def test_words_without_a_command_take_no_time_in_which_the_agent_hears_nobody(piece: str) -> None:
+    words = (piece * 4000)[:4000].strip()
+    began = time.process_time()
+    assert parse(words) == [Misunderstood(words.strip(" .!?"))]
+    assert time.process_time() - began < 0.1
 
 
 @pytest.mark.parametrize(

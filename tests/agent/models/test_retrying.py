@@ -202,6 +202,7 @@ def test_what_may_pass(status: int, code: str | None, passes: bool) -> None:
         ({"retry-after": "Sun, 13 Sep 2020 12:00:00 GMT"}, 0),
         ({"retry-after": "soon"}, None),
         ({"retry-after-ms": "1500", "retry-after": "2"}, 1.5),
+        ({"retry-after": "1 Jan 2020 00:00:00 +99999999999999999999"}, None),
     ],
 )
 def test_retry_after_in_all_its_forms(headers: dict[str, str], seconds: float | None) -> None:
