@@ -7,6 +7,7 @@ fixture is used, because the plugin is loaded wherever the package is installed.
 from __future__ import annotations
 
 import dataclasses
+import gc
 import inspect
 import itertools
 import json
@@ -18,6 +19,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from dimos_streams.common.process.collector import collecting_seldom
+
 if TYPE_CHECKING:
     from dimos_streams.blueprint.model import Blueprint
     from dimos_streams.bus import Bus
@@ -27,6 +30,7 @@ if TYPE_CHECKING:
     from dimos_streams.testing.mission import MissionRun
 
 _FIXTURES = frozenset({"blueprint_run", "fault_bus"})
+_MARK = "virtual_time"
 _KEPT_IN = "failed-recordings"
 _NOT_RUN = "async def function"
 """The beginning of what pytest says of a coroutine that no plugin has run."""
@@ -78,10 +82,26 @@ def pytest_configure(config: pytest.Config) -> None:
     )
 
 
+@pytest.hookimpl(wrapper=True)
+def pytest_collection(session: pytest.Session) -> Generator[None, object, object]:
+    """Keep Python's collector from looking again and again at what tests import, a fifth of a session with one
+    mission; if any of them uses this plugin, never again."""
+    with collecting_seldom():
+        result = yield
+    if any(map(_is_ours, session.items)):
+        gc.freeze()
+    return result
+
+
+def _is_ours(item: pytest.Item) -> bool:
+    names = getattr(item, "fixturenames", ())
+    return item.get_closest_marker(_MARK) is not None or not _FIXTURES.isdisjoint(names)
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     """Run coroutines that use this plugin."""
-    mark, fixtures = pyfuncitem.get_closest_marker("virtual_time"), _FIXTURES.intersection(pyfuncitem.fixturenames)
+    mark, fixtures = pyfuncitem.get_closest_marker(_MARK), _FIXTURES.intersection(pyfuncitem.fixturenames)
     if not (mark or fixtures) or not inspect.iscoroutinefunction(pyfuncitem.obj):
         return None
     from dimos_streams.clock import run_virtual
@@ -90,7 +110,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
     limit_s = _limit_of(mark) if mark is not None else None
     if limit_s is None and "blueprint_run" in fixtures:
         limit_s = _RUN_LIMIT_S
-    run_virtual(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}), limit_s=limit_s)
+    with collecting_seldom():  # modules import their parts when they start
+        run_virtual(pyfuncitem.obj(**{name: pyfuncitem.funcargs[name] for name in names}), limit_s=limit_s)
     return True
 
 
@@ -235,9 +256,10 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
             found = _found_from(request.path.parent, str(blueprint))
             blueprint = resolve(found)
         chosen = ReplayOptions(modules=tuple(modules), tolerances=tolerances, blueprint=blueprint, **options)
-        report = replay_log(path, chosen)
-        if not report.passed and update:
-            report = replay_log(path, dataclasses.replace(chosen, update=True))
+        with collecting_seldom():
+            report = replay_log(path, chosen)
+            if not report.passed and update:
+                report = replay_log(path, dataclasses.replace(chosen, update=True))
         if not report.passed and not report.updated:
             by_hand = replay_command(path, modules, found, options.get("settings", {}), tolerances)
             pytest.fail("\n".join((*report.lines(), *by_hand)), pytrace=False)

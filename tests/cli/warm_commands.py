@@ -7,9 +7,9 @@ nothing.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import ctypes
+import fcntl
 import functools
 import gc
 import importlib.util
@@ -19,10 +19,12 @@ import pkgutil
 import runpy
 import select
 import shlex
+import shutil
 import socket
 import subprocess
 import sys
 import tempfile
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -108,46 +110,56 @@ def put_warm_command(directory: Path, folder: Path) -> None:
     script.chmod(0o755)
 
 
-@functools.cache
 def _address(folder: Path) -> str:
-    """Where the process answers that forks commands. It is started for the first one, and ends with this process."""
-    place = tempfile.TemporaryDirectory()
-    address = str(Path(place.name) / "socket")
-    server = subprocess.Popen(
-        [sys.executable, "-m", __name__, address],
-        cwd=folder,
-        env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "WARM_COMMAND": _NOBODY.decode()},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        start_new_session=True,
-    )
-    assert server.stdin is not None
-    assert server.stdout is not None
-    assert server.stdout.readline(), "it did not begin"
-
-    def end() -> None:
-        server.communicate()
-        place.cleanup()
-
-    atexit.register(end)
-    return address
+    """Where the process answers that forks commands."""
+    return _address_of(folder, os.getpriority(os.PRIO_PROCESS, 0))
 
 
-def _serve(address: str) -> None:
-    """Fork for each request, and tell how each fork has ended. Returns only where a command is to be run."""
+@functools.cache
+def _address_of(folder: Path, niceness: int) -> str:
+    """One process serves all workers of a session that give way to others alike, as its forks do. It is started for
+    the first command, and ends with the session."""
+    session = os.environ.get("PYTEST_XDIST_TESTRUNUID")
+    owner, name = (os.getpid(), uuid.uuid4().hex) if session is None else (os.getppid(), session)
+    place = Path(tempfile.gettempdir()) / f"warm-{name}-{niceness}"
+    place.mkdir(mode=0o700, exist_ok=True)
+    address = place / "socket"
+    with (place / "lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not address.exists():
+            with subprocess.Popen(
+                [sys.executable, "-m", __name__, str(address), str(owner)],
+                cwd=folder,
+                env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "WARM_COMMAND": _NOBODY.decode()},
+                stdin=subprocess.PIPE,  # as those of commands are, which take over how Python uses them
+                stdout=subprocess.PIPE,
+                start_new_session=True,
+            ) as begun:
+                assert not begun.wait(), "it did not begin"
+    return str(address)
+
+
+def _serve(address: Path, owner: int) -> None:
+    """Fork for each request, and tell how each fork has ended, as an orphan that ends with ``owner``. Returns only
+    where a command is to be run."""
+    session = os.pidfd_open(owner)
     with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(address)
+        listener.bind(str(address))
         listener.listen()
-        os.write(sys.stdout.fileno(), b"ready\n")
+        if os.fork():
+            os._exit(0)
         running: dict[int, _Running] = {}
         while True:
-            readable, _, _ = select.select([listener, sys.stdin.fileno(), *running], (), ())
-            if sys.stdin.fileno() in readable:
+            awaited: list[socket.socket | int] = [listener, session, *running]
+            readable, _, _ = select.select(awaited, (), ())
+            if session in readable:
+                shutil.rmtree(address.parent, ignore_errors=True)
                 os._exit(0)
             for each in running.keys() & readable:
                 running.pop(each).tell_its_end()
                 os.close(each)
             if listener in readable and _began(listener, running):
+                os.close(session)
                 return
 
 
@@ -219,6 +231,7 @@ def _build_models(base: type[BaseModel]) -> None:
 
 
 def _import_commands() -> None:
+    gc.disable()  # it would take a fourth of the time, and what is imported stays
     for found in pkgutil.walk_packages(dimos_streams.cli.__path__, "dimos_streams.cli."):
         importlib.import_module(found.name)
     for name in _IMPORTED:
@@ -242,11 +255,11 @@ def _import_commands() -> None:
     # Typer and its Click import what they need with the first value that is to be checked.
     with contextlib.suppress(typer.BadParameter):
         create_app(["calls"])(["calls", "--port", "no number"], standalone_mode=False)
-    gc.collect()
     gc.freeze()
+    gc.enable()
 
 
 if __name__ == "__main__":
     _import_commands()
-    _serve(sys.argv[1])
+    _serve(Path(sys.argv[1]), int(sys.argv[2]))
     runpy.run_module("dimos_streams", run_name="__main__", alter_sys=True)

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
+
+import pytest
+
+from dimos_streams.common.process.collector import collecting_seldom
 
 _SCRIPT = """
 import gc
@@ -20,3 +25,17 @@ assert gc.get_freeze_count() > before + 1000
 
 def test_a_process_begins_with_few_looks_and_goes_on_as_usual() -> None:
     subprocess.run([sys.executable, "-c", _SCRIPT], check=True)
+
+
+def test_it_looks_seldom_for_a_while() -> None:
+    usual = gc.get_threshold()
+    with collecting_seldom():
+        assert gc.get_threshold()[0] > usual[0]
+    assert gc.get_threshold() == usual
+
+
+@pytest.mark.virtual_time
+async def test_it_looks_seldom_in_a_test_in_virtual_time() -> None:
+    usual = gc.get_threshold()
+    with collecting_seldom():
+        assert gc.get_threshold() == usual

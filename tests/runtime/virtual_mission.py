@@ -17,6 +17,7 @@ from typing import Any
 from dimos_streams import clock
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.bus import Bus
+from dimos_streams.common.process.collector import collect_seldom
 from dimos_streams.runtime.facts import run_facts
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
@@ -69,4 +70,5 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    collect_seldom()  # as the command does
     main()

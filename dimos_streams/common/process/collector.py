@@ -4,6 +4,8 @@ with."""
 from __future__ import annotations
 
 import gc
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 _USUAL = gc.get_threshold()
 _SELDOM = (300_000, 10, 10)
@@ -12,6 +14,17 @@ _SELDOM = (300_000, 10, 10)
 def collect_seldom() -> None:
     """Have the collector look seldom from now on: what a process imports stays, however often it is looked at."""
     gc.set_threshold(*_SELDOM)
+
+
+@contextmanager
+def collecting_seldom() -> Iterator[None]:
+    """Have the collector look seldom meanwhile."""
+    before = gc.get_threshold()
+    collect_seldom()
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def keep_all_that_is_there() -> None:

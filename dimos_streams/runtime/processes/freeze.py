@@ -7,5 +7,4 @@ from __future__ import annotations
 
 import gc
 
-gc.collect()
 gc.freeze()

@@ -5,6 +5,8 @@ from __future__ import annotations
 import importlib
 import importlib.util
 
+from dimos_streams.common.process.collector import collect_seldom
+
 _SHARED = (
     "numpy",
     "lcm",
@@ -20,6 +22,7 @@ _SHARED = (
     "dimos_streams.tool_stream.arguments.bounded_validator",
 )
 
+collect_seldom()
 for _name in _SHARED:
     importlib.import_module(_name)
 if importlib.util.find_spec("uvloop"):
