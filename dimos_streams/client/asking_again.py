@@ -12,6 +12,7 @@ from dimos_streams.errors import (
     NoAnswerError,
     SkillUnavailableError,
     UnknownAgentError,
+    UnknownRobotError,
     UnknownSkillError,
 )
 
@@ -50,3 +51,27 @@ async def ask_until_answered(ask: Callable[[], Awaitable[T]], in_doubt: str, *, 
             break
         await asyncio.sleep(wait_s)
     raise CallInDoubtError(f"{lost}; {in_doubt}") from lost
+
+
+async def stop_until_answered(stop: Callable[[float], Awaitable[T]], within_s: float, not_yet: type[Exception]) -> T:
+    """Return the answer to an order to stop, which is given with the seconds that are left for it. If the answer is
+    lost, give it again: the next bridge may not have it, and to stop twice does no harm.
+
+    Once it was lost, ``not_yet`` says that the next bridge is not there yet, and ``UnknownRobotError`` that it has
+    not heard the robot yet. Raises what ``stop`` raises, and ``CallInDoubtError`` if nobody has answered in time.
+    """
+    lost: CallInDoubtError | None = None
+    until = clock.monotonic() + within_s
+    for wait_s in (*_ASK_AGAIN_S, None):
+        try:
+            return await stop(until - clock.monotonic())
+        except CallInDoubtError as error:
+            lost = error
+        except (not_yet, UnknownRobotError):
+            if lost is None:
+                raise
+        if wait_s is None or clock.monotonic() + wait_s >= until:
+            break
+        await asyncio.sleep(wait_s)
+    assert lost is not None
+    raise lost

@@ -13,7 +13,7 @@ from urllib.parse import parse_qs, quote, urlencode, urlsplit
 from pydantic import TypeAdapter
 
 from dimos_streams import clock
-from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered
+from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered, stop_until_answered
 from dimos_streams.client.bridge_requests import BridgeRequests
 from dimos_streams.client.call_body import call_body
 from dimos_streams.client.event_stream.sse_parser import SseEvent
@@ -163,15 +163,20 @@ class HttpGateway:
         self, order: Order, robot: str = "", reason: str = "", *, seen: Collection[int] | None = None
     ) -> OrderReport:
         """Give an operator's order to a robot, by its namespace, or to every one; return what came of it. A release
-        names with ``seen`` the stops that it is about.
+        names with ``seen`` the stops that it is about. A stop whose answer is lost is given again.
 
         Raises ``UnknownRobotError``, ``CallInDoubtError`` if the answer is lost, and as ``call`` does where nobody
         answers.
         """
         named = {} if seen is None else {"seen": list(seen)}
         body = {"robot": robot, "reason": reason, **named}
+        if order != "/robots/stop":
+            return await self._order(order, body, ANSWER_S)
+        return await stop_until_answered(lambda left_s: self._order(order, body, left_s), ANSWER_S, NoAnswerError)
+
+    async def _order(self, order: Order, body: Mapping[str, Any], timeout_s: float) -> OrderReport:
         try:
-            response = await self._requests.post(order, body, ANSWER_S)
+            response = await self._requests.post(order, body, timeout_s)
         except NoAnswerError as error:
             if not error.may_have_arrived:
                 raise

@@ -19,8 +19,8 @@ ORDER_IN_DOUBT: Final[Mapping[Order, str]] = {
     "/robots/release": _STANDS,
     "/calls/cancel": IN_DOUBT,
 }
-"""What a person hears of each order whose answer was lost. None is given again by itself: meanwhile somebody else may
-have given the opposite one."""
+"""What a person hears of each order whose answer was lost. Only a stop is given again by itself: meanwhile somebody
+may have stopped what a release would let go, and begun what a cancel would end."""
 
 
 class OrderReport(BaseModel):

@@ -13,10 +13,10 @@ from dimos_streams.cli.bridge_client.operator_commands import command
 from dimos_streams.cli.bridge_client.robot_orders import Receiver, give
 from dimos_streams.cli.bridge_client.setting_changes import change_settings
 from dimos_streams.client import asking_again
-from dimos_streams.client.asking_again import ask_until_answered
+from dimos_streams.client.asking_again import ask_until_answered, stop_until_answered
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.orders import ANSWER_S
-from dimos_streams.errors import CallInDoubtError, NoAnswerError, SkillError, UnknownAgentError
+from dimos_streams.errors import CallInDoubtError, NoAnswerError, SkillError, UnknownAgentError, UnknownRobotError
 from dimos_streams.hub.asking import BridgeRequest
 from tests.agent.stage import stage
 from tests.client.losing import TIMED_OUT, losing
@@ -69,6 +69,51 @@ async def test_a_bridge_that_never_answers_is_not_asked_for_ever(monkeypatch: py
     with pytest.raises(CallInDoubtError):
         await ask_until_answered(silent, "?")
     assert clock.monotonic() - began < 3.1 * ANSWER_S
+
+
+@pytest.mark.virtual_time
+async def test_a_stop_whose_answer_is_lost_is_given_to_the_next_bridge() -> None:
+    async def stop(*answers: str | SkillError) -> str:
+        bridge = Bridge(*answers)
+        return await stop_until_answered(lambda left_s: bridge(), 1.0, NoAnswerError)
+
+    in_doubt, unknown = CallInDoubtError("the connection was cut"), UnknownRobotError("arm", ())
+    assert await stop(in_doubt, DEAF, "stopped") == "stopped"
+    assert await stop(in_doubt, unknown, "stopped") == "stopped"
+    for typed_wrong in (DEAF, unknown):
+        with pytest.raises(type(typed_wrong)):
+            await stop(typed_wrong, "stopped")
+    with pytest.raises(CallInDoubtError):
+        await stop(in_doubt, DEAF, DEAF)
+
+
+@pytest.mark.virtual_time
+async def test_a_stop_is_not_given_again_when_its_time_is_over() -> None:
+    began, given = clock.monotonic(), []
+
+    async def silent(left_s: float) -> str:
+        given.append(left_s)
+        await asyncio.sleep(0.7)
+        raise CallInDoubtError("nobody answers")
+
+    with pytest.raises(CallInDoubtError):
+        await stop_until_answered(silent, 1.0, NoAnswerError)
+    assert given == pytest.approx([1.0, 0.29])
+    assert clock.monotonic() - began == pytest.approx(1.41)
+
+
+@pytest.mark.parametrize("by_command", [True, False])
+def test_a_stop_whose_answer_was_lost_is_answered_and_stands_once(by_command: bool) -> None:
+    async def main() -> None:
+        async with stage(http=True) as s, losing(int(s.bridge.url.rpartition(":")[2]), answers=1) as url:
+            if by_command:
+                (report,) = await give("/robots/stop", "", "wet floor", [Receiver("run", BridgeAddress(url))])
+                assert "no answer came" not in report.text
+            else:
+                await HttpGateway(url, rng=random.Random(1)).order("/robots/stop", reason="wet floor")
+            assert [stop.reason for stop in s.bridge.broker.stops.stopped().stops] == ["wet floor"]
+
+    asyncio.run(main())
 
 
 def test_a_command_waits_longer_than_a_hub_waits_for_a_robot() -> None:

@@ -17,7 +17,8 @@ from dimos_streams.cli.bridge_client.connection import (
 )
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note
-from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order
+from dimos_streams.client.asking_again import stop_until_answered
+from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order, OrderReport
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import BadRequestError, CallInDoubtError, DimosStreamsError, UnknownRobotError
@@ -165,12 +166,8 @@ async def _give(order: Order, body: Mapping[str, Any], to: Receiver) -> OrderRes
             f"the run has no bridge that could do it; `dimos-streams stop {to.name}` ends all of it"
         )
         return OrderResult(to.name, False, f"NOT done: {why}", {})
-    from dimos_streams.cli.bridge_client.answers import REPORT
-
     try:
-        if order == "/robots/release":
-            body = {**body, "seen": await _seen_stops(to.address, body["robot"])}
-        report = await to.address.post(order, body, REPORT, timeout_s=ANSWER_S, in_doubt=ORDER_IN_DOUBT[order])
+        report = await _answer(order, body, to.address)
     except (UnknownRobotError, BadRequestError) as error:
         return error
     except CallInDoubtError as error:
@@ -178,6 +175,20 @@ async def _give(order: Order, body: Mapping[str, Any], to: Receiver) -> OrderRes
     except DimosStreamsError as error:
         return OrderResult(to.name, False, f"NOT done: {error}", {})
     return OrderResult(to.name, report.done, report.text, report.model_dump(mode="json", exclude={"text"}))
+
+
+async def _answer(order: Order, body: Mapping[str, Any], bridge: BridgeAddress) -> OrderReport:
+    from dimos_streams.cli.bridge_client.answers import REPORT
+
+    if order == "/robots/release":
+        body = {**body, "seen": await _seen_stops(bridge, body["robot"])}
+
+    async def give(timeout_s: float) -> OrderReport:
+        return await bridge.post(order, body, REPORT, timeout_s=timeout_s, in_doubt=ORDER_IN_DOUBT[order])
+
+    if order != "/robots/stop":
+        return await give(ANSWER_S)
+    return await stop_until_answered(give, ANSWER_S, BridgeUnreachableError)
 
 
 async def _seen_stops(address: BridgeAddress, robot: str) -> list[int]:
