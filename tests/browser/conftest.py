@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from fastapi import Response
 from playwright.sync_api import Browser, BrowserContext, Error, Page, expect
 
+from dimos_streams.dashboard import serving
 from tests.bridge.serving import Served, served
 from tests.browser.chromium import find_chromium, launched
 from tests.browser.complaints import Complaints
@@ -82,7 +84,23 @@ def browser() -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def bridge() -> Iterator[Served]:
+def kept_files() -> Iterator[None]:
+    """Have the browser keep the page's files from one test to the next: it would read and compile them for each."""
+    plain = serving._response
+
+    def kept(name: str, content: bytes, policy: str) -> Response:
+        response = plain(name, content, policy)
+        if name != "index.html":
+            response.headers["Cache-Control"] = "max-age=3600"
+        return response
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(serving, "_response", kept)
+        yield
+
+
+@pytest.fixture(scope="package")
+def bridge(kept_files: None) -> Iterator[Served]:
     """A bridge on a bus in memory, and a module with skills of every kind."""
     with served() as made:
         yield made

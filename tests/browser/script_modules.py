@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import re
+from base64 import b64encode
 from typing import Any
 
 import requests
-from playwright.sync_api import Page, Route
+from playwright.sync_api import Page
 
-_SCRIPT = re.compile(r'<script\b[^>]*\bsrc="[^"]*"[^>]*>\s*</script>|<p class="unloaded">.*?</p>')
-"""What runs in the page, and the text that stands there until it runs."""
+_SCRIPT = re.compile(
+    r'<script\b[^>]*\bsrc="[^"]*"[^>]*>\s*</script>|<link rel="modulepreload"[^>]*>|<p class="unloaded">.*?</p>'
+)
+"""What runs in the page, what is loaded for that, and the text that stands there until it runs."""
+_OF_BODY = frozenset({"content-length", "content-encoding"})
 
 
 class ScriptModules:
@@ -19,7 +23,10 @@ class ScriptModules:
         self._page = page
         self._url = url
         self._answer = requests.get(f"{url}/", timeout=10)
-        page.route(f"{url}/", self._blank)
+        # Not as a route of Playwright's, which would have each request for a module go by way of it.
+        self._debugger = page.context.new_cdp_session(page)
+        self._debugger.on("Fetch.requestPaused", self._blank)
+        self._debugger.send("Fetch.enable", {"patterns": [{"urlPattern": f"{url}/"}]})
         self.begin()
 
     def begin(self) -> None:
@@ -27,10 +34,13 @@ class ScriptModules:
         self._page.mouse.move(0, 0)
         self._page.goto(f"{self._url}/")
 
-    def _blank(self, route: Route) -> None:
-        """The real page with its policy and its import map, but nothing that runs."""
+    def _blank(self, paused: dict[str, Any]) -> None:
+        """Answer with the real page, its policy and its import map, but nothing that runs."""
         answer = self._answer
-        route.fulfill(status=answer.status_code, headers=dict(answer.headers), body=_SCRIPT.sub("", answer.text))
+        headers = [{"name": name, "value": value} for name, value in answer.headers.items() if name not in _OF_BODY]
+        body = b64encode(_SCRIPT.sub("", answer.text).encode()).decode()
+        given = {"requestId": paused["requestId"], "responseCode": answer.status_code}
+        self._debugger.send("Fetch.fulfillRequest", {**given, "responseHeaders": headers, "body": body})
 
     @property
     def page(self) -> Page:

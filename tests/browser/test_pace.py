@@ -44,6 +44,34 @@ _FAILS = """(pace) => new Promise((resolve) => {
     pace.drawNext(() => setTimeout(() => resolve(failures)));
 })"""
 
+_SHOWN = """async ({ Session }) => {
+    const { drawSoon } = await import(new URL("dashboard/canvas/pace.js", location.href));
+    const session = new Session({ readOnly: false });
+    let frame = 0;
+    const count = () => (frame += 1, requestAnimationFrame(count));
+    requestAnimationFrame(count);
+    const shown = await new Promise((resolve) => {
+        const heard = [];
+        const hears = (what) => heard.push([what, frame]) > 1 && resolve(heard);
+        session.listen(() => hears("session"));
+        drawSoon(() => hears("canvas"));
+        session.changed();
+        session.changed();
+    });
+    return [shown.map(([what]) => what).sort(), shown[0][1] === shown[1][1]];
+}"""
+_HIDDEN = """({ Session }) => {
+    const plain = setTimeout;
+    window.setTimeout = (call) => plain(call);
+    window.requestAnimationFrame = () => 1;
+    Object.defineProperty(document, "hidden", { value: true });
+    const session = new Session({ readOnly: false });
+    return new Promise((resolve) => {
+        session.listen(() => resolve("heard"));
+        session.changed();
+    });
+}"""
+
 
 def test_what_can_wait_is_drawn_with_what_cannot(script_modules: ScriptModules) -> None:
     drawn = script_modules("canvas/pace.js", _DRAWN)
@@ -56,6 +84,14 @@ def test_what_is_drawn_by_itself_is_so_a_few_times_a_second(script_modules: Scri
     drawn, after = script_modules("canvas/pace.js", _ALONE)
     assert 2 <= drawn <= 8, "the first, and one each 110 ms"
     assert after == 0
+
+
+def test_what_is_reported_is_shown_in_the_frame_that_canvases_are_drawn_in(script_modules: ScriptModules) -> None:
+    assert script_modules("session.js", _SHOWN) == [["canvas", "session"], True]
+
+
+def test_what_is_reported_is_heard_in_a_tab_that_draws_nothing(script_modules: ScriptModules) -> None:
+    assert script_modules("session.js", _HIDDEN) == "heard"
 
 
 def test_what_cannot_be_drawn_keeps_nobody_else_from_it(script_modules: ScriptModules) -> None:

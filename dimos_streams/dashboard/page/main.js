@@ -4,12 +4,13 @@
  * All that comes from outside becomes text nodes, attribute values and pixels, never HTML.
  */
 
-import { h, render } from "preact";
+import { h, options, render } from "preact";
 import { App } from "./app.js";
 import { showTexts } from "./every_text.js";
 import { Session } from "./session.js";
 import { rememberedTheme } from "./theme.js";
 
+options.requestAnimationFrame = setTimeout; // effects need no frame
 rememberedTheme();
 showTexts();
 const session = new Session({ readOnly: document.documentElement.dataset.mode === "recording" });

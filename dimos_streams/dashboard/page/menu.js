@@ -20,14 +20,12 @@ export function useFolding() {
       if (details.current && !details.current.contains(target)) details.current.open = false;
     };
     const pressed = (event) => event.key === "Escape" && details.current && fold(details.current, event.target);
-    document.addEventListener("pointerdown", turned);
-    document.addEventListener("focusin", turned);
-    document.addEventListener("keydown", pressed);
-    return () => {
-      document.removeEventListener("pointerdown", turned);
-      document.removeEventListener("focusin", turned);
-      document.removeEventListener("keydown", pressed);
-    };
+    const ends = new AbortController();
+    const { signal } = ends;
+    document.addEventListener("pointerdown", turned, { signal });
+    document.addEventListener("focusin", turned, { signal });
+    document.addEventListener("keydown", pressed, { signal });
+    return () => ends.abort();
   }, []);
   return details;
 }

@@ -1,5 +1,6 @@
 /** The page's session with a run: its reports, notices, and the user's choices of what to see. */
 
+import { drawSoon } from "./canvas/pace.js";
 import { RunClock } from "./clock.js";
 import { counted, namespaceOf } from "./format.js";
 import { Live } from "./link/live.js";
@@ -11,7 +12,6 @@ import { clipped } from "./texts.js";
 import { Transport } from "./transport/link.js";
 import { Pauses } from "./unseen.js";
 
-const RENDER_MS = 100;
 const NOTICE_MS = 6_000;
 const MAX_NOTICES = 4;
 const OLDER_EVENTS = 500;
@@ -51,7 +51,7 @@ export class Session {
     this.transport?.connect();
   }
 
-  /** Call `listener` when something has changed; messages of the monitor at most ten times a second. */
+  /** Call `listener` when something has changed. */
   listen(listener) {
     this.#listener = listener;
     return () => (this.#listener = () => {});
@@ -120,10 +120,13 @@ export class Session {
     return () => this.#hearers.delete(hearer);
   }
 
-  /** Call the listener soon, once for all changes until then. */
+  /** Call the listener with what is drawn next, in a hidden tab soon, once for all changes. */
   changed() {
-    this.#due ||= setTimeout(() => this.changedNow(), RENDER_MS);
+    if (document.hidden) this.#due ||= setTimeout(this.#show, 1000);
+    else drawSoon(this.#show);
   }
+
+  #show = () => this.changedNow();
 
   #linkChanged() {
     this.#hasRead &&= this.monitor.status === "live";

@@ -1,6 +1,7 @@
 /** Times and ages, as elements. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { drawSoon } from "./canvas/pace.js";
 import { html } from "./html.js";
 import { agoText, clockText, dateOf, dayText } from "./format.js";
 
@@ -18,9 +19,8 @@ export function Ago({ utime, now, text = agoText }) {
 }
 
 const seconds = new Set();
-setInterval(() => {
-  if (!document.hidden) for (const tick of seconds) tick();
-}, 1000);
+const tickAll = () => seconds.forEach((tick) => tick());
+setInterval(() => document.hidden || drawSoon(tickAll), 1000);
 
 /** Return what `look` gives. Once a second, while the tab is visible, the view is rendered again if that changes. */
 export function useSecond(look = () => performance.now()) {

@@ -45,7 +45,7 @@ export class CameraFeed {
   draw(context, width, height, state, camera) {
     if (!this.picture) return;
     const place = placeFor(this.picture, width, height);
-    context.imageSmoothingQuality = "high";
+    context.imageSmoothingQuality = "medium";
     context.drawImage(this.picture, place.left, place.top, place.width, place.height);
     drawBoxes(context, place, this.#boxes(), followedIn(state, camera));
   }

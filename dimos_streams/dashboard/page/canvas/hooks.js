@@ -2,6 +2,7 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { shown } from "../texts.js";
+import { drawNot, drawSoon } from "./pace.js";
 import { Surface } from "./surface.js";
 
 /** Return a reference to the newest value, for effects and painters.
@@ -55,12 +56,16 @@ export function useTopics(live) {
   return topics;
 }
 
-/** Call the newest `tick` at an interval in milliseconds, until the panel's elements are removed. */
+/** Call the newest `tick` every so many ms, with what is drawn then, until the panel's elements are removed. */
 export function useTick(milliseconds, tick) {
   const newest = useNewest(tick);
   useLayoutEffect(() => {
-    const timer = setInterval(() => newest.current(), milliseconds);
-    return () => clearInterval(timer);
+    const call = () => newest.current();
+    const timer = setInterval(() => (document.hidden ? call() : drawSoon(call)), milliseconds);
+    return () => {
+      clearInterval(timer);
+      drawNot(call);
+    };
   }, [milliseconds]);
 }
 

@@ -26,7 +26,7 @@ export function drawSoon(draw) {
   timer = setTimeout(request, Math.max(TOGETHER_MS, last + LEAST_MS - performance.now()));
 }
 
-/** Cancel the call of `draw`, unless it is asked for again. */
+/** Do not call `draw` unless it is asked for again. */
 export function drawNot(draw) {
   due.delete(draw);
 }

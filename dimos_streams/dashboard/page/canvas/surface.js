@@ -46,7 +46,7 @@ export class Surface {
     return this.#drawn.promise;
   }
 
-  /** Draw no more. It may be called twice. */
+  /** Draw no more. */
   close() {
     this.#size.disconnect();
     this.#endTheme();

@@ -94,12 +94,7 @@ function useStayAtEnd(list) {
     element.addEventListener("scroll", look, { passive: true });
     element.addEventListener("toggle", stay, true);
     element.addEventListener("load", stay, true);
-    return () => {
-      resized.disconnect();
-      element.removeEventListener("scroll", look);
-      element.removeEventListener("toggle", stay, true);
-      element.removeEventListener("load", stay, true);
-    };
+    return () => resized.disconnect();
   }, []);
   useLayoutEffect(() => {
     if (!back.current) list.current.scrollTop = list.current.scrollHeight;

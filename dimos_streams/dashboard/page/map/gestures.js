@@ -79,8 +79,8 @@ export function watchGestures(element, does) {
     return true;
   }
 
-  for (const [name, handler] of Object.entries(handlers)) element.addEventListener(name, handler, { passive: false });
-  return () => {
-    for (const [name, handler] of Object.entries(handlers)) element.removeEventListener(name, handler);
-  };
+  const ends = new AbortController();
+  const options = { passive: false, signal: ends.signal };
+  for (const [name, handler] of Object.entries(handlers)) element.addEventListener(name, handler, options);
+  return () => ends.abort();
 }

@@ -1,6 +1,6 @@
 /** Grids of the floor as small canvases; only those whose cells have changed are made again. */
 
-import { CELL_M, TILE_CELLS, TILE_M } from "./occupancy.js";
+import { TILE_CELLS, TILE_M } from "./occupancy.js";
 
 /** Minimum time between two pictures of a tile, in ms. */
 const LEAST_MS = 250;

@@ -6,6 +6,7 @@ import { useTick, useTopics, useVisible } from "../canvas/hooks.js";
 import { valueText } from "../format.js";
 import { useFolding } from "../menu.js";
 import { Empty, Panel } from "../parts.js";
+import { useSecond } from "../times.js";
 import { Chart } from "./chart.js";
 import { Samples } from "./samples.js";
 import { chartsOf, defaults, valuesNow } from "./series.js";
@@ -90,8 +91,7 @@ function Picker({ series, shown, isAutomatic, toggle, automatic }) {
 
 /** The newest values as a table, for screen readers. */
 function ValuesInWords({ series, samples }) {
-  const [, again] = useState(0);
-  useTick(1000, () => document.hidden || again((count) => count + 1));
+  useSecond();
   return html`<table class="hidden"><caption>Newest values</caption><tbody>${series.map((each) => html`
     <tr key=${each.name}><th scope="row">${each.label}</th><td>${valueText(samples.newest(each.name), each)}</td></tr>`)}</tbody></table>`;
 }

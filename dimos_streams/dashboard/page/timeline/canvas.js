@@ -8,7 +8,7 @@ import { spanOf, timeAt } from "./scale.js";
 import { showTip } from "./tip.js";
 
 const CLICK_PX = 4;
-const QUICKEST_MS = 100;
+const QUICKEST_MS = 250;
 const SLOWEST_MS = 1000;
 /** Maximum fraction of time for drawing what the user has not asked for. */
 const SHARE = 0.08;
