@@ -48,7 +48,7 @@ def check_class(cls: type, base: type) -> None:
 
 
 def _check_value(cls: type, base: type, name: str, value: Any) -> None:
-    where, what = f"{cls.__name__}.{name}", shortened(getattr(value, "__name__", repr(value)), _MAX_SHOWN)
+    where, what = f"{cls.__name__}.{name}", shortened(str(getattr(value, "__name__", repr(value))), _MAX_SHOWN)
     if name in OWN:
         raise TypeError(f"{where} = {what} would never be seen: {_instead(name, value)}")
     if name in _SEVERAL and isinstance(value, str):
@@ -79,8 +79,9 @@ def check_streams(owner: type, streams: Mapping[str, StreamSpec]) -> None:
 
 
 def _needed(hook: Callable[..., Any]) -> list[str]:
-    """Return the parameters behind the first that a function can't be called without."""
-    parameters = list(inspect.signature(hook).parameters.values())[1:]
+    """Return the parameters behind the first that a function can't be called without. A decorator around it may give
+    others to what it decorates."""
+    parameters = list(inspect.signature(hook, follow_wrapped=False).parameters.values())[1:]
     return [each.name for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
 
 

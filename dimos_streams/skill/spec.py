@@ -9,6 +9,7 @@ import re
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import FunctionType
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
@@ -127,7 +128,7 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
         for attribute, stated in vars(base).items():
             if not (policy_of(stated) or isinstance(stated, _NO_METHODS)):  # nearly all that a class has
                 with faults.noting():
-                    _check_not_hidden(f"{owner.__name__}.{attribute}", stated)
+                    _check_not_hidden(owner, attribute, stated)
                 continue
             with faults.noting():
                 function = getattr(owner, attribute, None)
@@ -177,12 +178,17 @@ def _is_marked(stated: object) -> bool:
     return policy_of(stated) is not None
 
 
-def _check_not_hidden(where: str, stated: object) -> None:
-    """Raise ``TypeError`` for a function that a decorator has put around a skill without saying so."""
-    for cell in getattr(stated, "__closure__", None) or ():
+def _check_not_hidden(owner: type, attribute: str, stated: object) -> None:
+    """Raise ``TypeError`` for a function that a decorator has put around a skill, which has its name, without saying
+    so. One that calls a skill of another name is a method like any other."""
+    if type(stated) is not FunctionType:  # what others put into a class may answer to any name
+        return
+    for cell in stated.__closure__ or ():
         with contextlib.suppress(ValueError):  # an empty cell
-            if policy_of(cell.cell_contents) is not None:
-                raise TypeError(f"{where}: the decorator above its @skill hides the skill: it needs functools.wraps")
+            inner = cell.cell_contents
+            if type(inner) is FunctionType and inner.__name__ == attribute and policy_of(inner) is not None:
+                why = "the decorator above its @skill hides the skill: it needs functools.wraps"
+                raise TypeError(f"{owner.__name__}.{attribute}: {why}")
 
 
 @functools.cache

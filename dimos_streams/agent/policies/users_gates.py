@@ -27,7 +27,7 @@ def load_gate(reference: str) -> Gate:
     if inspect.ismethod(review) and not any(map(inspect.iscoroutinefunction, (review, inspect.unwrap(review)))):
         raise UserError(f"gate {reference!r}: its review must be `async def`")
     try:
-        inspect.signature(review).bind(None)
+        inspect.signature(review, follow_wrapped=False).bind(None)
     except TypeError as error:
         raise UserError(f"gate {reference!r}: its review can't be given a request alone: {error}") from error
     except ValueError:  # nobody knows what this one takes
