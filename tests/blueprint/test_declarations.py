@@ -101,6 +101,14 @@ def hidden_in(skill):
             "Meant.exclusive_outputs names 'noet', which is no output of it; did you mean 'note'?",
         ),
         ("heard: In[String]\n    shared_outputs = ('heard',)", "names 'heard', which is no output of it"),
+        (
+            "heard: In[String]\n    note: Out[String]\n    stamped_as = {'note': ('haerd',)}",
+            "Meant.stamped_as['note'] names 'haerd', which is no input of it; did you mean 'heard'?",
+        ),
+        (
+            "heard: In[String]\n    note: Out[String]\n    stamped_as = {'note': 'heard'}",
+            "'heard' is one text, where several are meant: stamped_as['note'] = ('heard',)",
+        ),
         ("async def run(self, much): ...", "Meant.run is called with nothing but self, and takes much"),
         (
             "@skill\n    @skill(motion=True)\n    def count(self) -> int: ...",
