@@ -6,6 +6,7 @@ import asyncio
 import functools
 import math
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import pytest
@@ -95,6 +96,20 @@ class Told:
         return Refuse(why)
 
 
+class CompiledReview:
+    """A function that is none of Python's own, as compilers make them."""
+
+    async def __call__(self, gate: object, request: CallRequest) -> Verdict:
+        return Refuse("compiled")
+
+
+class Compiled:
+    """A gate with such a method."""
+
+    def __init__(self) -> None:
+        self.review = MethodType(CompiledReview(), self)
+
+
 class FailingLater:
     """A gate whose second look at the world has a bug."""
 
@@ -142,6 +157,11 @@ async def test_a_gate_that_fails_to_take_back_keeps_no_other_from_it() -> None:
     assert isinstance(allowed, Allow)
     allowed.give_back()
     assert Counting.left == 5
+
+
+@pytest.mark.virtual_time
+async def test_a_review_need_be_no_function_of_python() -> None:
+    assert await GateBench(gates=[f"{__name__}:Compiled"]).review() == Refuse("compiled")
 
 
 @pytest.mark.virtual_time
