@@ -4,7 +4,7 @@ has."""
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from dimos_streams.common.readable.shortening import shortened
@@ -20,7 +20,8 @@ OWN = frozenset({
 })  # fmt: skip
 """The names of what each module has of its own, so that a class's value of that name would never be seen."""
 _HOOKS = ("start", "run", "stop")
-_OF_OUTPUTS = ("shared_outputs", "exclusive_outputs", "stamped_as")
+_STAMPS = "stamped_as"
+_OF_OUTPUTS = ("shared_outputs", "exclusive_outputs", _STAMPS)
 _SEVERAL = ("packages", "late_imports", "shared_outputs", "exclusive_outputs")
 """The names of what a class may declare several names by."""
 _ANY_NUMBER = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
@@ -48,11 +49,11 @@ def check_class(cls: type, base: type) -> None:
 
 
 def _check_value(cls: type, base: type, name: str, value: Any) -> None:
-    where, what = f"{cls.__name__}.{name}", shortened(getattr(value, "__name__", repr(value)), _MAX_SHOWN)
+    where, what = f"{cls.__name__}.{name}", shortened(str(getattr(value, "__name__", repr(value))), _MAX_SHOWN)
     if name in OWN:
         raise TypeError(f"{where} = {what} would never be seen: {_instead(name, value)}")
-    if name in _SEVERAL and isinstance(value, str):
-        raise TypeError(f"{where} = {value!r} is one text, where several are meant: {name} = ({value!r},)")
+    if name in _SEVERAL:
+        _check_several(where, value)
     if name in vars(base) and policy_of(value) is not None:
         why = f"rename the method, and name the skill by @skill(name={name!r})"
         raise TypeError(f"{where} would replace a method that every module has: {why}")
@@ -61,26 +62,42 @@ def _check_value(cls: type, base: type, name: str, value: Any) -> None:
 
 
 def check_streams(owner: type, streams: Mapping[str, StreamSpec]) -> None:
-    """Raise ``TypeError`` for streams that would replace what every module has of its own, and for outputs that a
+    """Raise ``TypeError`` for streams that would replace what every module has of its own, and for streams that a
     class speaks of and does not have: for a misspelt one, nothing that it says of it would hold."""
     faults = DeclarationFaults()
-    outputs = [name for name, stream in streams.items() if stream.direction == "out"]
     for name in streams:
         with faults.noting():
             if name in OWN:
                 raise TypeError(f"{owner.__name__}.{name} would replace what every module has: rename the stream")
     for attribute in _OF_OUTPUTS:
-        for name in getattr(owner, attribute):
-            with faults.noting():
-                if name not in outputs:
-                    which = f"{owner.__name__}.{attribute} names {name!r}"
-                    raise TypeError(f"{which}, which is no output of it{suggest(name, outputs)}")
+        _note_unknown(faults, f"{owner.__name__}.{attribute}", getattr(owner, attribute), "output", streams)
+    for output, inputs in getattr(owner, _STAMPS).items():
+        _note_unknown(faults, f"{owner.__name__}.{_STAMPS}[{output!r}]", inputs, "input", streams)
     faults.refuse()
 
 
+def _note_unknown(
+    faults: DeclarationFaults, where: str, names: Iterable[str], kind: str, streams: Mapping[str, StreamSpec]
+) -> None:
+    with faults.noting():
+        _check_several(where, names)
+        known = [name for name, stream in streams.items() if f"{stream.direction}put" == kind]
+        for name in names:
+            with faults.noting():
+                if name not in known:
+                    raise TypeError(f"{where} names {name!r}, which is no {kind} of it{suggest(name, known)}")
+
+
+def _check_several(where: str, names: object) -> None:
+    if isinstance(names, str):
+        name = where.partition(".")[2]
+        raise TypeError(f"{where} = {names!r} is one text, where several are meant: {name} = ({names!r},)")
+
+
 def _needed(hook: Callable[..., Any]) -> list[str]:
-    """Return the parameters behind the first that a function can't be called without."""
-    parameters = list(inspect.signature(hook).parameters.values())[1:]
+    """Return the parameters behind the first that a function can't be called without. A decorator around it may give
+    others to what it decorates."""
+    parameters = list(inspect.signature(hook, follow_wrapped=False).parameters.values())[1:]
     return [each.name for each in parameters if each.default is each.empty and each.kind not in _ANY_NUMBER]
 
 

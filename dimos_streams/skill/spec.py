@@ -9,6 +9,7 @@ import re
 import typing
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
+from types import CellType, FunctionType
 from typing import Any, Protocol
 
 from pydantic import BaseModel, ValidationError
@@ -126,8 +127,9 @@ def skills_of(owner: type) -> dict[str, SkillSpec]:
     for base in reversed(owner.__mro__):
         for attribute, stated in vars(base).items():
             if not (policy_of(stated) or isinstance(stated, _NO_METHODS)):  # nearly all that a class has
-                with faults.noting():
-                    _check_not_hidden(f"{owner.__name__}.{attribute}", stated)
+                if type(stated) is FunctionType and stated.__closure__:  # all else may answer to any name
+                    with faults.noting():
+                        _check_not_hidden(f"{owner.__name__}.{attribute}", stated.__closure__)
                 continue
             with faults.noting():
                 function = getattr(owner, attribute, None)
@@ -177,11 +179,13 @@ def _is_marked(stated: object) -> bool:
     return policy_of(stated) is not None
 
 
-def _check_not_hidden(where: str, stated: object) -> None:
-    """Raise ``TypeError`` for a function that a decorator has put around a skill without saying so."""
-    for cell in getattr(stated, "__closure__", None) or ():
+def _check_not_hidden(where: str, closure: tuple[CellType, ...]) -> None:
+    """Raise ``TypeError`` for a function that a decorator has put around a skill, which has its name, without saying
+    so. One that calls a skill of another name is a method like any other."""
+    for cell in closure:
         with contextlib.suppress(ValueError):  # an empty cell
-            if policy_of(cell.cell_contents) is not None:
+            inner = cell.cell_contents
+            if type(inner) is FunctionType and where.endswith(f".{inner.__name__}") and policy_of(inner) is not None:
                 raise TypeError(f"{where}: the decorator above its @skill hides the skill: it needs functools.wraps")
 
 

@@ -14,6 +14,7 @@ from tests.blueprint.conftest import Write
 
 _HEAD = """
 from __future__ import annotations
+import functools
 from typing import Annotated
 from pydantic import Field
 import dimos_streams
@@ -25,6 +26,18 @@ from dimos_streams.streams import In, Out
 
 class MyConfig(ModuleConfig):
     speed: float = 1.0
+
+class Anything:
+    def __getattr__(self, name): return self
+
+def given_one(function):
+    @functools.wraps(function)
+    async def call(self): return await function(self, 1)
+    return call
+
+def hidden_in(skill):
+    async def call(self): return await skill(self)
+    return call
 
 """
 
@@ -88,6 +101,14 @@ class MyConfig(ModuleConfig):
             "Meant.exclusive_outputs names 'noet', which is no output of it; did you mean 'note'?",
         ),
         ("heard: In[String]\n    shared_outputs = ('heard',)", "names 'heard', which is no output of it"),
+        (
+            "heard: In[String]\n    note: Out[String]\n    stamped_as = {'note': ('haerd',)}",
+            "Meant.stamped_as['note'] names 'haerd', which is no input of it; did you mean 'heard'?",
+        ),
+        (
+            "heard: In[String]\n    note: Out[String]\n    stamped_as = {'note': 'heard'}",
+            "'heard' is one text, where several are meant: stamped_as['note'] = ('heard',)",
+        ),
         ("async def run(self, much): ...", "Meant.run is called with nothing but self, and takes much"),
         (
             "@skill\n    @skill(motion=True)\n    def count(self) -> int: ...",
@@ -120,6 +141,9 @@ def test_what_would_be_nothing_is_refused_in_a_line(
         "configured = property(lambda self: 1)\n    del configured",
         "packages = ('sys',)",
         "async def run(self, *much, more=1): ...",
+        "async def run(self, much): ...\n    run = given_one(run)",
+        "@skill(read_only=True)\n    async def count(self) -> int:\n        'Count.'\n    twice = hidden_in(count)",
+        "library = Anything()",
     ],
 )
 def test_what_is_something_is_left_alone(
@@ -277,13 +301,14 @@ def test_a_skill_that_overrides_a_motion_and_does_not_say_so_is_warned_of(
     mark = "    @skill({})\n    def {}(self) -> int:\n        'Go.'\n"
     moving = (
         mark.format("motion=True", "a") + mark.format("resources={'base'}", "b") + mark.format("motion=True", "c")
-    )
+    ) + mark.format("motion=True", "d")
     silent = mark.format("", "a") + mark.format("tags={'x'}", "b") + mark.format("resources={'arm'}", "c")
+    silent += mark.format("motion=False", "d")
     text = f"{_HEAD}class Robot(Module):\n{moving}\nclass Meant(Robot):\n{silent}"
     (tmp_path / "declared_2600.py").write_text(text)
     monkeypatch.syspath_prepend(tmp_path)
     what = "overrides one that may move the robot, and says neither motion=True nor which resources it holds"
-    all_of_it = "@skill(…) of the method that overrides states all of it"
+    all_of_it = "@skill(…) of the method that overrides states all of it, motion=False where it moves nothing"
     assert found_in(write, "modules:\n  a: {type: 'declared_2600:Meant'}\n") == [
         f"x.yaml:2: warning: module 'a': declared_2600:Meant: skill {name!r} {what}: {all_of_it}" for name in "ab"
     ]

@@ -172,7 +172,7 @@ class _Running:
 
     def tell_its_end(self) -> None:
         status = os.waitpid(self.process, 0)[1]
-        with self.connection, contextlib.suppress(BrokenPipeError):
+        with self.connection, contextlib.suppress(ConnectionError):
             self.connection.sendall(NUMBER.pack(status))
 
 
@@ -195,7 +195,7 @@ def _began(listener: socket.socket, running: dict[int, _Running]) -> bool:
     for descriptor in descriptors:
         os.close(descriptor)
     running[os.pidfd_open(process)] = _Running(process, connection)
-    with contextlib.suppress(BrokenPipeError):
+    with contextlib.suppress(ConnectionError):
         connection.sendall(NUMBER.pack(process))
     return False
 

@@ -34,6 +34,21 @@ def test_it_looks_seldom_for_a_while() -> None:
     assert gc.get_threshold() == usual
 
 
+@pytest.mark.parametrize("pace", [0, 1_000_000])
+def test_the_pace_of_others_stays(pace: int) -> None:
+    usual = gc.get_threshold()
+    try:
+        gc.set_threshold(pace)
+        with collecting_seldom():
+            assert gc.get_threshold()[0] == pace
+        gc.set_threshold(*usual)
+        with collecting_seldom():
+            gc.set_threshold(pace)
+        assert gc.get_threshold()[0] == pace
+    finally:
+        gc.set_threshold(*usual)
+
+
 @pytest.mark.virtual_time
 async def test_it_looks_seldom_in_a_test_in_virtual_time() -> None:
     usual = gc.get_threshold()

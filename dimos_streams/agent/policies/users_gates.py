@@ -24,10 +24,13 @@ def load_gate(reference: str) -> Gate:
     review = getattr(gate, "review", None)
     if not callable(review):
         raise UserError(f"gate {reference!r} has no method 'review'")
-    if inspect.ismethod(review) and not any(map(inspect.iscoroutinefunction, (review, inspect.unwrap(review)))):
+    function = getattr(review, "__func__", None)  # of Python's own: a compiled one does not say what it is
+    if inspect.isfunction(function) and not any(
+        map(inspect.iscoroutinefunction, (function, inspect.unwrap(function)))
+    ):
         raise UserError(f"gate {reference!r}: its review must be `async def`")
     try:
-        inspect.signature(review).bind(None)
+        inspect.signature(review, follow_wrapped=False).bind(None)
     except TypeError as error:
         raise UserError(f"gate {reference!r}: its review can't be given a request alone: {error}") from error
     except ValueError:  # nobody knows what this one takes

@@ -140,10 +140,11 @@ def lost_motions(
             method = getattr(skill.function, "__name__", "")
             overridden = (vars(base).get(method) for base in classes[module].__mro__)
             moving = any(policy.may_move for each in overridden if (policy := policy_of(each)) is not None)
-            if moving and not skill.policy.may_move:
+            if moving and not skill.policy.may_move and "motion" not in skill.policy.model_fields_set:
                 text = (
                     f"skill {skill.name!r} overrides one that may move the robot, and says neither motion=True nor"
-                    " which resources it holds: @skill(…) of the method that overrides states all of it"
+                    " which resources it holds: @skill(…) of the method that overrides states all of it, motion=False"
+                    " where it moves nothing"
                 )
                 yield Problem(f"module {module!r}: {spec.type}: {text}", spec.where("type"), "warning")
 

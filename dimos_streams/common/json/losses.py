@@ -17,6 +17,8 @@ _HERE = "\0without a form"
 
 def lost_numbers(value: Any) -> Iterator[tuple[str, str]]:
     """Yield the numbers that JSON does not have, as text, each with its path. ``value`` is JSON data but for them."""
+    if is_finite(value):  # nearly all are, and the walk with paths takes twenty times as long
+        return
     for path, part in _parts(value):
         if not is_finite(part):
             yield path, _shown(part)

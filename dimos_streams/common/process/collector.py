@@ -18,13 +18,16 @@ def collect_seldom() -> None:
 
 @contextmanager
 def collecting_seldom() -> Iterator[None]:
-    """Have the collector look seldom meanwhile."""
+    """Have the collector look seldom meanwhile. A pace that somebody has set stays: one that is more seldom, or
+    never, and one that is set meanwhile."""
     before = gc.get_threshold()
-    collect_seldom()
+    if 0 < before[0] < _SELDOM[0]:
+        collect_seldom()
     try:
         yield
     finally:
-        gc.set_threshold(*before)
+        if gc.get_threshold()[0] == _SELDOM[0]:
+            gc.set_threshold(*before)
 
 
 def keep_all_that_is_there() -> None:

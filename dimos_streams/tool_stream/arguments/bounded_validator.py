@@ -107,9 +107,14 @@ def _items(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
 
 
 def _additional(validator: Any, value: Any, instance: Any, schema: Any) -> Any:
-    """Check for additional properties; one that an expression might have allowed is not additional."""
+    """Check additional properties in their order: jsonschema goes through a set of them, in another order in each
+    process. One that an expression might have allowed is not additional."""
     if "patternProperties" in schema:
         return ()
+    if isinstance(value, dict) and isinstance(instance, dict):
+        known = schema.get("properties", {})
+        additional = ((name, part) for name, part in instance.items() if name not in known)
+        return (error for name, part in additional for error in validator.descend(part, value, path=name))
     return Draft202012Validator.VALIDATORS["additionalProperties"](validator, value, instance, schema)
 
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import functools
 import math
 from pathlib import Path
+from types import MethodType
 from typing import Any
 
 import pytest
@@ -57,6 +59,57 @@ class Cancelled:
         return Allow(request.arguments)
 
 
+class Miserly:
+    """A gate that fails where it is to take something back."""
+
+    async def review(self, request: CallRequest) -> Verdict:
+        return Allow(request.arguments, give_back={}.popitem)  # type: ignore[arg-type]
+
+
+class Counting:
+    """A gate that allows so many calls."""
+
+    left = 0
+
+    async def review(self, request: CallRequest) -> Verdict:
+        Counting.left -= 1
+        return Allow(request.arguments, give_back=self._give_back)
+
+    def _give_back(self) -> None:
+        Counting.left += 1
+
+
+def _given_why(review: Any) -> Any:
+    @functools.wraps(review)
+    async def given(self: object, request: CallRequest) -> Verdict:
+        verdict: Verdict = await review(self, request, "a reason")
+        return verdict
+
+    return given
+
+
+class Told:
+    """A gate that a decorator tells more."""
+
+    @_given_why
+    async def review(self, request: CallRequest, why: str) -> Verdict:
+        return Refuse(why)
+
+
+class CompiledReview:
+    """A function that is none of Python's own, as compilers make them."""
+
+    async def __call__(self, gate: object, request: CallRequest) -> Verdict:
+        return Refuse("compiled")
+
+
+class Compiled:
+    """A gate with such a method."""
+
+    def __init__(self) -> None:
+        self.review = MethodType(CompiledReview(), self)
+
+
 class FailingLater:
     """A gate whose second look at the world has a bug."""
 
@@ -92,6 +145,23 @@ async def test_a_gate_that_fails_lets_nothing_pass() -> None:
     verdict = await GateBench(gates=[f"{__name__}:Failing"]).review()
     assert isinstance(verdict, Refuse)
     assert "RuntimeError: a bug" in verdict.text
+
+
+@pytest.mark.virtual_time
+async def test_a_gate_that_fails_to_take_back_keeps_no_other_from_it() -> None:
+    Counting.left = 5
+    bench = GateBench(gates=[f"{__name__}:{name}" for name in ("Counting", "Miserly", "Told")])
+    assert await bench.review() == Refuse("a reason")
+    assert Counting.left == 5
+    allowed = await GateBench(gates=[f"{__name__}:{name}" for name in ("Counting", "Miserly")]).review()
+    assert isinstance(allowed, Allow)
+    allowed.give_back()
+    assert Counting.left == 5
+
+
+@pytest.mark.virtual_time
+async def test_a_review_need_be_no_function_of_python() -> None:
+    assert await GateBench(gates=[f"{__name__}:Compiled"]).review() == Refuse("compiled")
 
 
 @pytest.mark.virtual_time

@@ -161,6 +161,12 @@ def test_what_is_said_of_arguments_is_bounded() -> None:
     assert problems({"a": 1}, {"type": "object", "maxProperties": 0}).keys() == {"arguments"}
 
 
+@pytest.mark.parametrize("within", [{"type": "integer"}, False])
+def test_faults_stand_in_the_order_of_their_arguments_in_every_process(within: object) -> None:
+    names = [f"n{number}" for number in range(12)]
+    assert list(problems(dict.fromkeys(names, "x"), {"additionalProperties": within})) == names
+
+
 def test_numbers_that_no_robot_reckons_with_are_named_wherever_they_are() -> None:
     large = int(sys.float_info.max) + 1
     why = "1.798e+308 is too large: a number is at most 1.798e+308"

@@ -204,6 +204,10 @@ def _failed(gate: Gate, error: Exception) -> Refuse:
 
 
 def _all_back(given: list[Callable[[], None]]) -> None:
-    """Give everything back once, the newest first."""
+    """Give everything back once, the newest first, also where that of one gate fails."""
     while given:
-        given.pop()()
+        give_back = given.pop()
+        try:
+            give_back()
+        except Exception:
+            _logger.exception("what a gate has allowed was not given back")
