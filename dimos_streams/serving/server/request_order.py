@@ -15,7 +15,9 @@ _READING = ("GET", "HEAD")
 _FOR_MUCH = frozenset({"/tool_streams", "/events", "/calls", "/mcp", "/metrics"})
 """Paths that are answered, if they are read, with as much as the client likes. All else, health and commands above
 all, is one short answer."""
-_AT_ONCE = ("POST", "/robots/stop")
+_ENDING = ("/robots/stop", "/cancel")
+"""The ends of the paths by which robots are stopped and calls are ended; at a hub a robot's own path may stand before
+them."""
 _log = LimitedLog(logging.getLogger(__name__))
 
 
@@ -28,8 +30,8 @@ class RequestOrder:
     and one that brings something, whose body may be long in coming.
 
     What it costs to begin one is known only afterwards, a millisecond or two; between any two turns everybody else
-    has theirs, the bus among them. An order that robots stand still waits for nobody. Servers do not end the request
-    of a client that leaves: see ``leave``.
+    has theirs, the bus among them. An order that robots stand still, or that calls end, waits for nobody, and is
+    carried out if its client has left. Servers do not end the request of a client that leaves: see ``leave``.
     """
 
     def __init__(self, app: ASGIApp, outdated_s: Callable[[], float] = lambda: 0.0) -> None:
@@ -40,16 +42,15 @@ class RequestOrder:
         self._for_much, self._reading, self._bringing = _RequestLine(), _RequestLine(), _RequestLine()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (scope.get("method"), scope["path"]) == _AT_ONCE:
+        if scope.get("method") == "POST" and scope["path"].endswith(_ENDING):
             await self._app(scope, receive, send)
-            return
-        if await self._is_wanted(scope) and await self._line(scope).turn(scope):
+        elif await self._is_wanted(scope) and await self._line(scope).turn(scope):
             await self._app(scope, receive, send)
 
     async def _is_wanted(self, scope: Scope) -> bool:
         """Return whether a request is to be carried out: not if it would come when nobody expects it any more, as its
-        client left while this process stood still. What ends calls never comes too late."""
-        if scope["type"] == "websocket" or scope["method"] in _READING or scope["path"].endswith("/cancel"):
+        client left while this process stood still."""
+        if scope["type"] == "websocket" or scope["method"] in _READING:
             return True
         if not (read_s := self._outdated_s()):
             return True

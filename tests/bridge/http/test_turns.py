@@ -204,6 +204,25 @@ def test_after_a_standstill_nothing_is_begun_for_a_client_that_has_left_but_what
     asyncio.run(check())
 
 
+def test_what_ends_something_is_carried_out_though_its_client_leaves_behind_many_others() -> None:
+    async def check() -> None:
+        app = App()
+        for outdated_s in (0.0, 60.0):
+            app.begun.clear()
+            app.outdated_s = outdated_s
+            for _ in range(20):
+                app.ask("/calls", "POST")
+            ending = ("/calls/c1/cancel", "/robots/stop", "/robots/robot1/robots/stop", "/robots/robot1/calls/cancel")
+            for path in ending:
+                app.ask(path, "POST")
+            await asyncio.sleep(0)
+            for scope in app.scopes:
+                leave(scope)
+            assert {path for _, path in app.begun} - {"/calls"} == set(ending)
+
+    asyncio.run(check())
+
+
 @pytest.mark.parametrize("before", ["", "http://127.0.0.1"])
 def test_a_request_whose_client_leaves_while_it_waits_is_over_at_once(before: str) -> None:
     async def check() -> None:
