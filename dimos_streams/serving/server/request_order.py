@@ -42,9 +42,8 @@ class RequestOrder:
         self._for_much, self._reading, self._bringing = _RequestLine(), _RequestLine(), _RequestLine()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope.get("method") == "POST" and scope["path"].endswith(_ENDING):
-            await self._app(scope, receive, send)
-        elif await self._is_wanted(scope) and await self._line(scope).turn(scope):
+        ends = scope.get("method") == "POST" and scope["path"].endswith(_ENDING)
+        if ends or (await self._is_wanted(scope) and await self._line(scope).turn(scope)):
             await self._app(scope, receive, send)
 
     async def _is_wanted(self, scope: Scope) -> bool:

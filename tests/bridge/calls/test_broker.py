@@ -27,6 +27,7 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS
 from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
+from tests.bridge.monitor.toy_agent import agents
 from tests.bridge.scene import Scene, Worker, answered, closed, collect, event, scene
 from tests.helpers import run_virtual, until
 
@@ -82,6 +83,18 @@ async def test_a_call_at_a_bridge_that_has_heard_nobody_yet_begins_and_an_unknow
         await world.start_bridge()
         call_id = await world.broker.call("at_once", {"value": 1}, caller="operator")
         assert (await closed(world.broker, call_id)).outcome is Outcome.COMPLETED
+
+
+@pytest.mark.virtual_time
+async def test_a_bridge_that_has_heard_nobody_yet_waits_for_the_agents_that_an_order_may_mean() -> None:
+    async with agents("robot1/agent", "robot2/agent") as (world, _):
+        for wanted, found in (("robot2/agent", 1), ("", 2)):
+            await world.kill_bridge()
+            await world.start_bridge()
+            assert len(await world.broker.agents(wanted)) >= found
+        began = clock.monotonic()
+        assert len(await world.broker.agents("robot1")) == 2
+        assert clock.monotonic() == began, "nobody waits for those who are known"
 
 
 @pytest.mark.virtual_time
