@@ -10,14 +10,18 @@ from collections.abc import Callable
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.problems import problem
 
 _READING = ("GET", "HEAD")
 _FOR_MUCH = frozenset({"/tool_streams", "/events", "/calls", "/mcp", "/metrics"})
 """Paths that are answered, if they are read, with as much as the client likes. All else, health and commands above
 all, is one short answer."""
-_ENDING = ("/robots/stop", "/cancel")
-"""The ends of the paths by which robots are stopped and calls are ended; at a hub a robot's own path may stand before
-them."""
+_STOP, _RELEASE = "/robots/stop", "/robots/release"
+"""The ends of the paths by which robots are stopped and released; at a hub a robot's path may stand before them."""
+_ENDING = (_STOP, "/cancel")
+"""The ends of the paths by which robots are stopped and calls are ended."""
+_OVERTAKEN = "a stop came while this release waited for its turn, and is not to be undone; ask anew"
 _log = LimitedLog(logging.getLogger(__name__))
 
 
@@ -40,22 +44,34 @@ class RequestOrder:
         self._app = app
         self._outdated_s = outdated_s
         self._for_much, self._reading, self._bringing = _RequestLine(), _RequestLine(), _RequestLine()
+        self._standing = asyncio.Lock()
+        """Held by the request that waits until all is read that came while this process stood still: those behind it
+        keep their order, whatever timers do."""
+        self._stops = 0
+        """Number of orders that robots stand still."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        ends = scope.get("method") == "POST" and scope["path"].endswith(_ENDING)
-        if ends or (await self._is_wanted(scope) and await self._line(scope).turn(scope)):
-            await self._app(scope, receive, send)
+        brings = scope.get("method") == "POST"
+        self._stops += brings and scope["path"].endswith(_STOP)
+        stops = self._stops
+        ends = brings and scope["path"].endswith(_ENDING)
+        if not ends and not (await self._is_wanted(scope) and await self._line(scope).turn(scope)):
+            return
+        overtaken = self._stops > stops and brings and scope["path"].endswith(_RELEASE)
+        app = problem(problem_kinds.CONFLICT, _OVERTAKEN) if overtaken else self._app
+        await app(scope, receive, send)
 
     async def _is_wanted(self, scope: Scope) -> bool:
         """Return whether a request is to be carried out: not if it would come when nobody expects it any more, as its
         client left while this process stood still."""
         if scope["type"] == "websocket" or scope["method"] in _READING:
             return True
-        if not (read_s := self._outdated_s()):
+        if not (self._standing.locked() or self._outdated_s()):
             return True
         left: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         scope[_TURN] = left
-        await asyncio.wait([left], timeout=read_s)
+        async with self._standing:
+            await asyncio.wait([left], timeout=self._outdated_s())
         if left.done():
             _log.warning("%s %s is not carried out: its client left meanwhile", scope["method"], scope["path"])
             return False

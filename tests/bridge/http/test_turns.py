@@ -134,7 +134,7 @@ class App:
         """Ask for a path; ``before`` is what stands before it if the target is a whole address."""
 
         async def nothing(*message: Any) -> Any:
-            raise AssertionError("nothing is sent or received")
+            raise AssertionError(f"nothing is sent or received: {message}")
 
         scope = {
             "type": "http",
@@ -219,6 +219,19 @@ def test_what_ends_something_is_carried_out_though_its_client_leaves_behind_many
             for scope in app.scopes:
                 leave(scope)
             assert {path for _, path in app.begun} - {"/calls"} == set(ending)
+
+    asyncio.run(check())
+
+
+def test_after_a_standstill_requests_keep_their_order_and_a_release_undoes_no_stop_behind_it() -> None:
+    async def check() -> None:
+        app = App()
+        left_s = iter([0.001, 0.001, 0.0])
+        app._guarded._app = RequestOrder(app._serve, lambda: next(left_s, 0.0))
+        asked = [app.ask(path, "POST") for path in ("/robots/release", "/calls", "/settings", "/robots/stop")]
+        refused, *_ = await asyncio.gather(*asked, return_exceptions=True)
+        assert [path for _, path in app.begun] == ["/robots/stop", "/calls", "/settings"]
+        assert "'status': 409" in str(refused)
 
     asyncio.run(check())
 
