@@ -11,6 +11,9 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.remembered_calls import KEEP_CLOSED_BYTES
+from dimos_streams.bridge.mcp.calls import BrokerCalls
+from dimos_streams.bridge.mcp.sessions import Session
+from dimos_streams.bridge.mcp.tools import McpTools
 from dimos_streams.errors import (
     CallRejectedError,
     KeyUsedError,
@@ -83,6 +86,10 @@ async def test_a_call_at_a_bridge_that_has_heard_nobody_yet_begins_and_an_unknow
         await world.start_bridge()
         call_id = await world.broker.call("at_once", {"value": 1}, caller="operator")
         assert (await closed(world.broker, call_id)).outcome is Outcome.COMPLETED
+        await world.kill_bridge()
+        await world.start_bridge()
+        tools = McpTools(BrokerCalls(world.broker), world.broker.ledger.broadcast)
+        assert await tools.begin(Session("", "mcp/c"), "at_once", {"value": 1})
 
 
 @pytest.mark.virtual_time
