@@ -53,6 +53,8 @@ class Ledger:
         self._listeners: Listeners[[int, ToolEvent]] = Listeners()
         self._unsolicited = UnsolicitedCalls()
         self.waiting: dict[str, CallState] = {}
+        self.ended_all = 0
+        """Number of orders that ended all calls, or all of a robot."""
         """The calls that have been asked for and wait to begin, by id."""
         self._known_from = float("-inf")
         self._last_number = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -17,11 +17,11 @@ _READING = ("GET", "HEAD")
 _FOR_MUCH = frozenset({"/tool_streams", "/events", "/calls", "/mcp", "/metrics"})
 """Paths that are answered, if they are read, with as much as the client likes. All else, health and commands above
 all, is one short answer."""
-_STOP, _RELEASE = "/robots/stop", "/robots/release"
-"""The ends of the paths by which robots are stopped and released; at a hub a robot's path may stand before them."""
-_ENDING = (_STOP, "/cancel")
-"""The ends of the paths by which robots are stopped and calls are ended."""
-_OVERTAKEN = "a stop came while this release waited for its turn, and is not to be undone; ask anew"
+_ENDING = ("/robots/stop", "/cancel")
+"""The ends of the paths by which robots are stopped and calls are ended; at a hub a robot's path may stand before
+them."""
+_OVERTAKEN = {"/robots/release": "/robots/stop", "/calls": "/calls/cancel"}
+"""The ends of the paths of what would undo, if it came later, what came by the other path."""
 _log = LimitedLog(logging.getLogger(__name__))
 
 
@@ -47,19 +47,23 @@ class RequestOrder:
         self._standing = asyncio.Lock()
         """Held by the request that waits until all is read that came while this process stood still: those behind it
         keep their order, whatever timers do."""
-        self._stops = 0
-        """Number of orders that robots stand still."""
+        self._ended = Counter[str]()
+        """Numbers of orders that have overtaken others, by the ends of their paths."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        brings = scope.get("method") == "POST"
-        self._stops += brings and scope["path"].endswith(_STOP)
-        stops = self._stops
-        ends = brings and scope["path"].endswith(_ENDING)
-        if not ends and not (await self._is_wanted(scope) and await self._line(scope).turn(scope)):
+        if scope.get("method") == "POST" and scope["path"].endswith(_ENDING):
+            self._ended.update(each for each in _OVERTAKEN.values() if scope["path"].endswith(each))
+            await self._app(scope, receive, send)
             return
-        overtaken = self._stops > stops and brings and scope["path"].endswith(_RELEASE)
-        app = problem(problem_kinds.CONFLICT, _OVERTAKEN) if overtaken else self._app
-        await app(scope, receive, send)
+        by = next((end for begin, end in _OVERTAKEN.items() if scope["path"].endswith(begin)), "")
+        ended = self._ended[by]
+        if not await self._is_wanted(scope):
+            return
+        if self._ended[by] > ended:
+            detail = f"POST {by} came while this waited, and is not to be undone; ask anew"
+            await problem(problem_kinds.CONFLICT, detail)(scope, receive, send)
+        elif await self._line(scope).turn(scope):
+            await self._app(scope, receive, send)
 
     async def _is_wanted(self, scope: Scope) -> bool:
         """Return whether a request is to be carried out: not if it would come when nobody expects it any more, as its

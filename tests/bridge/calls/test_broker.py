@@ -93,6 +93,20 @@ async def test_a_call_at_a_bridge_that_has_heard_nobody_yet_begins_and_an_unknow
 
 
 @pytest.mark.virtual_time
+async def test_what_ends_all_calls_ends_those_that_wait_for_their_skill_to_be_heard() -> None:
+    async with scene() as world:
+        await world.kill_bridge()
+        await world.start_bridge()
+        calling = asyncio.create_task(world.broker.call("at_once", {"value": 1}, caller="operator"))
+        saying = asyncio.create_task(world.broker.agents(""))
+        await asyncio.sleep(0)
+        await world.broker.cancels.cancel_all("", "")
+        for waiting in (calling, saying):
+            with pytest.raises(CallRejectedError, match="all calls were ended since it was asked for"):
+                await waiting
+
+
+@pytest.mark.virtual_time
 async def test_a_bridge_that_has_heard_nobody_yet_waits_for_the_agents_that_an_order_may_mean() -> None:
     async with agents("robot1/agent", "robot2/agent") as (world, _):
         for wanted, found in (("robot2/agent", 1), ("", 2)):

@@ -226,12 +226,12 @@ def test_what_ends_something_is_carried_out_though_its_client_leaves_behind_many
 def test_after_a_standstill_requests_keep_their_order_and_a_release_undoes_no_stop_behind_it() -> None:
     async def check() -> None:
         app = App()
-        left_s = iter([0.001, 0.001, 0.0])
+        left_s = iter([0.001] * 6)
         app._guarded._app = RequestOrder(app._serve, lambda: next(left_s, 0.0))
-        asked = [app.ask(path, "POST") for path in ("/robots/release", "/calls", "/settings", "/robots/stop")]
-        refused, *_ = await asyncio.gather(*asked, return_exceptions=True)
-        assert [path for _, path in app.begun] == ["/robots/stop", "/calls", "/settings"]
-        assert "'status': 409" in str(refused)
+        paths = ("/robots/release", "/calls", "/settings", "/mcp", "/robots/stop", "/calls/cancel")
+        refused = await asyncio.gather(*(app.ask(path, "POST") for path in paths), return_exceptions=True)
+        assert [path for _, path in app.begun] == [*paths[4:], *paths[2:4]]
+        assert all("'status': 409" in str(each) for each in refused[:2])
 
     asyncio.run(check())
 
