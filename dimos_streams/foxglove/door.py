@@ -20,10 +20,10 @@ from typing import Any
 
 import h11
 
+from dimos_streams.common.hang_up import has_hung_up
 from dimos_streams.common.http.bearer import authorization_in
 from dimos_streams.common.http.own_origin import absolute_form
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.process.hang_up import has_hung_up
 from dimos_streams.common.process.listening import listening_socket
 from dimos_streams.common.tasks import OwnedTasks, end_tasks_silently
 from dimos_streams.foxglove.admission import AdmissionRules

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from dimos_streams.bridge.mcp.tools import CANCEL_CALL
 from dimos_streams.common.json.reading import parse_json
+from dimos_streams.operator.known_names import CANCEL_CALL
 
 _HOLDING = ("pause", "abort")
 """The skills of agents that hold a robot, or end what it does; in a namespace with that before them."""

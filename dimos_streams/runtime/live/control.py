@@ -20,8 +20,8 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from dimos_streams.common.hang_up import has_hung_up
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.common.process.hang_up import has_hung_up
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.errors import DimosStreamsError, UserError

@@ -269,7 +269,7 @@ def test_after_a_standstill_what_ends_something_by_its_body_outlasts_its_client(
         headers = [(b"host", b"127.0.0.1"), (b"content-length", b"%d" % len(whole))]
         scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
         served = guarded(app, host="127.0.0.1", token=None, outdated_s=lambda: 60.0)
-        asking = asyncio.create_task(served(scope, receive, send))
+        asking = asyncio.ensure_future(served(scope, receive, send))
         await asyncio.sleep(0)
         leave(scope)
         await asking

@@ -1,5 +1,5 @@
-"""Whether somebody at the other end of a connection is there still, by what the system has heard: what they sent
-before may not have been read yet."""
+"""The end of a connection by its other side, as the system has heard it: what came before may not have been read
+yet."""
 
 from __future__ import annotations
 
