@@ -15,6 +15,7 @@ from starlette.types import ASGIApp
 from dimos_streams import __version__
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.http.call_routes import mount_calls
+from dimos_streams.bridge.http.ending_requests import ends_something
 from dimos_streams.bridge.http.event_routes import mount_events
 from dimos_streams.bridge.http.health import health_of
 from dimos_streams.bridge.http.metrics import registry_of
@@ -99,7 +100,13 @@ def guarded(
     outdated_s: Callable[[], float],
 ) -> ASGIApp:
     """The app behind its guard, as it is served; ``outdated_s`` as ``RequestOrder`` takes it."""
-    return Guard(RequestOrder(app, outdated_s), host=host, token=token, allowed_hosts=allowed_hosts, public=PATHS)
+    return Guard(
+        RequestOrder(app, outdated_s, ends_something),
+        host=host,
+        token=token,
+        allowed_hosts=allowed_hosts,
+        public=PATHS,
+    )
 
 
 def _mount_views(

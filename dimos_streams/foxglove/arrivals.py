@@ -19,18 +19,29 @@ _WITHIN_S = 0.5
 """Seconds within which an order arrives, unless the SDK refuses it without asking anybody."""
 
 
+HasLeft = Callable[[], bool]
+
+
+def is_there() -> bool:
+    """Return that a viewer has not left; for one of whom nothing is known."""
+    return False
+
+
 class Arrivals:
     """Holds back what a viewer sends behind an order until that has arrived. Use from the loop only."""
 
     def __init__(self) -> None:
         self._numbers = itertools.count(1)
-        self._expected: dict[int, asyncio.Event] = {}
+        self._expected: dict[int, tuple[asyncio.Event, HasLeft]] = {}
 
-    async def forward(self, message: bytes, write: Callable[[bytes], Awaitable[None]]) -> None:
+    async def forward(
+        self, message: bytes, write: Callable[[bytes], Awaitable[None]], has_left: HasLeft = is_there
+    ) -> None:
         """Have an order written to the SDK, with a number, and wait until it has arrived."""
         at = _payload_at(message)
         number = next(self._numbers)
-        arrived = self._expected[number] = asyncio.Event()
+        arrived = asyncio.Event()
+        self._expected[number] = arrived, has_left
         try:
             await write(message[:at] + _MARK.pack(0, number) + message[at:])
             with contextlib.suppress(TimeoutError):
@@ -39,10 +50,12 @@ class Arrivals:
         finally:
             del self._expected[number]
 
-    def note(self, number: int) -> None:
-        """An order has arrived."""
-        if (arrived := self._expected.get(number)) is not None:
+    def note(self, number: int) -> HasLeft:
+        """An order has arrived; return what says whether its viewer has left since it was read."""
+        arrived, has_left = self._expected.get(number, (None, is_there))
+        if arrived is not None:
             arrived.set()
+        return has_left
 
 
 def split_number(payload: bytes) -> tuple[int, bytes]:

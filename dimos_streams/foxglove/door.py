@@ -15,10 +15,12 @@ import socket
 import sys
 import termios
 from collections.abc import Coroutine
+from functools import partial
 from typing import Any
 
 import h11
 
+from dimos_streams.common.hang_up import has_hung_up
 from dimos_streams.common.http.bearer import authorization_in
 from dimos_streams.common.http.own_origin import absolute_form
 from dimos_streams.common.limited_log import LimitedLog
@@ -122,7 +124,7 @@ class ViewerDoor:
     async def _pass(self, head: bytes, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         inner_reader, inner_writer = await asyncio.open_connection(*self._target, limit=_CHUNK)
         inner_writer.write(head)
-        subscriptions = Subscriptions(inner_writer, STALLED_S, self._arrivals)
+        subscriptions = Subscriptions(inner_writer, STALLED_S, self._arrivals, partial(has_hung_up, writer))
         outbox, from_sdk = self._outboxes.open(subscriptions), inner_writer.get_extra_info("socket")
         self._from_sdk.add(from_sdk)
         try:

@@ -22,6 +22,7 @@ from dimos_streams.foxglove.orders import Operator
 from dimos_streams.foxglove.server import ViewerServer
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.tool_stream.liveness.attention import Attention
 from dimos_streams.tool_stream.protocol.channels import OF_CALLS
 
 
@@ -85,7 +86,10 @@ class FoxgloveServer(Module):
     def _operator(self) -> Operator:
         rng = random.Random(self.random.random())
         gateway = HttpGateway(self.context.bridge_url, rng=rng, token=self.context.token)
-        return Operator(gateway, caller=self.name)
+        attention = Attention(lambda still_s: None)
+        attention.start()
+        self._to_undo.callback(attention.stop)
+        return Operator(gateway, self.name, lambda: attention.outdated_s)
 
     def _show(self, channels: Channels) -> None:
         """Advertise all channels."""

@@ -97,6 +97,11 @@ class OrderLine:
         await asyncio.gather(*self._places, return_exceptions=True)
 
 
+def stops(name: str) -> bool:
+    """Return whether an order is one that stops."""
+    return name in _UNDONE_BY
+
+
 def _own_task() -> asyncio.Task[Any]:
     task = asyncio.current_task()
     assert task is not None

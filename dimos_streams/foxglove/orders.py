@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any
@@ -11,7 +12,8 @@ from pydantic import BaseModel, TypeAdapter
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.errors import SkillError
-from dimos_streams.foxglove.order_line import OrderLine
+from dimos_streams.foxglove.arrivals import HasLeft, is_there
+from dimos_streams.foxglove.order_line import OrderLine, stops
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.messages.message import OptionalName, Text
@@ -92,16 +94,27 @@ class ViewerOrder:
 class Operator:
     """Gives viewers' orders to a bridge, in a name of its own. Raises ``DimosStreamsError`` for what is refused."""
 
-    def __init__(self, gateway: HttpGateway, caller: str) -> None:
-        """``caller`` is who asks, as the journal has it."""
+    def __init__(self, gateway: HttpGateway, caller: str, outdated_s: Callable[[], float] = lambda: 0.0) -> None:
+        """``caller`` is who asks, as the journal has it; ``outdated_s`` returns the time, in seconds, until all has
+        been read that came while this process stood still for so long that viewers may have given up and left."""
         self._gateway = gateway
         self._caller = caller
+        self._outdated_s = outdated_s
         self._line = OrderLine()
 
-    async def carry_out(self, order: ViewerOrder, request: OrderRequest, viewer: int) -> OrderAnswer:
+    async def carry_out(
+        self, order: ViewerOrder, request: OrderRequest, viewer: int, has_left: HasLeft = is_there
+    ) -> OrderAnswer:
         """Carry out an order of a ``viewer`` when its turn has come, and return its answer. Raises ``SkillError``
-        for one whose turn does not come: who asks without end keeps nobody from stopping a robot."""
+        for one whose turn does not come: who asks without end keeps nobody from stopping a robot; and for one whose
+        viewer left while this process stood still, unless it stops: it would come when nobody expects it any more."""
+        is_outdated = self._outdated_s() > 0 and not stops(order.name)
         async with self._line.place(viewer, order.name, request.target):
+            if is_outdated:
+                await asyncio.sleep(self._outdated_s())
+                self._line.check_overtaken()
+                if has_left():
+                    raise SkillError(f"{order.name} is not carried out: its viewer left meanwhile")
             return await order.give(self, request)
 
     async def close(self) -> None:

@@ -58,8 +58,8 @@ class OrderService:
             raise Refused(f"{self._order.name} has no answer: the run is ending, or hangs") from error
 
     async def _carry_out(self, asked: OrderRequest, viewer: int, number: int) -> OrderAnswer:
-        self._arrivals.note(number)  # those behind it arrive once it has its place
-        return await self._operator.carry_out(self._order, asked, viewer)
+        has_left = self._arrivals.note(number)  # those behind it arrive once it has its place
+        return await self._operator.carry_out(self._order, asked, viewer, has_left)
 
     def _request(self, payload: bytes) -> OrderRequest:
         try:

@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from dimos_streams.common.json.reading import parse_json
-from dimos_streams.foxglove.arrivals import Arrivals, is_order
+from dimos_streams.foxglove.arrivals import Arrivals, HasLeft, is_order, is_there
 from dimos_streams.foxglove.conversion.frames import ClientFrame, binary_frame, read_client_frame, text_frame
 
 _MOST = 1000
@@ -27,10 +27,14 @@ _AT_ONCE, _PER_S = 1000.0, 200.0
 class Subscriptions:
     """Forwards what a viewer sends to the SDK; between two frames they can be unsubscribed, and subscribed again."""
 
-    def __init__(self, to_sdk: asyncio.StreamWriter, within_s: float, arrivals: Arrivals) -> None:
-        """Make them; ``within_s`` is the time for which the SDK may take nothing."""
+    def __init__(
+        self, to_sdk: asyncio.StreamWriter, within_s: float, arrivals: Arrivals, has_left: HasLeft = is_there
+    ) -> None:
+        """Make them; ``within_s`` is the time for which the SDK may take nothing, and ``has_left`` returns whether
+        the viewer has left."""
         self._to_sdk = to_sdk
         self._arrivals = arrivals
+        self._has_left = has_left
         self._within_s = within_s
         self._channels: dict[int, int] = {}
         """The channels that the viewer wants, by the viewer's own numbers."""
@@ -55,7 +59,7 @@ class Subscriptions:
                 payload = await reader.readexactly(frame.length)
                 self._count(frame.length / _PIECE)
                 if is_order(message := frame.unmasked(payload)):
-                    await self._arrivals.forward(message, self._write_binary)
+                    await self._arrivals.forward(message, self._write_binary, self._has_left)
                 else:
                     self._to_sdk.write(frame.head + payload)
                     await self._drain()

@@ -8,6 +8,7 @@ from fastapi import FastAPI
 from starlette.types import ASGIApp
 
 from dimos_streams import __version__
+from dimos_streams.bridge.http.ending_requests import ends_something
 from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.hub.dashboard.routes import PATHS, mount_dashboard
@@ -37,7 +38,7 @@ def create_app(parts: HubParts, upkeep: Upkeep, outdated_s: Callable[[], float])
         RequestOrder(_robot_side(parts)), host=settings.host, token=None, allowed_hosts=settings.allowed_hosts
     )
     operators = Guard(
-        RequestOrder(_operators_side(parts, upkeep), outdated_s),
+        RequestOrder(_operators_side(parts, upkeep), outdated_s, ends_something),
         host=settings.host,
         token=settings.token,
         token_of="the operators'",

@@ -23,5 +23,7 @@ MONITOR: Final = "monitor"
 OPERATOR, CLI, HTTP = "operator", "cli", "http"
 """The callers of what the monitor's clients order, of the command line's calls, and of requests that name nobody."""
 OWN_CALLERS = frozenset({MONITOR, OPERATOR, CLI, HTTP})
-MCP_TOOLS = frozenset({"skill_updates", "get_call", "list_calls", "cancel_call"})
+CANCEL_CALL: Final = "cancel_call"
+"""The bridge's own tool by which MCP clients end calls."""
+MCP_TOOLS = frozenset({"skill_updates", "get_call", "list_calls", CANCEL_CALL})
 """The bridge's own tools for MCP clients, for whom a skill of such a public name is no tool."""

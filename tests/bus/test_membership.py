@@ -14,6 +14,10 @@ from dimos_streams.bus.lcm.url import UdpmUrl
 from tests.helpers import until
 
 
+def _unknown() -> list[tuple[int, str]]:
+    raise PermissionError
+
+
 @pytest.mark.parametrize("without_library", [False, True])
 def test_a_membership_that_was_lost_is_renewed(
     without_library: bool, bus_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
@@ -41,6 +45,15 @@ def test_a_membership_that_was_lost_is_renewed(
 
         assert leave()
         await until(leave)
+        with monkeypatch.context() as without_netlink:
+            without_netlink.setattr(socket, "if_nameindex", _unknown)
+            await until(leave)
+            await bus.close()
+            before = packet_filter.open_fds()
+            await bus.open()
+            [receiver] = guard.sockets_of(before, url.port)
+            assert leave()
+            await until(leave)
         assert f"multicast to {url.group} takes another network interface" in caplog.text
         await bus.close()
 

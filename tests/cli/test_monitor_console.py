@@ -74,6 +74,7 @@ def test_the_token_is_not_taken_along_to_where_a_redirection_leads() -> None:
     [
         (b"no JSON", "is no bridge: WS /monitor: expected ident"),
         (b"null", "is no bridge: WS /monitor: its message: it must be an object"),
+        (b'{"type": "weather", "seq": 1}', "has ended the connection: "),  # a newer bridge's is passed over
         (b'{"type": "event", "seq": 1}', "is no bridge: WS /monitor: event.event: it is missing"),
         (None, "has ended the connection: frame with 1099511627776 bytes exceeds limit"),
     ],

@@ -11,6 +11,7 @@ import pytest
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.orders import Order, OrderReport
 from dimos_streams.errors import SkillError
+from dimos_streams.foxglove.arrivals import HasLeft
 from dimos_streams.foxglove.order_line import MAX_WAITING
 from dimos_streams.foxglove.orders import ORDERS, Operator, OrderAnswer
 from dimos_streams.tool_stream.event import Outcome
@@ -65,12 +66,14 @@ class Bridge:
 class Viewer:
     """A viewer, or several, whose orders arrive as they are given."""
 
-    def __init__(self, bridge: Bridge) -> None:
-        self._operator = Operator(cast(HttpGateway, bridge), "viewer")
+    def __init__(self, bridge: Bridge, outdated_s: float = 0.0) -> None:
+        self._operator = Operator(cast(HttpGateway, bridge), "viewer", lambda: outdated_s)
+        self.has_left = False
 
     def __call__(self, name: str, viewer: int = 1, **fields: str) -> asyncio.Task[OrderAnswer]:
         order = BY_NAME[name]
-        return asyncio.create_task(self._operator.carry_out(order, order.request(**fields), viewer))
+        giving = self._operator.carry_out(order, order.request(**fields), viewer, lambda: self.has_left)
+        return asyncio.create_task(giving)
 
 
 async def settled() -> None:
@@ -90,6 +93,25 @@ async def test_orders_are_carried_out_as_they_were_sent() -> None:
     done = await asyncio.gather(*orders, return_exceptions=True)
     assert bridge.asked == ["/stop", "/pause", "stops", "/release []"]
     assert "/resume is not carried out: /pause came after it" in str(done[1])
+
+
+@pytest.mark.virtual_time
+async def test_after_a_standstill_nothing_is_done_for_a_viewer_that_has_left_but_what_stops() -> None:
+    bridge = Bridge()
+    give = Viewer(bridge, outdated_s=0.4)
+    orders = [give("/release"), give("/stop"), give("/resume", agent="robot1")]
+    await settled()
+    assert bridge.asked == ["/stop"]
+    give.has_left = True
+    released, stopped, resumed = await asyncio.gather(*orders, return_exceptions=True)
+    assert "/release is not carried out: /stop came after it" in str(released)
+    assert (str(resumed), isinstance(stopped, OrderAnswer)) == (
+        "/resume is not carried out: its viewer left meanwhile",
+        True,
+    )
+    give.has_left = False
+    await give("/release")
+    assert bridge.asked == ["/stop", "stops", "/release []"], "whoever is there is served"
 
 
 @pytest.mark.virtual_time
@@ -179,23 +201,28 @@ async def test_an_order_does_not_wait_for_ever_for_those_before_it() -> None:
 
 
 def test_orders_arrive_as_they_were_sent(monkeypatch: pytest.MonkeyPatch) -> None:
-    arrived: list[int] = []
+    arrived, left = list[int](), list[HasLeft]()
 
-    async def note(self: Operator, order: Any, request: Any, viewer: int) -> OrderAnswer:
+    async def note(self: Operator, order: Any, request: Any, viewer: int, has_left: HasLeft) -> OrderAnswer:
         arrived.append(int(request.reason))
+        left.append(has_left)
         return OrderAnswer(done=True, text="")
 
     monkeypatch.setattr(Operator, "carry_out", note)
 
     async def scenario() -> None:
-        async with shown() as show, viewing(show.url) as viewer:
-            await viewer.until(lambda: len(viewer.services) == 6)
-            names = ("/stop", "/pause", "/resume")
-            orders = [
-                asyncio.create_task(viewer.call(names[number % 3], {"reason": f"{number}"})) for number in range(100)
-            ]
-            assert all(answer["done"] for answer in await asyncio.gather(*orders))
-            await until(lambda: len(arrived) == 100)
+        async with shown() as show:
+            async with viewing(show.url) as viewer:
+                await viewer.until(lambda: len(viewer.services) == 6)
+                names = ("/stop", "/pause", "/resume")
+                orders = [
+                    asyncio.create_task(viewer.call(names[number % 3], {"reason": f"{number}"}))
+                    for number in range(100)
+                ]
+                assert all(answer["done"] for answer in await asyncio.gather(*orders))
+                await until(lambda: len(arrived) == 100)
+                assert not left[0]()
+            await until(left[0])
 
     asyncio.run(scenario())
     assert arrived == [*range(100)]

@@ -87,7 +87,7 @@ class Authority:
         first. A bridge that has just begun to listen waits for those that may have it."""
         asking = self._calls.get(call.parent)
         asked_by = asking.module if asking is not None else ""
-        await self._directory.meet(call.skill, asked_by=asked_by)
+        await self._directory.meet(lambda: self._directory.known(call.skill, asked_by=asked_by) is not None)
         with contextlib.suppress(UnknownSkillError):  # which is said where the call is checked
             call.skill = self._directory.find(call.skill, asked_by=asked_by)[1].name
 

@@ -29,9 +29,10 @@ from dimos_streams.bus import Bus
 from dimos_streams.common.json.reading import repaired
 from dimos_streams.common.secrets import redacted_data
 from dimos_streams.common.tasks import ends_within
-from dimos_streams.errors import UnknownCallError
+from dimos_streams.errors import CallRejectedError, UnknownCallError
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.operator.agents import AgentView, agents_offered
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.family import asked_by
@@ -39,6 +40,7 @@ from dimos_streams.tool_stream.gateway import CallTerms, CallView, JournalEntry,
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.instances import UNHEARD_S
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
+from dimos_streams.tool_stream.overtaken import overtaken
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 from dimos_streams.tool_stream.review import review_skill
 
@@ -149,6 +151,9 @@ class Broker:
 
     async def skills(self) -> list[OfferedSkill]:
         """See ``SkillGateway``."""
+        return self._all_offered()
+
+    def _all_offered(self) -> list[OfferedSkill]:
         return [
             self._offered(
                 called.module,
@@ -158,6 +163,23 @@ class Broker:
             for called in self.directory.called()
             if called.info.audience != "bridge"
         ]
+
+    async def agents(self, wanted: str) -> list[AgentView]:
+        """Return the agents that are offered. A bridge that has just begun to listen waits for the module that is
+        wanted or, if no module or a namespace is, for all agents: the first one that it hears would be taken for the
+        only one. Raises ``CallRejectedError`` if all calls are ended meanwhile, as of a call that waits."""
+
+        def is_known() -> bool:
+            found = agents_offered(self._all_offered())
+            if self.directory.is_acquainted:
+                return not wanted or any(each.is_called(wanted) for each in found)
+            return any(each.name == wanted for each in found)
+
+        ended = self.ledger.ended_all
+        await self.directory.meet(is_known)
+        if self.ledger.ended_all > ended:
+            raise CallRejectedError(overtaken(wanted or "agent", "cancel"))
+        return agents_offered(await self.skills())
 
     def _offered(self, module: ModuleView, info: SkillInfo, shadowed: tuple[OfferedSkill, ...] = ()) -> OfferedSkill:
         return OfferedSkill(

@@ -53,13 +53,13 @@ class CallAdmission:
         """
         if not call.parent:
             self._authority.check_caller(call)
-        await self._authority.resolve_skill(call)
         parent = self._ledger.calls.get(call.parent)
         call.overruled = {} if parent is None else parent.overruled
-        room = self._room_for(call, self._checker.check(call))
         waiting = self._ledger.waiting
         waiting[call.call_id] = call
         try:
+            await self._authority.resolve_skill(call)
+            room = self._room_for(call, self._checker.check(call))
             if len(waiting) > room.waiting or len(self._ledger.calls.open) >= room.open:
                 most = f"{room.open} may be open at a time, and {room.waiting} wait"
                 raise CallRejectedError(f"too many calls are open or waiting ({most}); try again later")

@@ -54,6 +54,8 @@ class Ledger:
         self._unsolicited = UnsolicitedCalls()
         self.waiting: dict[str, CallState] = {}
         """The calls that have been asked for and wait to begin, by id."""
+        self.ended_all = 0
+        """Number of orders that ended all calls, or all of a robot."""
         self._known_from = float("-inf")
         self._last_number = 0
         """The number of the newest call."""

@@ -24,10 +24,11 @@ from dimos_streams.bridge.mcp.messages import (
 )
 from dimos_streams.bridge.mcp.results import call_result, content
 from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_STREAMS, Request, Session, Sessions
-from dimos_streams.bridge.mcp.tools import CANCEL_CALL, OWN_TOOLS, McpTools, listed
+from dimos_streams.bridge.mcp.tools import OWN_TOOLS, McpTools, listed
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.journal.broadcast import Broadcast
+from dimos_streams.operator.known_names import CANCEL_CALL
 from dimos_streams.serving.problems import log_internal_error
 from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
 

@@ -21,6 +21,7 @@ from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.common.schemas.plain import tool_parameters
 from dimos_streams.errors import SkillError, UnknownCallError, suggest
 from dimos_streams.journal.broadcast import Broadcast
+from dimos_streams.operator.known_names import CANCEL_CALL
 from dimos_streams.serving.events.parameters import OFFSETS_END
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.calling.withdrawal import named_reason
@@ -76,7 +77,6 @@ class CancelCall(JsonModel):
     reason: Annotated[str, Field(max_length=1000)] = "cancelled by the client"
 
 
-CANCEL_CALL = "cancel_call"
 OWN_TOOLS: dict[str, type[JsonModel]] = {
     "skill_updates": SkillUpdates,
     "get_call": GetCall,
@@ -100,6 +100,7 @@ class McpTools:
 
     async def begin(self, session: Session, name: str, arguments: Mapping[str, Any]) -> str:
         """Begin a call of a skill; return its id. Raises ``RpcError`` for an unknown tool, and ``SkillError``."""
+        await self._calls.meet(name)
         known = [info.name for info in self.skills()]
         if name not in known:
             near = suggest(name, [*known, *OWN_TOOLS])

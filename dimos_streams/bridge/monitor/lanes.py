@@ -49,6 +49,9 @@ class Lanes:
     def __init__(self) -> None:
         self._stopping, self._others = asyncio.Semaphore(AT_A_TIME), asyncio.Semaphore(AT_A_TIME)
         self._aborts = 0
+        self._reading = asyncio.Lock()
+        """Held by the command that waits until all is read that came while this process stood still: those behind it
+        keep their order, whatever timers do."""
         self._left = asyncio.Event()
 
     def leave(self) -> None:
@@ -64,10 +67,10 @@ class Lanes:
         """
         self._aborts += isinstance(command, Abort)
         aborts = self._aborts
-        read_s = shared.outdated_s()
-        # All wait, or a `resume` would come after a later `pause`.
-        if read_s and await ends_within(read_s, self._left.wait()) and not isinstance(command, _ENDING):
-            raise SkillError(f"{command.command!r} is not carried out: its client left meanwhile")
+        async with self._reading:  # all wait, or a `resume` would come after a later `pause`
+            read_s = shared.outdated_s()
+            if read_s and await ends_within(read_s, self._left.wait()) and not isinstance(command, _ENDING):
+                raise SkillError(f"{command.command!r} is not carried out: its client left meanwhile")
         own = self._stopping if _stops(command) else self._others
         async with own, shared.lane(command).place(self):
             if isinstance(command, _BEGINNING) and self._aborts > aborts:

@@ -41,9 +41,10 @@ class Membership:
             return
         _logger.warning("multicast to %s takes another network interface: its group is joined there", self._group)
         before, self._interfaces = self._interfaces, _interfaces()
-        for vanished in before - self._interfaces:  # a socket may have 20 memberships, and those count
+        vanished = before - self._interfaces if self._interfaces else ()
+        for interface in vanished:  # a socket may have 20 memberships, and those count
             for fd in joined:
-                self._change(fd, socket.IP_DROP_MEMBERSHIP, vanished)
+                self._change(fd, socket.IP_DROP_MEMBERSHIP, interface)
 
     def _change(self, fd: int, option: int, interface: int = 0) -> bool:
         """Change a socket's memberships; return whether there was anything to change, and it could be."""
@@ -57,4 +58,8 @@ class Membership:
 
 
 def _interfaces() -> set[int]:
-    return {number for number, _ in socket.if_nameindex()}
+    """The numbers of all interfaces; none where the system does not say them, as in a service without netlink."""
+    try:
+        return {number for number, _ in socket.if_nameindex()}
+    except OSError:
+        return set()

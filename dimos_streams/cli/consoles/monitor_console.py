@@ -92,11 +92,13 @@ async def _messages(address: BridgeAddress, agent: str) -> AsyncGenerator[Any, N
 
 
 def _known(message: Any, address: BridgeAddress) -> dict[str, Any]:
-    """Return what is known of a message: a newer bridge's may have more fields. Raises ``BridgeUnreachableError`` for
-    what is no bridge's."""
+    """Return what is known of a message: a newer bridge's may have more fields, or be of a type of which nothing is
+    known. Raises ``BridgeUnreachableError`` for what is no bridge's."""
     try:
         return _MESSAGE.validate_python(message, extra="ignore").model_dump()
     except ValidationError as error:
+        if error.errors()[0]["type"] == "union_tag_invalid":
+            return {"type": ""}
         raise _no_bridge(address, first_problem(error, "its message")) from error
 
 

@@ -78,7 +78,7 @@ def _mount_orders(app: FastAPI, parts: HubParts) -> None:
     async def stop(body: FleetOrder | None = None) -> dict[str, Any]:
         return await _give_order(parts, "/robots/stop", body or FleetOrder())
 
-    @app.post("/robots/release", responses=described)
+    @app.post("/robots/release", responses=described | refusals(problem_kinds.CONFLICT))
     async def release(body: FleetRelease | None = None) -> dict[str, Any]:
         return await _give_order(parts, "/robots/release", body or FleetRelease())
 

@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import logging
 import os
-import select
 import socket
 import struct
 import sys
@@ -21,6 +20,7 @@ from typing import Any, Literal
 
 from pydantic import Field, ValidationError
 
+from dimos_streams.common.hang_up import has_hung_up
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.tasks import OwnedTasks
@@ -122,7 +122,8 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, res
                 line = await reader.readline()
         except (OSError, ValueError):  # who does not ask in time, or for too long, gets no answer
             return
-        if _has_gone(writer):
+        # It may have lain here while this process was suspended, and would come when nobody expects it.
+        if has_hung_up(writer):
             _logger.warning(
                 "an order is not carried out: who gave it has not waited until this process could read it"
             )
@@ -131,14 +132,6 @@ async def _serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter, res
         with contextlib.suppress(OSError):  # who has gone gets none either
             writer.write(reply.model_dump_json().encode() + b"\n")
             await writer.drain()
-
-
-def _has_gone(writer: asyncio.StreamWriter) -> bool:
-    """Return whether nobody waits for an answer any more: an order may have lain here while this process was
-    suspended, and what it asks for would come when nobody expects it."""
-    look = select.poll()
-    look.register(writer.get_extra_info("socket").fileno(), select.POLLRDHUP)
-    return bool(look.poll(0))
 
 
 async def _carry_out(line: bytes, restart: Restart) -> ControlReply:

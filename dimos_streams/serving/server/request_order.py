@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable
 
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.problems import problem
 
 _READING = ("GET", "HEAD")
 _FOR_MUCH = frozenset({"/tool_streams", "/events", "/calls", "/mcp", "/metrics"})
 """Paths that are answered, if they are read, with as much as the client likes. All else, health and commands above
 all, is one short answer."""
-_AT_ONCE = ("POST", "/robots/stop")
+_ENDING = ("/robots/stop", "/cancel")
+"""The ends of the paths by which robots are stopped and calls are ended; at a hub a robot's path may stand before
+them."""
+_OVERTAKEN = {"/robots/release": "/robots/stop", "/calls": "/calls/cancel"}
+"""The ends of the paths of what would undo, if it came later, what came by the other path."""
 _log = LimitedLog(logging.getLogger(__name__))
 
 
@@ -28,45 +34,81 @@ class RequestOrder:
     and one that brings something, whose body may be long in coming.
 
     What it costs to begin one is known only afterwards, a millisecond or two; between any two turns everybody else
-    has theirs, the bus among them. An order that robots stand still waits for nobody. Servers do not end the request
-    of a client that leaves: see ``leave``.
+    has theirs, the bus among them. An order that robots stand still, or that calls end, waits for nobody, and is
+    carried out if its client has left. Servers do not end the request of a client that leaves: see ``leave``.
     """
 
-    def __init__(self, app: ASGIApp, outdated_s: Callable[[], float] = lambda: 0.0) -> None:
+    def __init__(
+        self,
+        app: ASGIApp,
+        outdated_s: Callable[[], float] = lambda: 0.0,
+        ends: Callable[[str, bytes], bool] = lambda path, body: False,
+    ) -> None:
         """``outdated_s`` returns the time, in seconds, until all has been read that came while this process stood
-        still for so long that clients may have given up and left; 0 if it did not."""
+        still for so long that clients may have given up and left; 0 if it did not. ``ends`` returns whether a request
+        of a path and a body ends something, and so is carried out also if its client has left."""
         self._app = app
         self._outdated_s = outdated_s
+        self._ends = ends
         self._for_much, self._reading, self._bringing = _RequestLine(), _RequestLine(), _RequestLine()
+        self._standing = asyncio.Lock()
+        """Held by the request that waits until all is read that came while this process stood still: those behind it
+        keep their order, whatever timers do."""
+        self._ended = Counter[str]()
+        """Numbers of orders that have overtaken others, by the ends of their paths."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if (scope.get("method"), scope["path"]) == _AT_ONCE:
+        if scope.get("method") == "POST" and scope["path"].endswith(_ENDING):
+            self._ended.update(each for each in _OVERTAKEN.values() if scope["path"].endswith(each))
             await self._app(scope, receive, send)
             return
-        if await self._is_wanted(scope) and await self._line(scope).turn(scope):
+        by = next((end for begin, end in _OVERTAKEN.items() if scope["path"].endswith(begin)), "")
+        ended = self._ended[by]
+        is_wanted, receive = await self._is_wanted(scope, receive)
+        if not is_wanted:
+            return
+        if self._ended[by] > ended:
+            detail = f"POST {by} came while this waited, and is not to be undone; ask anew"
+            await problem(problem_kinds.CONFLICT, detail)(scope, receive, send)
+        elif await self._line(scope).turn(scope):
             await self._app(scope, receive, send)
 
-    async def _is_wanted(self, scope: Scope) -> bool:
+    async def _is_wanted(self, scope: Scope, receive: Receive) -> tuple[bool, Receive]:
         """Return whether a request is to be carried out: not if it would come when nobody expects it any more, as its
-        client left while this process stood still. What ends calls never comes too late."""
-        if scope["type"] == "websocket" or scope["method"] in _READING or scope["path"].endswith("/cancel"):
-            return True
-        if not (read_s := self._outdated_s()):
-            return True
+        client left while this process stood still. And return what receives it from then on."""
+        if scope["type"] == "websocket" or scope["method"] in _READING:
+            return True, receive
+        if not (self._standing.locked() or self._outdated_s()):
+            return True, receive
         left: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         scope[_TURN] = left
-        await asyncio.wait([left], timeout=read_s)
+        async with self._standing:
+            await asyncio.wait([left], timeout=self._outdated_s())
         if left.done():
+            if any(name == b"content-length" for name, _ in scope["headers"]):
+                whole = await receive()  # the guard has it
+                if self._ends(scope["path"], whole.get("body", b"")):
+                    return True, _again(whole, receive)
             _log.warning("%s %s is not carried out: its client left meanwhile", scope["method"], scope["path"])
-            return False
+            return False, receive
         del scope[_TURN]
-        return True
+        return True, receive
 
     def _line(self, scope: Scope) -> _RequestLine:
         if scope["type"] != "websocket" and scope["method"] not in _READING:
             return self._bringing
         is_for_much = scope["type"] == "websocket" or scope["path"] in _FOR_MUCH
         return self._for_much if is_for_much else self._reading
+
+
+def _again(first: Message, receive: Receive) -> Receive:
+    """Return a ``receive`` that gives a message again that has been received already."""
+    messages = [first]
+
+    async def replay() -> Message:
+        return messages.pop() if messages else await receive()
+
+    return replay
 
 
 def leave(scope: Scope) -> None:

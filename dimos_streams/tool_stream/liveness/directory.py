@@ -37,6 +37,7 @@ class ModuleDirectory:
         self._listeners: Listeners[[ModuleStatus]] = Listeners()
         self._unwatch: Callable[[], None] = lambda: None
         self._attention = Attention(self._excuse)
+        self._acquainted_at = float("-inf")
         table = ModuleTable()
         self._entries = table.entries
         self._intake = HeartbeatIntake(bus, table, self._attention, namespaces, self._listeners.notify)
@@ -45,6 +46,7 @@ class ModuleDirectory:
         """Begin to listen, and ask everybody to introduce themselves. The bus must be open."""
         self._intake.start()
         self._attention.start()
+        self._acquainted_at = clock.monotonic() + _ACQUAINTED_S
         self._unwatch = self._bus.watch_tokens(self._on_token)
         self._intake.ask_for_skills()
 
@@ -210,13 +212,18 @@ class ModuleDirectory:
             raise UnknownSkillError(skill, offered, absent_machines(self.reporting(PART)))
         return found
 
-    async def meet(self, skill: str, *, asked_by: str = "") -> None:
-        """Wait until ``known`` returns a skill, or until this process has listened for so long that it has heard of
-        each module that runs."""
+    @property
+    def is_acquainted(self) -> bool:
+        """True once this process has listened for so long that it has heard of each module that runs."""
+        return clock.monotonic() >= self._acquainted_at
+
+    async def meet(self, is_known: Callable[[], bool]) -> None:
+        """Wait until somebody is known, or until this process has listened without a break for so long that it has
+        heard of each module that runs."""
         heard = asyncio.Event()
         end = self.listen(lambda status: heard.set())
         try:
-            while self.known(skill, asked_by=asked_by) is None:
+            while not is_known():
                 heard.clear()
                 if not await ends_within(self.attentive_since + _ACQUAINTED_S - clock.monotonic(), heard.wait()):
                     return

@@ -11,6 +11,9 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.remembered_calls import KEEP_CLOSED_BYTES
+from dimos_streams.bridge.mcp.calls import BrokerCalls
+from dimos_streams.bridge.mcp.sessions import Session
+from dimos_streams.bridge.mcp.tools import McpTools
 from dimos_streams.errors import (
     CallRejectedError,
     KeyUsedError,
@@ -27,6 +30,7 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS
 from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
+from tests.bridge.monitor.toy_agent import agents
 from tests.bridge.scene import Scene, Worker, answered, closed, collect, event, scene
 from tests.helpers import run_virtual, until
 
@@ -82,6 +86,36 @@ async def test_a_call_at_a_bridge_that_has_heard_nobody_yet_begins_and_an_unknow
         await world.start_bridge()
         call_id = await world.broker.call("at_once", {"value": 1}, caller="operator")
         assert (await closed(world.broker, call_id)).outcome is Outcome.COMPLETED
+        await world.kill_bridge()
+        await world.start_bridge()
+        tools = McpTools(BrokerCalls(world.broker), world.broker.ledger.broadcast)
+        assert await tools.begin(Session("", "mcp/c"), "at_once", {"value": 1})
+
+
+@pytest.mark.virtual_time
+async def test_what_ends_all_calls_ends_those_that_wait_for_their_skill_to_be_heard() -> None:
+    async with scene() as world:
+        await world.kill_bridge()
+        await world.start_bridge()
+        calling = asyncio.create_task(world.broker.call("at_once", {"value": 1}, caller="operator"))
+        saying = asyncio.create_task(world.broker.agents(""))
+        await asyncio.sleep(0)
+        await world.broker.cancels.cancel_all("", "")
+        for waiting in (calling, saying):
+            with pytest.raises(CallRejectedError, match="all calls were ended since it was asked for"):
+                await waiting
+
+
+@pytest.mark.virtual_time
+async def test_a_bridge_that_has_heard_nobody_yet_waits_for_the_agents_that_an_order_may_mean() -> None:
+    async with agents("robot1/agent", "robot2/agent") as (world, _):
+        for wanted, found in (("robot2/agent", 1), ("", 2)):
+            await world.kill_bridge()
+            await world.start_bridge()
+            assert len(await world.broker.agents(wanted)) >= found
+        began = clock.monotonic()
+        assert len(await world.broker.agents("robot1")) == 2
+        assert clock.monotonic() == began, "nobody waits for those who are known"
 
 
 @pytest.mark.virtual_time

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import socket
 from collections.abc import Callable
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.bridge.app import guarded
 from dimos_streams.serving.server import turns
 from dimos_streams.serving.server.request_guard import Guard
 from dimos_streams.serving.server.request_order import RequestOrder, leave
@@ -134,7 +136,7 @@ class App:
         """Ask for a path; ``before`` is what stands before it if the target is a whole address."""
 
         async def nothing(*message: Any) -> Any:
-            raise AssertionError("nothing is sent or received")
+            raise AssertionError(f"nothing is sent or received: {message}")
 
         scope = {
             "type": "http",
@@ -200,6 +202,78 @@ def test_after_a_standstill_nothing_is_begun_for_a_client_that_has_left_but_what
         app.outdated_s = 0.001
         await app.ask("/calls", "POST")
         assert app.begun[-1][1] == "/calls", "its client is there still"
+
+    asyncio.run(check())
+
+
+def test_what_ends_something_is_carried_out_though_its_client_leaves_behind_many_others() -> None:
+    async def check() -> None:
+        app = App()
+        for outdated_s in (0.0, 60.0):
+            app.begun.clear()
+            app.outdated_s = outdated_s
+            for _ in range(20):
+                app.ask("/calls", "POST")
+            ending = ("/calls/c1/cancel", "/robots/stop", "/robots/robot1/robots/stop", "/robots/robot1/calls/cancel")
+            for path in ending:
+                app.ask(path, "POST")
+            await asyncio.sleep(0)
+            for scope in app.scopes:
+                leave(scope)
+            assert {path for _, path in app.begun} - {"/calls"} == set(ending)
+
+    asyncio.run(check())
+
+
+def test_after_a_standstill_requests_keep_their_order_and_a_release_undoes_no_stop_behind_it() -> None:
+    async def check() -> None:
+        app = App()
+        left_s = iter([0.001] * 6)
+        app._guarded._app = RequestOrder(app._serve, lambda: next(left_s, 0.0))
+        paths = ("/robots/release", "/calls", "/settings", "/mcp", "/robots/stop", "/calls/cancel")
+        refused = await asyncio.gather(*(app.ask(path, "POST") for path in paths), return_exceptions=True)
+        assert [path for _, path in app.begun] == [*paths[4:], *paths[2:4]]
+        assert all("'status': 409" in str(each) for each in refused[:2])
+
+    asyncio.run(check())
+
+
+@pytest.mark.parametrize(
+    ("path", "body", "is_begun"),
+    [
+        ("/calls", {"skill": "robot1_pause"}, True),
+        ("/robots/robot1/calls", {"skill": "abort", "agent": ""}, True),
+        ("/calls", {"skill": "resume", "arguments": {"skill": "pause"}}, False),
+        ("/mcp", {"method": "notifications/cancelled"}, True),
+        ("/mcp", {"method": "tools/call", "params": {"name": "cancel_call"}}, True),
+        ("/mcp", {"method": "tools/call", "params": {"name": "drive"}}, False),
+        ("/mcp", [], False),
+    ],
+)
+def test_after_a_standstill_what_ends_something_by_its_body_outlasts_its_client(
+    path: str, body: Any, is_begun: bool
+) -> None:
+    got: list[bytes] = []
+    whole = json.dumps(body).encode()
+
+    async def app(scope: Any, receive: Any, send: Any) -> None:
+        got.append((await receive())["body"])
+
+    async def receive() -> Any:
+        return {"type": "http.request", "body": whole, "more_body": False}
+
+    async def send(message: Any) -> None:
+        raise AssertionError(message)
+
+    async def check() -> None:
+        headers = [(b"host", b"127.0.0.1"), (b"content-length", b"%d" % len(whole))]
+        scope = {"type": "http", "method": "POST", "path": path, "query_string": b"", "headers": headers}
+        served = guarded(app, host="127.0.0.1", token=None, outdated_s=lambda: 60.0)
+        asking = asyncio.ensure_future(served(scope, receive, send))
+        await asyncio.sleep(0)
+        leave(scope)
+        await asking
+        assert got == [whole] * is_begun
 
     asyncio.run(check())
 

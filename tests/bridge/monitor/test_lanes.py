@@ -253,3 +253,16 @@ async def test_after_a_standstill_nothing_is_begun_for_a_console_that_has_left_b
     assert (paused, begun) == (None, ["pause"])
     await asyncio.gather(*sent(Lanes()))
     assert begun[1:] == ["say", "resume", "pause"], "who is there is served in the order in which it has sent"
+
+
+@pytest.mark.virtual_time
+async def test_after_a_standstill_commands_keep_their_order_though_the_later_one_has_nothing_to_wait_for() -> None:
+    left_s = iter([0.4, 0.0])
+    shared, lanes, begun = SharedLanes(lambda: next(left_s)), Lanes(), list[str]()
+
+    async def carry_out(command: Command) -> None:
+        async with lanes.place(command, shared):
+            begun.append(command.command)
+
+    await asyncio.gather(carry_out(Resume(command="resume")), carry_out(Pause(command="pause")))
+    assert begun == ["resume", "pause"]

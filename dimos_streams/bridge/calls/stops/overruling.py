@@ -22,6 +22,7 @@ def overrule(call: CallState, kind: OrderKind, robot: str) -> None:
 
 def overrule_all(ledger: Ledger, kind: OrderKind, robot: str) -> None:
     """Have what is open or waits begin nothing that an order is about; the journal keeps that of open calls."""
+    ledger.ended_all += kind == "cancel"
     calls = [call for call in ledger.calls.open if call.journalled]
     for call in (*calls, *ledger.waiting.values()):
         overrule(call, kind, robot)
