@@ -82,7 +82,7 @@ def test_a_robot_is_sensed_and_driven_and_stands_when_nobody_commands(robot: Fas
             assert tuple(int(value) for value in picture[0, 0]) == pytest.approx((200, 30, 30), abs=8)
             scan = harness.sent("scan")[-1]
             assert len(scan.ranges) == 360
-            assert scan.ranges[180] == pytest.approx(8.0, abs=0.01)
+            assert scan.ranges[180] == pytest.approx(8.0 - robot.state().x, abs=0.01)
             async with driven(harness):
                 await moves(robot)
                 await until(lambda: harness.sent("odom")[-1].twist.twist.linear.x == 0.4)
