@@ -45,6 +45,9 @@ class FleetCalls:
         """See ``McpCalls``."""
         return [skill for robot in self._parts.robots.known.values() for skill in robot.offered if skill.available]
 
+    async def meet(self, skill: str) -> None:
+        """See ``McpCalls``. What robots offer is stored: nobody is waited for."""
+
     async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
         """See ``McpCalls``."""
         body = FleetCallBody(skill=skill, arguments=dict(arguments), caller=caller)

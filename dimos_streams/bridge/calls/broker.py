@@ -32,6 +32,7 @@ from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.operator.agents import AgentView, agents_offered
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.family import asked_by
@@ -149,6 +150,9 @@ class Broker:
 
     async def skills(self) -> list[OfferedSkill]:
         """See ``SkillGateway``."""
+        return self._skills()
+
+    def _skills(self) -> list[OfferedSkill]:
         return [
             self._offered(
                 called.module,
@@ -167,6 +171,16 @@ class Broker:
             agent=review_skill(module.skills) is not None,
             shadowed=shadowed,
         )
+
+    async def agents(self, wanted: str) -> list[AgentView]:
+        """Return the agents that were heard of. A bridge that has just begun to listen waits for the one that is
+        ``wanted``, and for all of them where the only one is."""
+
+        def offered() -> list[AgentView]:
+            return agents_offered(self._skills())
+
+        await self.directory.until_known(lambda: bool(wanted) and any(each.is_called(wanted) for each in offered()))
+        return offered()
 
     async def modules(self) -> list[ModuleView]:
         """Return all modules that were heard of."""

@@ -17,7 +17,7 @@ from dimos_streams.common.names import KEY_RULE, MAX_NAME, NAME_PATTERN, NAME_RU
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.errors import CallRejectedError
-from dimos_streams.operator.agents import agents_offered, choose_agent
+from dimos_streams.operator.agents import choose_agent
 from dimos_streams.operator.known_names import HTTP
 from dimos_streams.serving import links, problem_kinds
 from dimos_streams.serving.openapi import answers, refusals
@@ -166,7 +166,7 @@ async def _wait_for(broker: Broker, call_id: str, wait: Wait, timeout_s: float) 
 
 async def _skill_of_agent(broker: Broker, agent: str, skill: str) -> str:
     """The public name of an agent's skill. Raises ``UnknownAgentError``."""
-    return choose_agent(agents_offered(await broker.skills()), agent).skill(skill)
+    return choose_agent(await broker.agents(agent), agent).skill(skill)
 
 
 def _where(broker: Broker, call_id: str) -> dict[str, str]:

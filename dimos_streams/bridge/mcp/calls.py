@@ -19,6 +19,9 @@ class McpCalls(Protocol):
     def skills(self) -> list[SkillInfo]:
         """Return the skills that are offered now, whoever they are for: one of each name, which ``begin`` calls."""
 
+    async def meet(self, skill: str) -> None:
+        """Wait until a skill is offered, or whoever may offer it has been heard."""
+
     async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
         """Begin a call; return its id."""
 
@@ -76,6 +79,10 @@ class BrokerCalls:
     def skills(self) -> list[SkillInfo]:
         """See ``McpCalls``; as their modules describe them."""
         return [called.info for called in self._broker.directory.called()]
+
+    async def meet(self, skill: str) -> None:
+        """See ``McpCalls``."""
+        await self._broker.directory.meet(skill)
 
     async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
         """See ``McpCalls``."""

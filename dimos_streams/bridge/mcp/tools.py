@@ -100,6 +100,7 @@ class McpTools:
 
     async def begin(self, session: Session, name: str, arguments: Mapping[str, Any]) -> str:
         """Begin a call of a skill; return its id. Raises ``RpcError`` for an unknown tool, and ``SkillError``."""
+        await self._calls.meet(name)
         known = [info.name for info in self.skills()]
         if name not in known:
             near = suggest(name, [*known, *OWN_TOOLS])

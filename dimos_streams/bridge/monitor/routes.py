@@ -10,7 +10,7 @@ from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.monitor.commands import Commands
 from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.socket import QUERY, serve
-from dimos_streams.operator.agents import agents_offered, is_called, unknown_agent
+from dimos_streams.operator.agents import is_called, unknown_agent
 from dimos_streams.operator.schema import schema
 from dimos_streams.serving.only_socket import mount_only_socket
 from dimos_streams.serving.openapi import refusals
@@ -44,6 +44,6 @@ def mount_monitor(app: FastAPI, monitor: Monitor, broker: Broker, connection_end
 
 async def _check_agent(broker: Broker, wanted: str) -> None:
     """Raise ``UnknownAgentError`` for what is no agent's module or namespace: its watcher would wait in vain."""
-    agents = agents_offered(await broker.skills())
+    agents = await broker.agents(wanted)
     if not any(is_called(agent.name, wanted) for agent in agents):
         raise unknown_agent(agents, wanted)

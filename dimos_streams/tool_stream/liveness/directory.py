@@ -211,12 +211,16 @@ class ModuleDirectory:
         return found
 
     async def meet(self, skill: str, *, asked_by: str = "") -> None:
-        """Wait until ``known`` returns a skill, or until this process has listened for so long that it has heard of
-        each module that runs."""
+        """Wait until ``known`` returns a skill, as ``until_known`` does."""
+        await self.until_known(lambda: self.known(skill, asked_by=asked_by) is not None)
+
+    async def until_known(self, is_known: Callable[[], bool]) -> None:
+        """Wait until whoever is asked for is known, or until this process has listened for so long that it has heard
+        of each module that runs."""
         heard = asyncio.Event()
         end = self.listen(lambda status: heard.set())
         try:
-            while self.known(skill, asked_by=asked_by) is None:
+            while not is_known():
                 heard.clear()
                 if not await ends_within(self.attentive_since + _ACQUAINTED_S - clock.monotonic(), heard.wait()):
                     return

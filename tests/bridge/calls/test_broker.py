@@ -11,6 +11,9 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.remembered_calls import KEEP_CLOSED_BYTES
+from dimos_streams.bridge.mcp.calls import BrokerCalls
+from dimos_streams.bridge.mcp.sessions import Session
+from dimos_streams.bridge.mcp.tools import McpTools
 from dimos_streams.errors import (
     CallRejectedError,
     KeyUsedError,
@@ -27,6 +30,7 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.protocol.bounds import MAX_ARGUMENTS
 from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
+from tests.bridge.monitor.toy_agent import agents
 from tests.bridge.scene import Scene, Worker, answered, closed, collect, event, scene
 from tests.helpers import run_virtual, until
 
@@ -82,6 +86,21 @@ async def test_a_call_at_a_bridge_that_has_heard_nobody_yet_begins_and_an_unknow
         await world.start_bridge()
         call_id = await world.broker.call("at_once", {"value": 1}, caller="operator")
         assert (await closed(world.broker, call_id)).outcome is Outcome.COMPLETED
+        await world.kill_bridge()
+        await world.start_bridge()
+        tools = McpTools(BrokerCalls(world.broker), world.broker.ledger.broadcast)
+        call_id = await tools.begin(Session("1", "mcp/one"), "at_once", {"value": 2})
+        assert (await closed(world.broker, call_id)).outcome is Outcome.COMPLETED
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("wanted", ["robot1", "robot2/agent", ""])
+async def test_an_agent_is_looked_for_among_all_that_a_bridge_is_about_to_hear(wanted: str) -> None:
+    async with agents("robot1/agent", "robot2/agent") as (world, _):
+        await world.kill_bridge()
+        await world.start_bridge()
+        offered = await world.broker.agents(wanted)
+        assert any(agent.is_called(wanted) for agent in offered) if wanted else len(offered) == 2
 
 
 @pytest.mark.virtual_time
