@@ -20,7 +20,7 @@ from dimos_streams.errors import (
     UnknownAgentError,
     UnknownCallError,
 )
-from dimos_streams.operator.agents import agents_offered, call_for, choose_agent
+from dimos_streams.operator.agents import call_for, choose_agent
 from dimos_streams.operator.known_names import OPERATOR
 from dimos_streams.operator.messages.commands import COMMAND_NAMES, AgentCommand, Cancel, Command, Say, id_of
 from dimos_streams.operator.messages.server import CommandProblem
@@ -66,7 +66,7 @@ class Commands:
         return await self._call(command)
 
     async def _call(self, command: AgentCommand) -> bytes:
-        agent = choose_agent(agents_offered(await self._broker.skills()), command.agent)
+        agent = choose_agent(await self._broker.agents(command.agent), command.agent)
         name, arguments = call_for(command)
         skill = agent.skill(name)
         call_id = await self._broker.call(skill, arguments, caller=OPERATOR)

@@ -260,11 +260,11 @@ def test_what_goes_wrong_inside_is_an_id_for_the_client(caplog: pytest.LogCaptur
     async def scenario() -> None:
         async with agents("agent", port=0) as (scene, _), watching(scene) as console:
 
-            async def broken() -> None:
+            async def broken(wanted: str) -> None:
                 raise RuntimeError("secret detail")
 
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(scene.broker, "skills", broken)
+                patch.setattr(scene.broker, "agents", broken)
                 error = await console.ask(command="pause")
             assert error["problem"] == "internal"
             assert "secret" not in error["text"]
