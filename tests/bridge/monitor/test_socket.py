@@ -487,7 +487,7 @@ def test_a_dead_peer_is_noticed_by_its_silence() -> None:
             reading, writing = await asyncio.open_connection(sock=_small_socket(scene))
             writing.write(_handshake(scene))
             await _frame_after_head(reading)
-            await until(lambda: scene.bridge.monitor.statistics().watchers == 0, timeout_s=2.0)
+            await until(lambda: scene.bridge.monitor.statistics().watchers == 0)
             writing.close()
 
     asyncio.run(scenario())
