@@ -73,10 +73,10 @@ class FleetHub:
         self._server.bind()
         self._to_undo.callback(self._server.release)
         engine = open_engine(settings.database)
-        if isinstance(engine, SqliteEngine):
-            engine.take()
         storage = HubStorage(engine)
         self._to_undo.callback(storage.close)
+        if isinstance(engine, SqliteEngine):
+            engine.take()
         threads = HubThreads()
         self._to_undo.push_async_callback(threads.close)
         await in_thread(threads.others, storage.open)

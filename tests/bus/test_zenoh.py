@@ -361,9 +361,11 @@ def test_the_token_of_a_process_that_is_killed_vanishes_at_once(zenoh_url: str) 
         bus.subscribe_all(lambda channel, _: everything.append(channel))
         end = bus.watch_tokens(lambda name, is_there: seen.append((name, is_there)))
         process = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
-        await until(lambda: ("one/two", True) in seen)
-        process.kill()
-        await process.wait()
+        try:
+            await until(lambda: ("one/two", True) in seen, 40.0)
+        finally:
+            process.kill()
+            await process.wait()
         killed = time.monotonic()
         await until(lambda: ("one/two", False) in seen)
         assert time.monotonic() - killed < 1.0
@@ -407,8 +409,10 @@ def test_doctor_tells_who_takes_connections_and_lets_nobody_in(zenoh_url: str, f
             found = {finding.name: finding for finding in await check_zenoh(url)}["endpoint"]
             assert found.severity == severity, found.text
         assert "takes connections, but no link of this bus: it has no such user, password" in found.text
-        stranger = await check_zenoh(ZenohUrl.parse(zenoh_url))
-        texts = [finding.text for finding in stranger if finding.name == "peer"]
+        texts: list[str] = []
+        while not texts:  # whoever is held up answers too late for those who look around
+            stranger = await check_zenoh(ZenohUrl.parse(zenoh_url))
+            texts = [finding.text for finding in stranger if finding.name == "peer"]
         assert [text.partition(":")[0] for text in texts] == ["tcp/127.0.0.1"], texts
         assert "is found, but takes no link of this bus" in texts[0]
 

@@ -287,6 +287,7 @@ def test_a_file_is_one_hubs_by_whatever_name(tmp_path: Path) -> None:
         assert not list(tmp_path.glob("link*.lock"))
     finally:
         first.close()
+        second.close()
     other.hardlink_to(real)
     with pytest.raises(UserError, match=r"other.sqlite has 2 names \(hard links\)"):
         HubStorage(open_engine(f"sqlite:///{other}")).open()

@@ -12,8 +12,10 @@ import requests
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.fleet.protocol import MAX_BATCH_BYTES
+from dimos_streams.hub import process
 from dimos_streams.hub.storage.rows import StorageUnavailableError
-from dimos_streams.hub.storage.storage import HubStorage, open_engine
+from dimos_streams.hub.storage.sqlite import SqliteEngine
+from dimos_streams.hub.storage.storage import PARTITION, HubStorage, open_engine
 from tests.helpers import fill, wait_for
 from tests.hub.serving import Robot, added, event, gap, served_hub
 from tests.problems import problem
@@ -162,11 +164,17 @@ def test_a_robot_says_how_it_is(tmp_path: Path) -> None:
         assert "dimos_streams_hub_last_offset 3.0" in hub.get("/metrics").text
 
 
-def test_a_second_hub_on_a_file_and_a_taken_port_are_told_in_a_line(tmp_path: Path) -> None:
+def test_a_second_hub_on_a_file_and_a_taken_port_are_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
+    second = SqliteEngine(tmp_path / "hub.sqlite", partition=PARTITION)
     with served_hub(database):
-        with pytest.raises(UserError, match="another hub serves from"), served_hub(database):
-            pass
+        with monkeypatch.context() as patch:
+            patch.setattr(process, "open_engine", lambda url: second)
+            with pytest.raises(UserError, match="another hub serves from"), served_hub(database):
+                pass
+        assert not second._connections
         with pytest.raises(UserError, match="needs a token for operators"), served_hub(database, host="0.0.0.0"):
             pass
 

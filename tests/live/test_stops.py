@@ -55,7 +55,7 @@ async def skills(mission: Mission) -> None:
     assert still is not None
     assert still <= 0.5
     mission.kill("skills", signal.SIGCONT)
-    assert (await mission.call("turn", angle_deg=30)).outcome is Outcome.COMPLETED
+    assert (await mission.drive("turn", angle_deg=30)).outcome is Outcome.COMPLETED
     await stop(mission)
     assert mission.process("skills").restarts == 0
     assert [e for e in mission.events if e.call_id == call_id][-1] is close, "nothing follows a close"

@@ -35,6 +35,6 @@ def test_a_robot_follows_on_zenoh_and_one_part_that_dies_is_known_at_once(
             assert close.text.removesuffix(f"ran{known}").endswith((*said, "was started again while the call "))
             await until(lambda: mission.still_since(moment) is not None)
             await mission.until_restarted("skills")
-            assert (await mission.call("turn", angle_deg=30)).outcome is Outcome.COMPLETED
+            assert (await mission.drive("turn", angle_deg=30)).outcome is Outcome.COMPLETED
 
     asyncio.run(main())

@@ -221,6 +221,7 @@ def test_facts_are_of_this_machine(monkeypatch: pytest.MonkeyPatch) -> None:
     assert facts["libm_features"].split() == [flag for flag in ("avx2", "fma", "fma4") if flag in flags]
     monkeypatch.setattr("dimos_streams.runtime.facts._PACKAGES", ("numpy", "no-such-package"))
     assert "no-such-package" not in run_facts()
+    monkeypatch.setattr("dimos_streams.runtime.facts._PACKAGES", ())  # they are read from files as well
     monkeypatch.setattr(
         Path, "read_text", lambda *args, **kwargs: "model name : first\nflags : fma\n\nmodel name : x\n"
     )

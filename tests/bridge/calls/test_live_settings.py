@@ -103,6 +103,9 @@ async def test_a_change_is_heard_shown_and_journalled() -> None:
         assert (opened.caller, opened.data["arguments"]) == ("ann", {"assignments": {"warm_c": "80", "label": "123"}})
         assert ended.data["result"]["warm_c"] == {"old": 60.0, "new": 80.0}
 
+        await world.kill_bridge()
+        await world.start_bridge()
+        assert world.broker.directory.module("kettle") is None
         again = await change(world, "kettle.warm_c=80.0")
         assert str(again) == "nothing has changed: the settings are so already"
         await change(world, "kettle.warm_c=60", "kettle.label=tea")

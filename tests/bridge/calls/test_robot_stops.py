@@ -95,6 +95,21 @@ async def test_one_robot_of_two() -> None:
         assert made.passed["robot1"] == 0.0, "the order for every robot still counts for it"
 
 
+async def test_a_bridge_that_has_heard_nobody_yet_stops_the_robot_that_is_named() -> None:
+    async with driven_robots("robot1") as made:
+        await made.world.kill_bridge()
+        await made.world.start_bridge()
+        broker = made.world.broker
+        assert broker.stops.robots() == set()
+        report = await broker.stops.stop_robot("robot1", "")
+        assert (report.confirmed, report.held) == (True, ("robot1/gate",))
+        await made.world.kill_bridge()
+        await made.world.start_bridge()
+        await made.world.broker.cancels.cancel_all("robot1", "")
+        with pytest.raises(UnknownRobotError):
+            await made.world.broker.stops.stop_robot("robot3", "")
+
+
 @pytest.mark.slow
 async def test_it_outlives_the_bridge(tmp_path: Path) -> None:
     async with driven_robots("robot1", journal=tmp_path / "journal.sqlite") as made:

@@ -260,11 +260,11 @@ def test_what_goes_wrong_inside_is_an_id_for_the_client(caplog: pytest.LogCaptur
     async def scenario() -> None:
         async with agents("agent", port=0) as (scene, _), watching(scene) as console:
 
-            async def broken() -> None:
+            async def broken(wanted: str) -> None:
                 raise RuntimeError("secret detail")
 
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(scene.broker, "skills", broken)
+                patch.setattr(scene.broker, "agents", broken)
                 error = await console.ask(command="pause")
             assert error["problem"] == "internal"
             assert "secret" not in error["text"]
@@ -487,7 +487,7 @@ def test_a_dead_peer_is_noticed_by_its_silence() -> None:
             reading, writing = await asyncio.open_connection(sock=_small_socket(scene))
             writing.write(_handshake(scene))
             await _frame_after_head(reading)
-            await until(lambda: scene.bridge.monitor.statistics().watchers == 0, timeout_s=2.0)
+            await until(lambda: scene.bridge.monitor.statistics().watchers == 0)
             writing.close()
 
     asyncio.run(scenario())

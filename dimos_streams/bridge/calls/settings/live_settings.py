@@ -76,6 +76,9 @@ class LiveSettings:
         Raises ``SettingsError`` that names each assignment that is not possible, ``CallRejectedError`` for a caller
         that is no operator, and ``SkillError`` if a module does not do it.
         """
+        assignments = tuple(assignments)
+        names = {assignment.partition(".")[0].strip() for assignment in assignments}
+        await self._directory.meet(lambda: all(map(self._directory.module, names)))
         by_module, problems = self._by_module(assignments)
         async with self._turn(by_module):
             self._leave_out_silent(by_module, problems)

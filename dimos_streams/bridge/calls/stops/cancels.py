@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Awaitable, Callable, Collection, Iterable
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import by_model
@@ -23,7 +23,7 @@ _AT_ONCE = 50
 class Cancels:
     """Asks calls to end and gives them time for it. It holds no robot. Use from the bus's loop only."""
 
-    def __init__(self, ledger: Ledger, sender: CallSender, check_known: Callable[[str], None]) -> None:
+    def __init__(self, ledger: Ledger, sender: CallSender, check_known: Callable[[str], Awaitable[None]]) -> None:
         """``check_known`` raises ``UnknownRobotError`` for what is no robot."""
         self._ledger = ledger
         self._sender = sender
@@ -43,7 +43,7 @@ class Cancels:
     async def cancel_all(self, robot: str, reason: str, *, within_s: float = CANCEL_OVERDUE_S) -> CancelReport:
         """Ask every call to end, or those of one robot's modules, missions among them; whoever may begin calls may
         begin others. Raises ``UnknownRobotError``."""
-        self._check_known(robot)
+        await self._check_known(robot)
         overrule_all(self._ledger, "cancel", robot)
         calls = [call for call in self._ledger.calls.open if call.journalled and is_of(call.module, robot)]
         reason = reason or "an operator ends all calls"

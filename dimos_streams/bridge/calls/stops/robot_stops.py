@@ -101,7 +101,7 @@ class RobotStops:
     async def stop_robot(self, robot: str, reason: str) -> StopReport:
         """Have a robot, or every one, stand still until it is released. Return what came of it, after ``CONFIRM_S``
         at most and, where calls don't end, another ``CANCEL_OVERDUE_S``. Raises ``UnknownRobotError``."""
-        self.check_known(robot)
+        await self.check_known(robot)
         began, reason = clock.monotonic(), redacted(reason)
         self._state = self._state.stop(Stop(robot=robot, utime=clock.utime(), reason=reason))
         self._send()  # before anything that may take its time
@@ -124,7 +124,7 @@ class RobotStops:
         ``CONFIRM_S`` at most where a gate held. Raises ``UnknownRobotError``, and ``ConflictError`` for a stop that
         is not among those ``seen``, by their ``utime``; None stands for all."""
         if robot not in self._state.stops:
-            self.check_known(robot)
+            self._check_known(robot)
         self._check_seen(robot, seen)
         before, self._state = self._state, self._state.release(robot)
         # Gates may hold for a bridge that is gone, too.
@@ -163,11 +163,18 @@ class RobotStops:
         """The namespaces that have a velocity gate, or a skill that moves: what may be stopped by name."""
         return self._gates.robots()
 
-    def check_known(self, robot: str) -> None:
-        """Raise ``UnknownRobotError`` for what is no robot that was heard of, nor every one."""
-        known = self.robots()
-        if robot and not any(is_in(name, robot) for name in known):
-            raise UnknownRobotError(robot, known - {""})
+    async def check_known(self, robot: str) -> None:
+        """Raise ``UnknownRobotError`` for what is no robot, nor every one. A bridge that has just begun to listen
+        waits for a robot that it has not heard of: it is to be stopped."""
+        await self._directory.meet(lambda: self._is_known(robot))
+        self._check_known(robot)
+
+    def _check_known(self, robot: str) -> None:
+        if not self._is_known(robot):
+            raise UnknownRobotError(robot, self.robots() - {""})
+
+    def _is_known(self, robot: str) -> bool:
+        return not robot or any(is_in(name, robot) for name in self.robots())
 
     def _hold(self) -> bool:
         """Hold what is stopped once more, and end the motions in it; return whether anything is stopped."""
