@@ -260,7 +260,7 @@ def test_who_asks_waits_as_long_as_they_have_said_and_hears_what_became_of_it(
     with served_hub(database) as hub:
         robot.report(hub, "move")
         body = {"skill": "move", "idempotency_key": "k"}
-        unsent = problem(hub.post("/calls?wait=close&timeout_s=0.1", {"skill": "move"}), 503, "robot-unreachable")
+        unsent = _unsent(hub, {"skill": "move"}, "?wait=close&timeout_s=0.1")
         assert "was not carried out, and will not be" in unsent["detail"]
         with answering(hub, robot) as (answers,):
             answers.mute = True
@@ -461,9 +461,9 @@ def short_timeouts(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-def _unsent(hub: ServedHub, body: dict[str, Any]) -> dict[str, Any]:
+def _unsent(hub: ServedHub, body: dict[str, Any], query: str = "") -> dict[str, Any]:
     """The refusal of a command for a robot that is not there. A machine that is held up writes none down in time."""
-    while (answer := hub.post("/calls", body)).json()["type"].endswith(":hub-unavailable"):
+    while (answer := hub.post(f"/calls{query}", body)).json()["type"].endswith(":hub-unavailable"):
         pass
     return problem(answer, 503, "robot-unreachable")
 
