@@ -43,7 +43,10 @@ class Line(HubConnection):
 
     async def _request(self, line: Any, method: str, path: str, body: bytes | None = None) -> bytes:
         async with line.turn:
+            copies = self._hub.copies
             await self._begin()
+            if self._hub.copies != copies:
+                raise HubUnreachableError("it was on its way to a hub that is gone")
             answering = asyncio.ensure_future(self._hub.ask(method, self._path + path, body, self._token))
             answering.add_done_callback(lambda task: task.cancelled() or task.exception())
             try:
