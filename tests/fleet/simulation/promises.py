@@ -159,7 +159,7 @@ def _views(run: Outcome) -> Iterator[str]:
     """What the hub shows of a call is what its robot shows."""
     for name, runs in run.runs.items():
         for each in runs[:-1]:
-            for view in each.calls:
+            for view in (call for call in each.calls if call.last_seq):
                 states = [shown["state"] for shown in run.shown[view.call_id]]
                 if states != ["closed"] and (states or each.machine == runs[-1].machine):
                     yield f"{name}: of {view} of {each}, which has ended, the hub shows {states}"
