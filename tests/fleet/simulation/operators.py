@@ -170,7 +170,7 @@ class Operators:
                 return f"/calls{self._random.choice(_WAITS)}", order.body
             case "cancel":
                 began = [answer for call in self.calls for answer in call.answers if call.robot == order.robot]
-                call_id = began[-1]["call_id"] if began else "none"
+                call_id = began[-1].get("call_id") if began else "none"
                 return f"/calls/{call_id}/cancel", {}
             case "cancel all":
                 return "/calls/cancel", {"robot": order.robot}

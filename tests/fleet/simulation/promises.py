@@ -102,7 +102,7 @@ def _answered(run: Outcome) -> Iterator[str]:
             if attempt.over - attempt.at > _LONGEST_S:
                 yield f"answered late: {order}"
     for order in _calls(run):
-        ids = {answer["call_id"] for answer in order.answers}
+        ids = {answer.get("call_id") for answer in order.answers}
         runs = run.runs[order.robot]
         known = {view.call_id: view for each in runs for view in each.calls}
         done = {body.call_id for _, body in _bodies(run, order.key)}
@@ -113,7 +113,7 @@ def _answered(run: Outcome) -> Iterator[str]:
         ):
             yield f"calls {ids} of those that {order.robot} has, which did {done}: {order}"
         for answer in order.answers:
-            view = known.get(answer["call_id"])
+            view = known.get(str(answer.get("call_id")))
             if view is not None and view.outcome and answer.get("outcome") and answer["outcome"] != view.outcome:
                 yield f"{order.robot} has {view}: {order}"
 
