@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import random
 from collections.abc import Callable, Coroutine
@@ -18,6 +19,7 @@ from dimos_streams.errors import DimosStreamsError
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.process import FleetHub
 from dimos_streams.hub.settings import HubSettings
+from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.sqlite import SqliteEngine
 from tests.fleet.simulation.asgi import Answer, Exchange, ask
@@ -112,6 +114,8 @@ class SimulatedHub:
         self.is_away = False
         """True if its database takes and gives nothing at times."""
         self.process: _Process | None = None
+        self._removed: set[str] = set()
+        """The robots that were removed since the copy was made."""
         self._rng = rng
         self._requests: set[asyncio.Task[Any]] = set()
         self._run_inline = asyncio.get_running_loop().run_in_executor
@@ -133,16 +137,26 @@ class SimulatedHub:
         with self.database.robots() as robots:
             self.tokens[robot] = robots.add(robot, f"token-{self._rng.getrandbits(96):024x}", again=True)
 
+    def copy(self) -> None:
+        """Make a copy of its database."""
+        self._removed.clear()
+        self.database.copy()
+
     def remove(self, robot: str) -> None:
         """Take a robot's token away."""
+        self._removed.add(robot)
         self._end_token(robot)
         with self.database.robots() as robots:
             robots.remove(robot)
 
     def put_back(self) -> None:
-        """Put its database back from the copy, if there is one. Tokens are those of then: all are given anew."""
+        """Put its database back from the copy, if there is one. Tokens are those of then: all that was done about
+        robots since is done once more."""
         if self.database.put_back():
             self.copies += 1
+            for robot in self._removed:
+                with self.database.robots() as robots, contextlib.suppress(UnknownFleetRobotError):
+                    robots.remove(robot)
             for robot in ROBOTS:
                 self.admit(robot)
 

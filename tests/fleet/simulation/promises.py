@@ -16,6 +16,9 @@ from tests.fleet.simulation.simulated_run import Outcome
 _EXPECTED = ("did not end when it was asked to",)
 _ON_ITS_WAY_S = 2.6
 """Maximum time, in seconds, from a bridge's request for a call until that begins: it is repeated, and delayed."""
+_STOPS = ("/robots/stop", "/calls/cancel")
+_STOPS_WAIT_S = 20.0
+"""Maximum time, in seconds, from when an operator stops a robot until the order is there, or never comes."""
 _LOOK_UPS = 5
 """Number of times that a hub asks its database, at most, until an order is noted there."""
 _LONGEST_S = 60.0
@@ -194,6 +197,24 @@ def _older(run: Outcome) -> Iterator[str]:
                     yield from (f"{body} began after {stop}: {order}" for body in late)
 
 
+def _overtaken(run: Outcome) -> Iterator[str]:
+    """What was asked for before an order to stop or to end all, and not since, begins nothing behind it."""
+    given_s = _LOOK_UPS * run.plan.line.database_s + 0.01
+    for name, entered in run.entered.items():
+        asked = [each.at for order in run.orders if _stops(order, name) for each in order.attempts]
+        for number, stop in enumerate(entered):
+            given = min((at for at in asked if stop.at - _STOPS_WAIT_S <= at <= stop.at), default=0.0) - given_s
+            keys = {each.key for each in entered[number:] if each.begins_call} if stop.path in _STOPS else set()
+            for order in (each for each in _calls(run) if each.key in keys):
+                late = [body for _, body in _bodies(run, order.key) if body.began > stop.at]
+                if late and all(each.at < given for each in order.attempts):
+                    yield f"{late} began behind {stop}: {order}"
+
+
+def _stops(order: Order, robot: str) -> bool:
+    return order.robot == robot and order.what in ("stop", "cancel all")
+
+
 def _confirms(answer: object) -> bool:
     return isinstance(answer, dict) and answer.get("confirmed") is True
 
@@ -236,4 +257,5 @@ _CHECKS = (
     _views,
     _stopped,
     _older,
+    _overtaken,
 )

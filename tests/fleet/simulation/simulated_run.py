@@ -133,7 +133,7 @@ class World:
                     self.hub.put_back()
                 await self.hub.start()
         elif what == "copy":
-            self.hub.database.copy()
+            self.hub.copy()
         elif what == "token":
             self.hub.admit(step.robot)
         elif what == "replace":
@@ -165,8 +165,14 @@ class World:
             robot.make_whole()
 
     async def _settle(self) -> list[str]:
-        """Wait until nothing is left to happen; then ask again for what was ordered, and wait once more."""
+        """Wait until nothing is left to happen; then ask again for what was ordered, and wait once more. Where a
+        database was put back that is so again meanwhile, and robots that have nothing new ship what it lacks."""
         left = await self._at_rest()
+        if self.hub.copies and not left:
+            await self.hub.stop(kill=False)
+            self.hub.put_back()
+            await self.hub.start()
+            left = await self._at_rest()
         for order in self.operators.calls[-_ASKED_AGAIN:]:
             await self.operators.ask(order)
         await asyncio.sleep(1.0)
