@@ -149,6 +149,12 @@ class SimulatedHub:
         with self.database.robots() as robots:
             robots.remove(robot)
 
+    async def try_old_tokens(self) -> None:
+        """Ask as those would who have the tokens of before; what they are answered is a broken promise."""
+        for token in self.replaced:
+            for robot in ROBOTS:
+                await self.ask("GET", f"/fleet/robots/{robot}/position?journal=of-nobody", token=token)
+
     def put_back(self) -> None:
         """Put its database back from the copy, if there is one. Tokens are those of then: all that was done about
         robots since is done once more."""

@@ -168,6 +168,7 @@ class World:
         """Wait until nothing is left to happen; then ask again for what was ordered, and wait once more. Where a
         database was put back that is so again meanwhile, and robots that have nothing new ship what it lacks."""
         left = await self._at_rest()
+        await self.hub.try_old_tokens()
         if self.hub.copies and not left:
             await self.hub.stop(kill=False)
             self.hub.put_back()
