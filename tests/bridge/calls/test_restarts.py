@@ -61,7 +61,7 @@ async def test_a_call_that_was_to_begin_by_a_time_is_not_begun_later_by_the_next
         await asyncio.sleep(0.5)
         await world.start_bridge()
         view = await closed(world.broker, call_id)
-        assert (view.outcome, view.answer) == (Outcome.LOST, None)
+        assert (view.outcome, view.text) == (Outcome.LOST, "module 'worker' did not begin the call within 2 s")
         worker = process.modules["worker"]
         assert isinstance(worker, Worker)
         assert worker.running == []

@@ -25,7 +25,7 @@ MOST_CANCELS = 20
 
 
 def may_ask_again(directory: ModuleDirectory, call: CallState) -> bool:
-    """Return whether a module may be asked once more for a call: in time, as far as that is limited, and if it is known
+    """Return whether a module may be asked once more for a call: in time where that is limited, and if it is known
     who would begin it. Not before a module is introduced does a bridge that has come back know whether a call that it
     has taken over is a motion that a dead instance may have begun."""
     if call.begin_by is not None and clock.steady() > call.begin_by:
