@@ -64,6 +64,25 @@ def test_what_is_noted_for_a_robot_after_its_removal_is_not_the_next_ones(tmp_pa
         assert storage.commands.due({"r1": "b"}) == []
 
 
+def test_what_was_given_before_the_clock_was_set_back_is_over_when_the_hub_begins_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody may look at it before the clock says again when that was."""
+    url = f"sqlite:///{tmp_path}/hub.sqlite"
+    with opened(url) as storage:
+        storage.robots.add("r1")
+        id = _given(storage, "k")
+    with monkeypatch.context() as patch:
+        wall = clock.utime
+        patch.setattr(clock, "utime", lambda: wall() - 600_000_000)
+        with opened(url):
+            pass
+    with opened(url) as storage:
+        storage.robots.connect("r1", "b", "process", 60)
+        assert storage.commands.due({"r1": "b"}) == []
+        assert storage.commands.states([id])[id].left_s <= 0
+
+
 def _given(storage: HubStorage, key: str) -> int:
     id = storage.commands.give(command(key))
     assert isinstance(id, int)

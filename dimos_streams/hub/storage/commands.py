@@ -180,11 +180,16 @@ class CommandTable:
 
     def forget(self, after_s: float) -> None:
         """Forget commands that have been over for ``after_s``."""
+        self.void_later()
+        with self._engine.transaction() as db:
+            db.run("DELETE FROM commands WHERE expires < ?", db.now() - int(after_s * _US))
+
+    def void_later(self) -> None:
+        """Let commands expire that were given later than now, before the clock goes on to when they were given."""
         with self._engine.transaction() as db:
             later = db.rows("SELECT id, given FROM commands WHERE given > ?", db.now())
             now = db.now()
             _void(db, now, [id for id, given in later if given > now])
-            db.run("DELETE FROM commands WHERE expires < ?", now - int(after_s * _US))
 
 
 def expire_commands(db: Transaction, robot: str) -> None:

@@ -93,6 +93,7 @@ class HubStorage:
             # clock sees to it, or where it was set back, chance.
             for statement in self.engine.numbering:
                 db.run(statement, db.date(), _AHEAD + secrets.randbelow(_AHEAD))
+        self.commands.void_later()
         self._last = self.bounds().last
         self.engine.make_room(self._last)
         return version
