@@ -293,14 +293,15 @@ def test_stopping_has_room_and_goes_first_where_other_commands_fill_all_of_their
     robot = Robot("r1", added(database, "r1")["r1"])
     orders = ("/robots/stop", "/robots/release", "/calls/c1/cancel")
     with served_hub(database) as hub, ThreadPoolExecutor(4) as pool, opened_storage(database) as storage:
-        for number in range(3):
-            assert isinstance(storage.commands.give(command(f"{number}")), int)
+        first, *others = [storage.commands.give(command(f"{number}")) for number in range(3)]
+        assert isinstance(first, int)
+        assert others == [first + 1, first + 2]
         robot.ship(hub, encoded_event(1, event(1, type="open", call_id="c1")))
         robot.report(hub, "move")
         refused = problem(hub.post("/calls", {"skill": "r1_move"}), 409, "command-refused")
         assert "3 commands (others) for robot 'r1' wait already" in refused["detail"]
         asked = [pool.submit(hub.post, path) for path in orders] + [pool.submit(hub.get, "/robots/r1/healthz")]
-        wait_for(lambda: len(storage.commands.states(range(1, 20))) >= 7)
+        wait_for(lambda: len(storage.commands.states(range(first, first + 20))) >= 7)
         with robot.commands(hub) as commands:
             taken = [next(commands)[1] for _ in range(7)]
             assert {each["path"] for each in taken[:3]} == set(orders), "before all others"
@@ -443,13 +444,14 @@ def test_a_command_that_can_not_be_one_holds_up_no_other(tmp_path: Path, caplog:
     robot = Robot("r1", added(database, "r1")["r1"])
     with served_hub(database) as hub, opened_storage(database) as storage:
         longer = command("long", expires_in_s=MAX_EXPIRY_S + 60.0)
-        assert isinstance(storage.commands.give(longer), int)
+        id = storage.commands.give(longer)
+        assert isinstance(id, int)
         assert isinstance(storage.commands.give(command("next")), int)
         with robot.commands(hub) as commands:
             assert next(commands)[1]["key"] == "next"
             assert isinstance(storage.commands.give(command("later")), int)
             assert next(commands)[1]["key"] == "later"
-    assert "command 1 for robot 'r1' is none, and is not sent: it would be valid for 3" in caplog.text
+    assert f"command {id} for robot 'r1' is none, and is not sent: it would be valid for 3" in caplog.text
 
 
 @contextlib.contextmanager

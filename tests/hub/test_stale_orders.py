@@ -9,11 +9,14 @@ import threading
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.hub.asking import Asker, BridgeRequest, HubEndsError, RobotSilentError
+from dimos_streams.hub.asking import Asker, BridgeReply, BridgeRequest, HubEndsError, RobotSilentError
+from dimos_streams.hub.http import robots
 from dimos_streams.hub.storage.rows import CommandState, StorageUnavailableError
 from tests.helpers import wait_for
 from tests.hub.serving import added, served_hub
@@ -128,3 +131,25 @@ def test_who_asks_a_hub_that_ends_learns_it_at_once(tmp_path: Path) -> None:
     with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as pool:
         storage.robots.add("r1")
         asyncio.run(ask(Asker(storage, pool)))
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("H2")
+async def test_a_release_is_as_old_as_its_request_however_long_its_robot_is_looked_for(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    asked: list[BridgeRequest] = []
+
+    async def ask_bridge(_: object, request: BridgeRequest) -> BridgeReply:
+        asked.append(request)
+        return BridgeReply(200, {"confirmed": True, "text": "released"}, {})
+
+    async def find(name: str) -> SimpleNamespace:
+        await asyncio.sleep(3.0)
+        return SimpleNamespace(name=name)
+
+    monkeypatch.setattr(robots, "ask_bridge", ask_bridge)
+    parts: Any = SimpleNamespace(robots=SimpleNamespace(find=find))
+    began = clock.steady()
+    assert (await robots._give_order(parts, "/robots/release", robots.FleetRelease(robot="r1")))["confirmed"]
+    assert [each.asked_at for each in asked] == [began]

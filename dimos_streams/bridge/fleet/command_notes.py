@@ -37,6 +37,8 @@ class CommandNote(BaseModel):
 
     utime: int
     """Time at which it was taken, µs since the Unix epoch."""
+    at: float = 0.0
+    """The same on ``clock.steady``."""
     call: str = ""
     """The name of the call that it is to begin, see ``call_of``; empty if it begins none."""
     answer: Answer | None = None
@@ -118,7 +120,7 @@ class CommandNotes:
             return False
         self._taken_at[key] = clock.steady()
         self._notes.pop(key, None)  # so that the oldest stay first
-        self._set(key, CommandNote(utime=clock.utime(), call=call))
+        self._set(key, CommandNote(utime=clock.utime(), at=clock.steady(), call=call))
         return True
 
     def note_answer(self, key: str, answer: Answer, *, settled: bool) -> Answer:

@@ -65,6 +65,8 @@ class CommandDesk:
         """Streams in a row that began too slowly."""
         self.connected = False
         """True if the hub's stream of commands is there."""
+        self.turns = 0
+        """The number of times that it has begun or ended."""
         self.hub = ""
         """The name of the hub's process that has greeted last; empty before any has."""
 
@@ -95,6 +97,7 @@ class CommandDesk:
             await self._attempts.pause_after(error, quietly=quietly)
         finally:
             self.connected = False
+            self.turns += 1
 
     def _take(self, message: Hello | Command, base: float) -> bool:
         """Take a message of the stream; return whether the stream is to go on. Raises ``HubRefusalError``."""
@@ -106,6 +109,7 @@ class CommandDesk:
                 f" {__version__})"
             )
         self.hub = message.hub
+        self.turns += 1
         if message.doubled:
             # Kept for stops. No attempt has succeeded: each robot waits longer until it asks again.
             self._link.troubles.begin(_PART, two_robots(message.robot))

@@ -20,6 +20,9 @@ from dimos_streams.fleet.last_order import OrderNote
 from dimos_streams.journal import tables
 
 M = TypeVar("M", bound=BaseModel)
+_NEWEST = 20
+"""The number of files, those that were written last, that are read however old they are: the clock may have been set
+since, as on a robot that did not know the time when it began."""
 _COARSE_S = 60.0
 """The time, in seconds, by which a file may have been written later than the system says."""
 
@@ -45,19 +48,23 @@ def earlier_commands(current: Path, robot: str) -> EarlierCommands:
     for notes in _notes_of(_written_since(oldest, other_runs(current), current.name), robot):
         for name, text in notes.items():
             if name == LAST_ORDER:
-                orders += [order for order in _read(OrderNote, text) if order.utime > oldest]
+                orders += [order for order in _read(OrderNote, text) if _is_recent(order)]
             elif name.startswith(PREFIX):
-                calls |= {name.removeprefix(PREFIX): note for note in _read(CommandNote, text) if note.utime > oldest}
+                calls |= {name.removeprefix(PREFIX): note for note in _read(CommandNote, text) if _is_recent(note)}
     begun = {key: note for key, note in calls.items() if note.call and not _began_nothing(note)}
     return EarlierCommands(begun, tuple(orders))
 
 
 def _written_since(utime: int, runs: Iterable[Path], name: str) -> Iterator[Path]:
     """Yield the journals that may have notes of a time or later: to open each of hundreds takes half a second."""
-    for path in (path for run in runs for path in journals_in(run, name)):
-        written_at = max(map(_written_at, (path, path.with_name(f"{path.name}-wal"))))
-        if (written_at + _COARSE_S) * 1e6 > utime:
+    found = [(_last_written_at(path), path) for run in runs for path in journals_in(run, name)]
+    for number, (written_at, path) in enumerate(sorted(found, reverse=True)):
+        if number < _NEWEST or (written_at + _COARSE_S) * 1e6 > utime:
             yield path
+
+
+def _last_written_at(path: Path) -> float:
+    return max(map(_written_at, (path, path.with_name(f"{path.name}-wal"))))
 
 
 def _written_at(file: Path) -> float:
@@ -83,6 +90,13 @@ def _read(model: type[M], text: str) -> Iterator[M]:
     """Yield the note, if it can be read: the run that wrote it has warned of one that can't."""
     with contextlib.suppress(ValidationError):
         yield model.model_validate_json(text)
+
+
+def _is_recent(note: CommandNote | OrderNote) -> bool:
+    """Return whether a note is young by either clock: the steady one begins anew with the machine, and the wall clock
+    may have been set."""
+    ages = (clock.steady() - note.at, (clock.utime() - note.utime) / 1e6)
+    return min((age for age in ages if age >= 0), default=0.0) < KEEP_S
 
 
 def _began_nothing(note: CommandNote) -> bool:

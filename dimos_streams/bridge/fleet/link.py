@@ -55,7 +55,9 @@ class HubLink:
         self._command_notes = CommandNotes(broadcast.journal)
         self._journal = broadcast.journal
         link = LinkContext(self._connection, self._troubles, rng)
-        self._shipper = Shipper(link, CurrentJournal(broadcast), age_s=settings.age_s)
+        self._shipper = Shipper(
+            link, CurrentJournal(broadcast), age_s=settings.age_s, stream=lambda: self._desk.turns
+        )
         self._reporter = HubReporter(link, broker, self._journal, notes)
         self._answers = AnswerBox(link, self._command_notes)
         door = Door(app, broker, self._command_notes.last_order)

@@ -11,6 +11,7 @@ from urllib.parse import quote
 from fastapi import FastAPI, Request, Response
 from pydantic import Field
 
+from dimos_streams import clock
 from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, MAX_WAIT_S
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.http.bearer import without_token
@@ -89,22 +90,24 @@ def _mount_orders(app: FastAPI, parts: HubParts) -> None:
 
 async def _give_order(parts: HubParts, path: str, order: FleetOrder) -> dict[str, Any]:
     """Give an order to all robots that it is about; return what came of it. Raises ``ProblemError``."""
+    asked_at = clock.steady()
     name, _, inner = order.robot.partition("/")
     async with bounded_order():
         # One that was added just now is to stop, too.
         names = [(await parts.robots.find(name)).name] if name else list(await parts.robots.newest())
     fields = {**order.model_dump(mode="json"), "robot": inner}
-    each = await asyncio.gather(*(_order_one(parts, one, path, fields) for one in names))
+    requests = [BridgeRequest(one, "POST", path, fields, asked_at=asked_at) for one in names]
+    each = await asyncio.gather(*(_order_one(parts, request) for request in requests))
     replies = dict(zip(names, each, strict=True))
     text = "; ".join(f"{name}: {reply['text']}" for name, reply in replies.items()) or "there is no robot"
     confirmed = bool(replies) and all(map(_is_confirmed, replies.values()))
     return {"robots": replies, "confirmed": confirmed, "text": text}
 
 
-async def _order_one(parts: HubParts, robot: str, path: str, body: Mapping[str, Any]) -> dict[str, Any]:
+async def _order_one(parts: HubParts, request: BridgeRequest) -> dict[str, Any]:
     """Give an order to one of several robots; return the bridge's report, or why there is none."""
     try:
-        reply = await ask_bridge(parts, BridgeRequest(robot, "POST", path, body))
+        reply = await ask_bridge(parts, request)
     except ProblemError as error:
         return {"confirmed": False, "text": f"NOT REACHED: {error.detail}"}
     if reply.status == 200 and isinstance(reply.body, dict):

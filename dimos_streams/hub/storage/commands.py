@@ -180,20 +180,23 @@ class CommandTable:
 
     def forget(self, after_s: float) -> None:
         """Forget commands that have been over for ``after_s``."""
+        self.void_later()
+        with self._engine.transaction() as db:
+            db.run("DELETE FROM commands WHERE expires < ?", db.now() - int(after_s * _US))
+
+    def void_later(self) -> None:
+        """Let commands expire that were given later than now, before the clock goes on to when they were given."""
         with self._engine.transaction() as db:
             later = db.rows("SELECT id, given FROM commands WHERE given > ?", db.now())
             now = db.now()
             _void(db, now, [id for id, given in later if given > now])
-            db.run("DELETE FROM commands WHERE expires < ?", now - int(after_s * _US))
 
 
 def expire_commands(db: Transaction, robot: str) -> None:
-    """Let the commands expire that a robot has not answered."""
-    now = db.now()
-    rows = db.rows(
-        "SELECT id FROM commands WHERE robot = ? AND answered IS NULL AND expires > ? ORDER BY id", robot, now
-    )
-    _void(db, now, [id for (id,) in rows])
+    """Let the commands expire that a robot has not answered, whichever of them are over by the clock of this process:
+    with SQLite that of the hub may be another one."""
+    rows = db.rows("SELECT id FROM commands WHERE robot = ? AND answered IS NULL ORDER BY id", robot)
+    _void(db, db.now(), [id for (id,) in rows])
     db.notify(COMMANDS)
 
 

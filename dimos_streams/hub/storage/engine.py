@@ -70,6 +70,9 @@ class Engine(ABC):
 
     identity: str
     """The type of a column that numbers its rows."""
+    numbering: tuple[str, ...]
+    """The SQL by which the commands to come get numbers behind a first value, and a second one or more behind the
+    newest number."""
     partitioned: str
     """The SQL that follows the columns of ``events``."""
     where: str

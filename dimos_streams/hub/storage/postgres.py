@@ -45,6 +45,7 @@ class PostgresEngine(Engine):
     """A database of a PostgreSQL server, 13 or newer."""
 
     identity = "bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"
+    numbering = ("SELECT setval('commands_id_seq', greatest(?::bigint, nextval('commands_id_seq') + ?::bigint))",)
     partitioned = " PARTITION BY RANGE (seq)"
 
     def __init__(self, url: str, *, partition: int) -> None:

@@ -56,6 +56,8 @@ class RobotTable:
             known = db.rows("SELECT name FROM robots WHERE name = ?", name)
             if known and not again:
                 raise UserError(f"robot {name!r} is known already; --new-token gives it another token")
+            if not known:
+                expire_commands(db, name)  # whoever asked the one before it may have waited until that was gone
             db.run(
                 "INSERT INTO robots (name, token_hash, added) VALUES (?, ?, ?)"
                 " ON CONFLICT (name) DO UPDATE SET token_hash = excluded.token_hash, connected_by = '',"

@@ -22,10 +22,9 @@ from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake, che
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.journal.moved_files import is_same, stat_of
 
-_BUSY_S = 10.0
+_BUSY_S, _STEP = 10.0, 10_000
+"""Maximum time, in seconds, of a wait for others, and number of events that are deleted while these wait."""
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'"
-_STEP = 10_000
-"""Maximum number of events that are deleted in one transaction: others wait for it."""
 
 
 class SqliteEngine(Engine):
@@ -33,6 +32,11 @@ class SqliteEngine(Engine):
     leads there."""
 
     identity = "integer PRIMARY KEY AUTOINCREMENT"
+    numbering = (
+        "INSERT INTO sqlite_sequence SELECT 'commands', ? WHERE ? AND 'commands' NOT IN"
+        " (SELECT name FROM sqlite_sequence)",
+        "UPDATE sqlite_sequence SET seq = max(?, seq + ?) WHERE name = 'commands'",
+    )
     partitioned = ""
 
     def __init__(self, path: Path, *, partition: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 
 from dimos_streams import __version__, clock
@@ -36,6 +37,8 @@ from dimos_streams.journal.query import (
 PARTITION = 1_000_000
 """Number of events that are dropped together."""
 _US = 1_000_000
+_AHEAD = 1 << 20
+"""More commands than hubs give between a copy of a database and its return."""
 _SELECT = "SELECT seq, call_id, caller, type, robot, body FROM events"
 JOURNALS = 1000
 """Maximum number of journals of each robot: those that shipped last. A robot that is sound ships those of the runs
@@ -85,6 +88,12 @@ class HubStorage:
                     db.run(filled.replace("{partitioned}", self.engine.partitioned))
             if version < SCHEMA:
                 db.run("UPDATE fleet SET schema_version = ?", SCHEMA)
+            # A database that was put back from a copy must not number a command as one that robots know: an answer to
+            # that would be taken for its answer, and what an order to stop has overtaken for newer than that. The
+            # clock sees to it, or where it was set back, chance.
+            for statement in self.engine.numbering:
+                db.run(statement, db.date(), _AHEAD + secrets.randbelow(_AHEAD))
+        self.commands.void_later()
         self._last = self.bounds().last
         self.engine.make_room(self._last)
         return version

@@ -48,6 +48,25 @@ async def test_keys_are_known_after_a_restart_however_large_the_results_of_their
         assert [await ask(value) for value in range(3)] == ids
 
 
+@pytest.mark.feature("H2")
+@pytest.mark.virtual_time
+async def test_a_call_that_was_to_begin_by_a_time_is_not_begun_later_by_the_next_bridge(tmp_path: Path) -> None:
+    async with scene(journal=tmp_path / "journal.sqlite") as world:
+        process = world.processes[1]
+        process.bus.partitioned = True  # the module does not hear of it
+        begin_by = clock.steady() + 0.3
+        call_id = await world.broker.call("follow", {"description": "ann"}, caller="me", begin_by=begin_by)
+        await world.kill_bridge()
+        process.bus.partitioned = False
+        await asyncio.sleep(0.5)
+        await world.start_bridge()
+        view = await closed(world.broker, call_id)
+        assert (view.outcome, view.text) == (Outcome.LOST, "module 'worker' did not begin the call within 2 s")
+        worker = process.modules["worker"]
+        assert isinstance(worker, Worker)
+        assert worker.running == []
+
+
 @pytest.mark.feature("A11")
 @pytest.mark.virtual_time
 async def test_a_call_whose_host_dies_is_lost_and_its_lease_free() -> None:

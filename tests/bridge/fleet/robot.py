@@ -26,7 +26,9 @@ class Robot:
         self.hub = JournalBroadcast(journal, BroadcastLimits(ring_events=ring))
         self.troubles = Troubles(logging.getLogger("hub"), "http://hub")
         self.link = LinkContext(hub, self.troubles, random.Random(1))
-        self.shipper = Shipper(self.link, CurrentJournal(self.hub), age_s=0.5)
+        self.turns = 0
+        """The number of times that the hub's stream of commands has begun or ended."""
+        self.shipper = Shipper(self.link, CurrentJournal(self.hub), age_s=0.5, stream=lambda: self.turns)
 
     @property
     def name(self) -> str:

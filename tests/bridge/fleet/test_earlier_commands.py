@@ -99,11 +99,28 @@ async def test_a_damaged_journal_hides_no_other_one(
 async def test_journals_that_nobody_has_written_since_are_not_opened(
     tmp_path: Path, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """But for the newest ones, of which nobody knows how old they are."""
     assert _after_killed_run(tmp_path, opened).calls
-    for file in (tmp_path / "1-killed").glob("journal.sqlite*"):
-        os.utime(file, ns=(0, (clock.utime() - int((KEEP_S + 61.0) * 1e6)) * 1000))
+    _age(tmp_path / "1-killed", KEEP_S + 61.0)
+    monkeypatch.setattr("dimos_streams.bridge.fleet.earlier_commands._NEWEST", 0)
     monkeypatch.setattr(sqlite3, "connect", None)
     assert not earlier_commands(tmp_path / "2-now" / "journal.sqlite", "r1").calls
+
+
+async def test_a_clock_that_was_set_ahead_hides_nothing_of_the_run_before(
+    tmp_path: Path, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a robot that learns the time only while it runs."""
+    before = _after_killed_run(tmp_path, opened, stopped=7)
+    _age(tmp_path / "1-killed", 86_400.0)
+    wall = clock.utime
+    monkeypatch.setattr(clock, "utime", lambda: wall() + 86_400_000_000)
+    assert earlier_commands(tmp_path / "2-now" / "journal.sqlite", "r1") == before
+
+
+def _age(run: Path, age_s: float) -> None:
+    for file in run.glob("journal.sqlite*"):
+        os.utime(file, ns=(0, (clock.utime() - int(age_s * 1e6)) * 1000))
 
 
 def _after_killed_run(runs: Path, opened: OpenJournal, stopped: int = 0) -> EarlierCommands:

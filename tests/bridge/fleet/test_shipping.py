@@ -108,15 +108,18 @@ async def test_a_hub_that_was_put_back_gets_what_it_lost_of_a_robot_with_nothing
         assert hub.attempts <= 14, "a robot with nothing new is no load"
 
 
-async def test_a_hub_that_was_put_back_from_before_a_run_gets_all_of_it(opened: OpenJournal) -> None:
-    """A hub takes the first batch of a journal wherever that begins, and nothing before it later."""
+@pytest.mark.parametrize("pause_s", [10.0, 1.0])
+async def test_a_hub_that_was_put_back_from_before_a_run_gets_all_of_it(opened: OpenJournal, pause_s: float) -> None:
+    """A hub takes the first batch of a journal wherever that begins, and nothing before it later. That it is another
+    one is seen by the end of its stream of commands."""
     hub = FakeHub()
     robot = Robot(opened(), hub)
     robot.happen(*range(1, 301))
     async with robot.shipping():
         await robot.shipped()
-        await asyncio.sleep(10)
+        await asyncio.sleep(pause_s)
         hub.journals.clear()
+        robot.turns += pause_s < 5.0
         robot.happen(301)
         await asyncio.sleep(2)
         await robot.shipped()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, MutableMapping
+from collections.abc import AsyncIterator, Callable, Mapping, MutableMapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -26,11 +26,21 @@ class Answer:
 class Exchange:
     """One request, and what comes of it."""
 
-    def __init__(self, method: str, path: str, body: bytes | None = None, token: str = "") -> None:
+    def __init__(
+        self,
+        method: str,
+        path: str,
+        body: bytes | None = None,
+        token: str = "",
+        *,
+        on_piece: Callable[[bytes], None] = lambda piece: None,
+    ) -> None:
+        """``on_piece`` is called with each piece of the answer when the app gives it."""
         self.status = 0
         """That of the answer; 0 before it has come."""
         self._scope = _scope(method, path, body, token)
         self._body: bytes | None = body or b""
+        self._on_piece = on_piece
         self._gone = asyncio.Event()
         self._pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
 
@@ -51,7 +61,10 @@ class Exchange:
         self._gone.set()
 
     def cut(self) -> None:
-        """Let nothing more of it arrive; the app does not notice."""
+        """Let nothing more of it arrive, and only half of what is on its way; the app does not notice."""
+        if not self._pieces.empty() and (piece := self._pieces.get_nowait()) is not None:
+            self._pieces = asyncio.Queue()
+            self._pieces.put_nowait(piece[: len(piece) // 2])
         self._pieces.put_nowait(None)
 
     async def _receive(self) -> MutableMapping[str, Any]:
@@ -65,6 +78,7 @@ class Exchange:
         if message["type"] == "http.response.start":
             self.status = message["status"]
         elif message["type"] == "http.response.body" and message.get("body"):
+            self._on_piece(message["body"])
             self._pieces.put_nowait(message["body"])
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import random
 from collections.abc import Callable, Coroutine
 from pathlib import Path
@@ -18,24 +19,25 @@ from dimos_streams.errors import DimosStreamsError
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.process import FleetHub
 from dimos_streams.hub.settings import HubSettings
+from dimos_streams.hub.storage.robots import UnknownFleetRobotError
 from dimos_streams.hub.storage.rows import StorageUnavailableError
+from dimos_streams.hub.storage.sqlite import SqliteEngine
 from tests.fleet.simulation.asgi import Answer, Exchange, ask
+from tests.fleet.simulation.database import HubDatabase
 from tests.fleet.simulation.plan import ROBOTS, LineFaults
 
 T = TypeVar("T")
 
 _START_AGAIN_S = 0.5
+_KNOWN_S = 5.5
+"""Maximum time, in seconds, for which a token is good after it was replaced."""
+_MOST_PAGES = 1 << 30
 _LOST = 0.3
 """Share of the statements that fail while the database is away."""
 
 
 class HubDownError(DimosStreamsError):
     """The error that the hub does not run, or was killed before it answered."""
-
-
-def token_of(robot: str) -> str:
-    """The token of a robot."""
-    return f"token of {robot}".replace(" ", "-")
 
 
 class _Server:
@@ -81,10 +83,10 @@ class _Process(FleetHub):
         self.parts.storage.close()
 
 
-class HubClock:
-    """The wall clock of the hub's machine, which may be set; stands for ``dimos_streams.clock`` in its database."""
+class WallClock:
+    """The clock of a machine, which may be set; stands for ``dimos_streams.clock``."""
 
-    steady = staticmethod(clock.steady)
+    steady, monotonic = staticmethod(clock.steady), staticmethod(clock.monotonic)
 
     def __init__(self) -> None:
         self.offset_s = 0.0
@@ -99,21 +101,82 @@ class SimulatedHub:
 
     def __init__(self, directory: Path, faults: LineFaults, rng: random.Random) -> None:
         self.faults = faults
-        self.clock = HubClock()
+        self.clock = WallClock()
+        self.database = HubDatabase(directory)
+        self.tokens: dict[str, str] = {}
+        """The tokens of robots."""
+        self.replaced: dict[str, float] = {}
+        """The times at which tokens were replaced, or taken away."""
+        self.copies = 0
+        """The number of times that a copy of the database was put back."""
+        self.moments: list[str] = []
+        """Broken promises that were seen while it ran."""
         self.is_away = False
         """True if its database takes and gives nothing at times."""
         self.process: _Process | None = None
-        self._directory, self._rng = directory, rng
+        self._removed: set[str] = set()
+        """The robots that were removed since the copy was made."""
+        self._rng = rng
         self._requests: set[asyncio.Task[Any]] = set()
         self._run_inline = asyncio.get_running_loop().run_in_executor
 
     async def start(self) -> None:
         """Start it, with what its database has; as soon as that can be read."""
+        for robot in ROBOTS:
+            if robot not in self.tokens:
+                self.admit(robot)
         while self.process is None:
             try:
                 await self._start()
             except StorageUnavailableError:
                 await asyncio.sleep(_START_AGAIN_S)
+
+    def admit(self, robot: str) -> None:
+        """Give a robot a token, in the place of the one that it had."""
+        self._end_token(robot)
+        with self.database.robots() as robots:
+            self.tokens[robot] = robots.add(robot, f"token-{self._rng.getrandbits(96):024x}", again=True)
+
+    def copy(self) -> None:
+        """Make a copy of its database."""
+        self._removed.clear()
+        self.database.copy()
+
+    def remove(self, robot: str) -> None:
+        """Take a robot's token away."""
+        self._removed.add(robot)
+        self._end_token(robot)
+        with self.database.robots() as robots:
+            robots.remove(robot)
+
+    async def try_old_tokens(self) -> None:
+        """Ask as those would who have the tokens of before; what they are answered is a broken promise."""
+        for token in self.replaced:
+            for robot in ROBOTS:
+                await self.ask("GET", f"/fleet/robots/{robot}/position?journal=of-nobody", token=token)
+
+    def put_back(self) -> None:
+        """Put its database back from the copy, if there is one. Tokens are those of then: all that was done about
+        robots since is done once more."""
+        if self.database.put_back():
+            self.copies += 1
+            for robot in self._removed:
+                with self.database.robots() as robots, contextlib.suppress(UnknownFleetRobotError):
+                    robots.remove(robot)
+            for robot in ROBOTS:
+                self.admit(robot)
+
+    def fill_disk(self, *, is_full: bool) -> None:
+        """Let its database grow no more, or again."""
+        if self.process is not None:
+            engine = self.process.parts.storage.engine
+            assert isinstance(engine, SqliteEngine)
+            for db in engine._connections:
+                db.execute(f"PRAGMA max_page_count={1 if is_full else _MOST_PAGES}")
+
+    def _end_token(self, robot: str) -> None:
+        if robot in self.tokens:
+            self.replaced[self.tokens.pop(robot)] = clock.monotonic()
 
     async def _start(self) -> None:
         process = None
@@ -125,13 +188,10 @@ class SimulatedHub:
             return asyncio.ensure_future(self._in_database(process, lambda: work(*arguments)))
 
         with mock.patch("dimos_streams.hub.process.HttpServer", _Server):
-            process = _Process(HubSettings(database=f"sqlite:///{self._directory}/hub.sqlite"))
+            process = _Process(HubSettings(database=self.database.url))
         asyncio.get_running_loop().run_in_executor = run  # type: ignore[method-assign, assignment]
         await process.start()
         self.process = process
-        for robot in ROBOTS:
-            with contextlib.suppress(DimosStreamsError):  # it is known already
-                process.parts.storage.robots.add(robot, token_of(robot))
 
     async def stop(self, *, kill: bool) -> None:
         """Stop it, or kill it: then nothing more of it is answered or stored."""
@@ -151,7 +211,22 @@ class SimulatedHub:
         answer = await self._served(ask(self._alive().app, method, path, body, token))
         if not answer.status:
             raise HubDownError("the hub was killed before it answered")
+        self._check(path, body, token, answer)
         return answer
+
+    def _check(self, path: str, body: Any, token: str, answer: Answer) -> None:
+        """Note what a robot was answered that is not so."""
+        _, _, robot, what = f"{path}//".removeprefix("/fleet").split("/", 3)
+        if not token or not 200 <= answer.status < 300:
+            return
+        if clock.monotonic() - self.replaced.get(token, float("inf")) > _KNOWN_S:
+            self.moments.append(f"{path} is answered to whoever has an old token")
+        if what.startswith("batches"):
+            journal, upto = json.loads(body)["journal"], answer.json["acknowledged"]
+            if self.database.acknowledged(robot, journal) < upto:
+                self.moments.append(f"{robot}: offset {upto} of {journal} is acknowledged and not on the disk")
+        if what.startswith("answers") and not self.database.is_answered(robot, json.loads(body)["id"]):
+            self.moments.append(f"{robot}: the answer to command {json.loads(body)['id']} is taken and not kept")
 
     async def serve(self, exchange: Exchange) -> None:
         """Let it answer a request. Raises ``HubDownError``."""

@@ -8,15 +8,18 @@ from collections.abc import AsyncGenerator, Callable
 from typing import Any
 from urllib.parse import urlencode
 
+from dimos_streams import clock
 from dimos_streams.bridge.fleet.connection import HubConnection, _message
 from dimos_streams.bridge.fleet.hub_requests import HubUnreachableError
 from dimos_streams.bridge.fleet.settings import HubLinkSettings
 from dimos_streams.client.event_stream.sse_parser import SseParser
 from dimos_streams.fleet.commands import Command, Hello
 from tests.fleet.simulation.asgi import Exchange
-from tests.fleet.simulation.hub import HubDownError, SimulatedHub, token_of
+from tests.fleet.simulation.hub import HubDownError, SimulatedHub
 
 _FOR_EVER_S = 1e6
+_SHUT_OUT_S = 5.0
+"""Maximum time, in seconds, for which a stream goes on after its token was replaced."""
 
 
 class Line(HubConnection):
@@ -40,8 +43,11 @@ class Line(HubConnection):
 
     async def _request(self, line: Any, method: str, path: str, body: bytes | None = None) -> bytes:
         async with line.turn:
+            copies = self._hub.copies
             await self._begin()
-            answering = asyncio.ensure_future(self._hub.ask(method, self._path + path, body, token_of(self._robot)))
+            if self._hub.copies != copies:
+                raise HubUnreachableError("it was on its way to a hub that is gone")
+            answering = asyncio.ensure_future(self._hub.ask(method, self._path + path, body, self._token))
             answering.add_done_callback(lambda task: task.cancelled() or task.exception())
             try:
                 answer = await asyncio.shield(answering)  # who is gone does not take back what was sent
@@ -57,7 +63,10 @@ class Line(HubConnection):
         await self._begin()
         id = f"s{self._random.getrandbits(96):024x}"
         query = urlencode({"stream": id, "process": self._process})
-        exchange = Exchange("GET", f"{self._path}/commands?{query}", token=token_of(self._robot))
+        token = self._token
+        exchange = Exchange(
+            "GET", f"{self._path}/commands?{query}", token=token, on_piece=lambda piece: self._check(piece, token)
+        )
         serving = asyncio.ensure_future(self._serve(exchange))
         self._streams[exchange] = serving
         try:
@@ -76,6 +85,16 @@ class Line(HubConnection):
             after_s = self._random.choice((0.0, self._hub.faults.unnoticed_s))
             asyncio.get_running_loop().call_later(after_s, exchange.leave)
         raise HubUnreachableError("its stream of commands: it ended")
+
+    @property
+    def _token(self) -> str:
+        return self._hub.tokens.get(self._robot, "token-of-nobody")
+
+    def _check(self, piece: bytes, token: str) -> None:
+        """Note a command that the hub sends to whoever has an old token."""
+        is_old = clock.monotonic() - self._hub.replaced.get(token, float("inf")) > _SHUT_OUT_S
+        if is_old and piece.startswith(b"event: command"):
+            self._hub.moments.append(f"{self._robot} is sent a command with an old token")
 
     async def _serve(self, exchange: Exchange) -> None:
         try:

@@ -10,6 +10,7 @@ from typing import Any
 
 from dimos_streams import clock
 from dimos_streams.common.tasks import OwnedTasks
+from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S
 from tests.fleet.simulation.asgi import Answer
 from tests.fleet.simulation.hub import HubDownError, SimulatedHub
 from tests.fleet.simulation.plan import Step
@@ -17,6 +18,8 @@ from tests.fleet.simulation.plan import Step
 SKILLS = ("go", "go", "follow", "grab", "jump")
 _WAITS = ("", "?wait=answer&timeout_s=1", "?wait=close&timeout_s=5", "?wait=close&timeout_s=20")
 _AGAIN_S = (0.3, 1.0, 3.0)
+_LEAST_S = 2.0
+"""Minimum time, in seconds, for which a command is valid, even if whoever asks waits for less."""
 
 
 @dataclass
@@ -59,10 +62,21 @@ class Order:
     key: str
     body: dict[str, Any] = field(default_factory=dict)
     attempts: list[Attempt] = field(default_factory=list)
+    seen_at: float = float("inf")
+    """The time from which stops are not those that a release is of; infinite if it is of any."""
 
     @property
     def began(self) -> float:
         return self.attempts[0].at
+
+    def is_valid_at(self, at: float, grace_s: float = 0.0) -> bool:
+        """Return whether a robot may carry out at a time, and for ``grace_s`` more, what one of its requests asks."""
+        return any(each.at <= at <= each.at + self._valid_s(each) + grace_s for each in self.attempts)
+
+    def _valid_s(self, attempt: Attempt) -> float:
+        _, _, timeout_s = attempt.path.partition("timeout_s=")
+        lease_wait_s: float = self.body.get("lease_wait_s", 0.0)
+        return min(DEFAULT_EXPIRY_S, lease_wait_s + max(_LEAST_S, float(timeout_s or DEFAULT_EXPIRY_S)))
 
     @property
     def answers(self) -> list[dict[str, Any]]:
@@ -96,9 +110,25 @@ class Operators:
         elif step.what in ("call", "again"):
             order = self._new_call(step.robot)
         else:
-            order = Order(step.what, step.robot, f"o{next(self._numbers)}")
+            order = Order(step.what.partition(" seen")[0], step.robot, f"o{next(self._numbers)}")
+            if step.what == "release seen":
+                self.tasks.spawn(self._release_seen(order, step.for_s), name=str(order))
+                return
             self.orders.append(order)
         self.tasks.spawn(self._insist(order), name=str(order))
+
+    async def _release_seen(self, order: Order, after_s: float) -> None:
+        """Look which stops there are, and release the robot from these a while later."""
+        try:
+            answer = await self._hub.ask("GET", f"/robots/{order.robot}/robots")
+        except HubDownError:
+            return
+        order.seen_at = clock.monotonic()
+        if answer.status == 200:
+            order.body = {"seen": [stop["utime"] for stop in answer.json["stopped"]["stops"]]}
+            await asyncio.sleep(after_s)
+            self.orders.append(order)
+            await self._insist(order)
 
     def _new_call(self, robot: str) -> Order:
         rng, key = self._random, f"k{next(self._numbers)}"
@@ -140,8 +170,8 @@ class Operators:
                 return f"/calls{self._random.choice(_WAITS)}", order.body
             case "cancel":
                 began = [answer for call in self.calls for answer in call.answers if call.robot == order.robot]
-                call_id = began[-1]["call_id"] if began else "none"
+                call_id = began[-1].get("call_id") if began else "none"
                 return f"/calls/{call_id}/cancel", {}
             case "cancel all":
                 return "/calls/cancel", {"robot": order.robot}
-        return f"/robots/{order.what}", {"robot": order.robot}
+        return f"/robots/{order.what}", {"robot": order.robot, **order.body}

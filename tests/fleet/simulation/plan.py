@@ -8,11 +8,21 @@ from dataclasses import dataclass
 from dimos_streams.testing import Faults
 
 ROBOTS = ("r1", "r2")
-ORDERS = (*("call",) * 6, *("again",) * 5, "stop", *("release",) * 3, "cancel all", "cancel")
+ORDERS: tuple[str, ...] = (
+    *("call",) * 12,
+    *("again",) * 10,
+    "stop",
+    "stop",
+    *("release",) * 4,
+    *("release seen",) * 2,
+)
+ORDERS += ("cancel all", "cancel all", "cancel", "cancel")
 INCIDENTS = (
-    *("crash bridge",) * 3,
-    *("crash hub", "crash hub", "restart bridge", "restart hub", "crash rover"),
-    *("cut", "cut", "cut", "away", "database"),
+    *("crash bridge",) * 5,
+    *("crash hub",) * 3,
+    *("restart bridge", "restart hub", "crash rover", "crash run", "crash run", "restart run", "replace"),
+    *("cut", "cut", "cut", "away", "database", "disk", "copy", "copy", "put back", "put back", "token"),
+    *("clock hub", "clock robots"),
 )
 _NEAR_S = (0.0, 0.001, 0.05, 0.3, 1.0)
 
@@ -60,7 +70,10 @@ def plan(seed: int, *, is_short: bool = False) -> Plan:
     rng = random.Random(f"fleet {seed}")
     until_s = 3.0 if is_short else rng.choice((6.0, 15.0, 30.0, 45.0))
     orders = [_step(rng, ORDERS, until_s) for _ in range(round(until_s * rng.choice((1.0, 2.0, 3.0))))]
-    incidents = [_incident(rng, orders, until_s) for _ in range(round(until_s * rng.choice((0.0, 0.2, 0.5))))]
+    incidents = [
+        _incident(rng, orders, until_s)
+        for _ in range(round(until_s * (2.0 if is_short else rng.choice((0.1, 0.3, 0.6)))))
+    ]
     steps = sorted([*orders, *incidents], key=lambda step: step.at)
     return Plan(seed, _faults(rng), _line(rng), tuple(steps), until_s)
 

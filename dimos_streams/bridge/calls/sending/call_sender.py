@@ -25,9 +25,11 @@ MOST_CANCELS = 20
 
 
 def may_ask_again(directory: ModuleDirectory, call: CallState) -> bool:
-    """Return whether it is known who would begin a call for which a module is asked once more. Not before a module is
-    introduced does a bridge that has come back know whether a call that it has taken over is a motion that a dead
-    instance may have begun."""
+    """Return whether a module may be asked once more for a call: in time where that is limited, and if it is known
+    who would begin it. Not before a module is introduced does a bridge that has come back know whether a call that it
+    has taken over is a motion that a dead instance may have begun."""
+    if call.begin_by is not None and clock.steady() > call.begin_by:
+        return False
     return bool(call.asked) or directory.is_introduced(call.module)
 
 

@@ -50,8 +50,6 @@ class CallState(JournalledCall):
     """The fate that it asks for where a duplicate of it runs; None leaves that to its skill."""
     lease_wait_s: float = 0.0
     """Maximum time, in seconds, that it may wait for a resource that another call holds."""
-    begin_by: float | None = None
-    """The latest time at which it may begin, on ``clock.steady``; None if there is no limit."""
     since: float = field(default_factory=clock.monotonic)
     """Time at which it was requested, or taken over from the journal, on the loop's clock."""
     asked: str = ""

@@ -61,6 +61,8 @@ class JournalledCall:
     overruled: dict[str, OrderKind] = field(default_factory=dict)
     """The orders since it was asked for, by the robot that they are for (see ``overruling``), which also hold for the
     calls that it begins."""
+    begin_by: Annotated[float | None, Field(exclude_if=lambda begin_by: begin_by is None)] = None
+    """The latest time at which it may begin, on ``clock.steady``; None if there is no limit."""
 
 
 JOURNALLED_CALL = TypeAdapter(JournalledCall)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from dimos_streams import clock
@@ -57,8 +58,11 @@ class Shipper:
     Times are the loop's. ``run`` raises nothing that goes wrong: it is one of ``troubles``, and is tried again.
     """
 
-    def __init__(self, link: LinkContext, source: JournalSource, *, age_s: float) -> None:
-        """Events are collected for ``age_s``."""
+    def __init__(
+        self, link: LinkContext, source: JournalSource, *, age_s: float, stream: Callable[[], int] = lambda: 0
+    ) -> None:
+        """Events are collected for ``age_s``. ``stream`` is another number whenever the hub's stream of commands
+        begins or ends: the hub may be another one then, whatever it has said of the journal."""
         self._source = source
         self._hub = link.hub
         self._age_s = age_s
@@ -68,6 +72,7 @@ class Shipper:
         self._journal = Identity("", 1)
         self._after: int | None = None
         self._heard_at: float | None = None
+        self._stream, self._asked_in = stream, 0
         self._refused: dict[int, None] = {}
         self._most = MAX_ENTRIES
         """Maximum number of entries of the next batch: less than usual while an event is looked for that the hub
@@ -116,7 +121,8 @@ class Shipper:
         after = await self._position()
         while self._source.identity == self._journal:
             batch = await next_batch(self._source, after, self._refused, self._most)
-            if self._silent_s() >= (_ASK_EVERY_S if batch is None else _BELIEVED_S + self._age_s):
+            believed_s = _BELIEVED_S + self._age_s if self._asked_in == self._stream() else 0.0
+            if self._silent_s() >= (_ASK_EVERY_S if batch is None else believed_s):
                 after = await self._position()
                 continue
             if batch is None:
@@ -135,7 +141,7 @@ class Shipper:
     async def _position(self) -> int:
         """Ask the hub where to go on. If the hub has an end of the journal that we have not, the journal has lost it:
         what we have written since is something else, and gets a new identity."""
-        journal = self._source.identity
+        journal, stream = self._source.identity, self._stream()
         position = await self._hub.position(journal.journal_id)
         if self._source.identity != journal:
             return await self._position()
@@ -149,7 +155,7 @@ class Shipper:
         if journal == self._journal and self._after is not None and position.acknowledged < self._after:
             self.losses += 1
         self._known.add(journal.journal_id)
-        self._journal = journal
+        self._journal, self._asked_in = journal, stream
         return self._heard(position)
 
     async def _send(self, batch: EncodedBatch, after: int) -> tuple[int, float] | None:
