@@ -45,7 +45,7 @@ _FAILS = """(pace) => new Promise((resolve) => {
 })"""
 
 _SHOWN = """async ({ Session }) => {
-    const { drawSoon } = await import(new URL("dashboard/canvas/pace.js", location.href));
+    const { drawSoon } = await import(new URL("dashboard/pace.js", location.href));
     const session = new Session({ readOnly: false });
     let frame = 0;
     const count = () => (frame += 1, requestAnimationFrame(count));
@@ -74,14 +74,14 @@ _HIDDEN = """({ Session }) => {
 
 
 def test_what_can_wait_is_drawn_with_what_cannot(script_modules: ScriptModules) -> None:
-    drawn = script_modules("canvas/pace.js", _DRAWN)
+    drawn = script_modules("pace.js", _DRAWN)
     pictures, maps = ({frame for what, frame in drawn if what == name} for name in ("picture", "map"))
     assert len(maps) > 3
     assert maps <= pictures
 
 
 def test_what_is_drawn_by_itself_is_so_a_few_times_a_second(script_modules: ScriptModules) -> None:
-    drawn, after = script_modules("canvas/pace.js", _ALONE)
+    drawn, after = script_modules("pace.js", _ALONE)
     assert 2 <= drawn <= 8, "the first, and one each 110 ms"
     assert after == 0
 
@@ -95,6 +95,6 @@ def test_what_is_reported_is_heard_in_a_tab_that_draws_nothing(script_modules: S
 
 
 def test_what_cannot_be_drawn_keeps_nobody_else_from_it(script_modules: ScriptModules) -> None:
-    failures = script_modules("canvas/pace.js", _FAILS)
+    failures = script_modules("pace.js", _FAILS)
     assert len(failures) == 1
     assert "no canvas" in failures[0]

@@ -87,7 +87,11 @@ def test_what_is_no_message_of_a_bridge_is_said_and_takes_no_memory(frame: bytes
         accept = accept_key(peer.headers["sec-websocket-key"])
         head = f"Upgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Accept: {accept}\r\n\r\n"
         peer.send(f"HTTP/1.1 101 Switching Protocols\r\n{head}".encode())
-        peer.send(_HUGE if frame is None else Frame(Opcode.TEXT, frame).serialize(mask=False))
+        if frame is None:
+            peer.send(_HUGE)
+            peer.socket.recv(1024)  # the close of a client that reads no further
+        else:
+            peer.send(Frame(Opcode.TEXT, frame).serialize(mask=False))
 
     with event_server(speak) as bridge:
         with pytest.raises(BridgeUnreachableError, match=why):

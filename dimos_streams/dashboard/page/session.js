@@ -1,6 +1,6 @@
 /** The page's session with a run: its reports, notices, and the user's choices of what to see. */
 
-import { drawSoon } from "./canvas/pace.js";
+import { drawSoon } from "./pace.js";
 import { RunClock } from "./clock.js";
 import { counted, namespaceOf } from "./format.js";
 import { Live } from "./link/live.js";

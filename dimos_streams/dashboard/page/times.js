@@ -1,7 +1,7 @@
 /** Times and ages, as elements. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
-import { drawSoon } from "./canvas/pace.js";
+import { drawSoon } from "./pace.js";
 import { html } from "./html.js";
 import { agoText, clockText, dateOf, dayText } from "./format.js";
 

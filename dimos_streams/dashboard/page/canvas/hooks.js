@@ -2,7 +2,7 @@
 
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { shown } from "../texts.js";
-import { drawNot, drawSoon } from "./pace.js";
+import { drawNot, drawSoon } from "../pace.js";
 import { Surface } from "./surface.js";
 
 /** Return a reference to the newest value, for effects and painters.

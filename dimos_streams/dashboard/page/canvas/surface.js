@@ -1,7 +1,7 @@
 /** Canvases that are drawn in the browser's own rhythm, and only when something has changed. */
 
 import { onTheme } from "../theme.js";
-import { drawNext, drawNot, drawSoon } from "./pace.js";
+import { drawNext, drawNot, drawSoon } from "../pace.js";
 
 const SHARPEST = 2;
 

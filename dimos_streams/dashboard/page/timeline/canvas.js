@@ -1,6 +1,6 @@
 /** The canvas of the timeline, with mouse, touch and wheel. It is drawn after changes, and as time goes on. */
 
-import { drawNext, drawNot, drawSoon } from "../canvas/pace.js";
+import { drawNext, drawNot, drawSoon } from "../pace.js";
 import { colour, onTheme } from "../theme.js";
 import { draw } from "./draw.js";
 import { callAt, scrollableBy } from "./places.js";

@@ -1,6 +1,6 @@
 /**
- * One rhythm for all canvases. A frame costs the browser about the same however little of it has changed, so canvases
- * are drawn together, and those that can wait a little wait for the others.
+ * One rhythm for all that is drawn. A frame costs the browser about the same however little of it has changed, so what can
+ * wait a little waits for the rest.
  */
 
 /** Minimum time from a frame to the next one, in ms, if all that the next one draws can wait. */
