@@ -130,6 +130,10 @@ def calls(begun: str) -> list[Request]:
     ]  # fmt: skip
 
 
+_AFTER_A_STANDSTILL = {("post", "/robots/release", "409")}
+"""Said only of what waited while the hub stood still, see ``tests.bridge.http.test_turns``."""
+
+
 def orders() -> list[Request]:
     """Orders to robots, at the hub and below a robot's name."""
     bodies: list[dict[str, Any]] = [
@@ -231,7 +235,8 @@ def test_every_answer_of_a_hub_is_as_it_is_declared(tmp_path: Path, monkeypatch:
             for status in operation["responses"]
             if method != "head"
         }
-        unmet = {each for each in declared - document.met if each[2] not in HARD_TO_BRING_ABOUT | EVERYWHERE}
+        tried = declared - document.met - _AFTER_A_STANDSTILL
+        unmet = {each for each in tried if each[2] not in HARD_TO_BRING_ABOUT | EVERYWHERE}
         assert unmet == set()
 
 

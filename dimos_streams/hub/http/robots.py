@@ -79,7 +79,7 @@ def _mount_orders(app: FastAPI, parts: HubParts) -> None:
     async def stop(body: FleetOrder | None = None) -> dict[str, Any]:
         return await _give_order(parts, "/robots/stop", body or FleetOrder())
 
-    @app.post("/robots/release", responses=described | refusals(problem_kinds.CONFLICT))
+    @app.post("/robots/release", responses=refusals(*_OWN_KINDS, problem_kinds.CONFLICT, takes_body=True))
     async def release(body: FleetRelease | None = None) -> dict[str, Any]:
         return await _give_order(parts, "/robots/release", body or FleetRelease())
 
