@@ -39,6 +39,9 @@ _TOGETHER = ("packaging", "docs", "recording", "viewer")
 _COMPUTING = "delivery"
 """The folder whose tests never wait: they come first, while chains wait for their robots. All others come mixed
 behind them: neighbours often wait for the same kind of thing, and while all workers wait nobody computes."""
+_BRIEF = frozenset({"blueprint", "common", "core", "messages", "robot"})
+"""Folders whose tests hardly wait, and whose files are soon done: they come last, or all workers but one would wait
+at the end for a file that waits."""
 _TO_ROBOTS, _TO_CHAINS = 3, 2
 """So much does give way to robots what does not run any, and once more to all chains what belongs to none."""
 _AT_ONCE = 2
@@ -56,7 +59,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Several workers are handed the chains first, then what only computes, then all the rest."""
+    """Several workers are handed the chains first, then what only computes, then all the rest, what is brief last."""
     several = hasattr(config, "workerinput")
     order = [*_CHAINS, *_TOGETHER]
     places = {}
@@ -69,7 +72,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if group is not None:
             places[item] = order.index(group), 0
         elif several:
-            places[item] = len(order) + (not _computes(item)), zlib.crc32(_file(item.nodeid).encode())
+            places[item] = len(order) + _turn(item), zlib.crc32(_file(item.nodeid).encode())
         else:
             slow = item.get_closest_marker("slow") is not None
             places[item] = len(order) + (not slow), 0
@@ -80,8 +83,10 @@ def _file(nodeid: str) -> str:
     return nodeid.partition("::")[0]
 
 
-def _computes(item: pytest.Item) -> bool:
-    return item.nodeid.split("/")[1] == _COMPUTING
+def _turn(item: pytest.Item) -> int:
+    """Return whether an item of no group comes first, between, or last of these."""
+    folder = item.nodeid.split("/")[1]
+    return 0 if folder == _COMPUTING else 1 + (folder in _BRIEF)
 
 
 def _group(item: pytest.Item) -> str | None:
