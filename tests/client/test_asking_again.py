@@ -8,6 +8,7 @@ import random
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.bridge.calls.stops import gate_watch
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
 from dimos_streams.cli.bridge_client.operator_commands import command
 from dimos_streams.cli.bridge_client.robot_orders import Receiver, give
@@ -30,6 +31,7 @@ ABSENT = UnknownAgentError("no agent is here")
 @pytest.fixture(autouse=True)
 def soon(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(asking_again, "_ASK_AGAIN_S", (0.01, 0.01))
+    monkeypatch.setattr(gate_watch, "CONFIRM_S", 0.1)  # there is no gate
 
 
 class Bridge:
