@@ -23,6 +23,7 @@ from dimos_streams.cli.commands.of_runs.say import say
 from dimos_streams.cli.commands.of_runs.status import status
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal.output import note
+from dimos_streams.client import asking_again
 from dimos_streams.client.orders import Order
 from dimos_streams.errors import BadRequestError, DimosStreamsError, UnknownRobotError, UserError
 from dimos_streams.runtime import registry, run_directories
@@ -104,6 +105,7 @@ def test_who_answers_at_once_is_heard_before_who_takes_long_and_that_one_is_name
 ) -> None:
     """Whoever stops robots must not wait for one that hangs to know of the others, nor to use another stop."""
     monkeypatch.setattr(robot_orders, "_SLOW_S", 0.3)
+    monkeypatch.setattr(asking_again, "_ASK_AGAIN_S", (0.01,))
     asked = {"slow": threading.Event(), "over": threading.Event()}
 
     def hang(peer: Peer) -> None:

@@ -18,6 +18,7 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import InvalidStatus
 
 from dimos_streams.bus import Bus, create_bus
+from dimos_streams.client import asking_again
 from dimos_streams.clock import run_virtual
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
@@ -325,7 +326,9 @@ def test_wrong_requests_of_services_are_answered() -> None:
     asyncio.run(scenario())
 
 
-def test_an_order_that_waits_for_its_answer_does_not_keep_the_server() -> None:
+def test_an_order_that_waits_for_its_answer_does_not_keep_the_server(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking_again, "_ASK_AGAIN_S", (0.01,))
+
     async def scenario() -> None:
         asked = asyncio.Event()
 
@@ -349,7 +352,9 @@ def test_an_order_that_waits_for_its_answer_does_not_keep_the_server() -> None:
 
 
 @pytest.mark.slow
-def test_who_orders_without_end_keeps_nobody_else_from_ordering() -> None:
+def test_who_orders_without_end_keeps_nobody_else_from_ordering(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(asking_again, "_ASK_AGAIN_S", (0.01,))
+
     async def scenario() -> None:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))  # however few a small machine has
         asked = 0
