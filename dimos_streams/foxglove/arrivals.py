@@ -20,10 +20,11 @@ _WITHIN_S = 0.5
 
 
 HasLeft = Callable[[], bool]
+"""Whether a viewer has left."""
 
 
-def is_there() -> bool:
-    """Return that a viewer has not left; for one of whom nothing is known."""
+def stays() -> bool:
+    """Return False, as the ``HasLeft`` of a viewer of whom nothing is known."""
     return False
 
 
@@ -35,7 +36,7 @@ class Arrivals:
         self._expected: dict[int, tuple[asyncio.Event, HasLeft]] = {}
 
     async def forward(
-        self, message: bytes, write: Callable[[bytes], Awaitable[None]], has_left: HasLeft = is_there
+        self, message: bytes, write: Callable[[bytes], Awaitable[None]], has_left: HasLeft = stays
     ) -> None:
         """Have an order written to the SDK, with a number, and wait until it has arrived."""
         at = _payload_at(message)
@@ -52,7 +53,7 @@ class Arrivals:
 
     def note(self, number: int) -> HasLeft:
         """An order has arrived; return what says whether its viewer has left since it was read."""
-        arrived, has_left = self._expected.get(number, (None, is_there))
+        arrived, has_left = self._expected.get(number, (None, stays))
         if arrived is not None:
             arrived.set()
         return has_left

@@ -86,7 +86,7 @@ class FoxgloveServer(Module):
     def _operator(self) -> Operator:
         rng = random.Random(self.random.random())
         gateway = HttpGateway(self.context.bridge_url, rng=rng, token=self.context.token)
-        attention = Attention(lambda still_s: None)
+        attention = Attention()
         attention.start()
         self._to_undo.callback(attention.stop)
         return Operator(gateway, self.name, lambda: attention.outdated_s)

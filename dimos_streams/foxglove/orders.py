@@ -12,7 +12,7 @@ from pydantic import BaseModel, TypeAdapter
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.errors import SkillError
-from dimos_streams.foxglove.arrivals import HasLeft, is_there
+from dimos_streams.foxglove.arrivals import HasLeft, stays
 from dimos_streams.foxglove.order_line import OrderLine, stops
 from dimos_streams.operator.approval_reference import ApprovalReference
 from dimos_streams.operator.messages.agent import ApprovalView
@@ -103,7 +103,7 @@ class Operator:
         self._line = OrderLine()
 
     async def carry_out(
-        self, order: ViewerOrder, request: OrderRequest, viewer: int, has_left: HasLeft = is_there
+        self, order: ViewerOrder, request: OrderRequest, viewer: int, has_left: HasLeft = stays
     ) -> OrderAnswer:
         """Carry out an order of a ``viewer`` when its turn has come, and return its answer. Raises ``SkillError``
         for one whose turn does not come: who asks without end keeps nobody from stopping a robot; and for one whose

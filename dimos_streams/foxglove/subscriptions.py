@@ -9,7 +9,7 @@ import json
 from typing import Any
 
 from dimos_streams.common.json.reading import parse_json
-from dimos_streams.foxglove.arrivals import Arrivals, HasLeft, is_order, is_there
+from dimos_streams.foxglove.arrivals import Arrivals, HasLeft, is_order, stays
 from dimos_streams.foxglove.conversion.frames import ClientFrame, binary_frame, read_client_frame, text_frame
 
 _MOST = 1000
@@ -28,7 +28,7 @@ class Subscriptions:
     """Forwards what a viewer sends to the SDK; between two frames they can be unsubscribed, and subscribed again."""
 
     def __init__(
-        self, to_sdk: asyncio.StreamWriter, within_s: float, arrivals: Arrivals, has_left: HasLeft = is_there
+        self, to_sdk: asyncio.StreamWriter, within_s: float, arrivals: Arrivals, has_left: HasLeft = stays
     ) -> None:
         """Make them; ``within_s`` is the time for which the SDK may take nothing, and ``has_left`` returns whether
         the viewer has left."""

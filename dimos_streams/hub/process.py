@@ -124,7 +124,7 @@ class FleetHub:
         )
         self._tasks = [loop.create_task(work) for work in works]
         self._to_undo.push_async_callback(end_tasks_silently, *self._tasks)
-        attention = Attention(lambda still_s: None)  # robots are judged by the database's clock
+        attention = Attention()  # robots are judged by the database's clock
         attention.start()
         self._to_undo.callback(attention.stop)
         from dimos_streams.hub.app import create_app

@@ -17,6 +17,7 @@ from dimos_streams.skill import Call, skill
 from dimos_streams.streams import Out
 from dimos_streams.testing import ModuleHarness
 from tests.agent.stage import NoConfig
+from tests.helpers import until
 
 HOLDING = {"listens": True, "holds": ["robot1/agent"], "still": True}
 
@@ -63,6 +64,10 @@ class HoldStage:
     def speed(self) -> float:
         """The velocity that the gate has let pass last."""
         return float(self.harness.sent("cmd_vel")[-1].linear.x)
+
+    async def until_it_drives(self) -> None:
+        """Wait until the gate lets the robot drive."""
+        await until(lambda: self.harness.sent("cmd_vel") and self.speed > 0.15)
 
 
 @contextlib.asynccontextmanager

@@ -85,7 +85,7 @@ async def test_whatever_gives_a_call_up_holds_the_robot_and_the_mission_says_so(
     turns = [calling("drive")] * (2 if end is replaced else 1)
     async with hold_stage({**CONFIG.get(end, {}), **script(tmp_path / "turns", *turns)}) as made:
         said = await made.harness.call("say", text="drive")
-        await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
+        await made.until_it_drives()
         await asyncio.sleep(AFTER_S.get(end, 0.0))
         began = clock.monotonic()
         why = await end(made)
@@ -123,7 +123,7 @@ async def test_an_agent_that_stops_before_its_cancelled_calls_have_ended_leaves_
 ) -> None:
     async with hold_stage(script(tmp_path / "turns", calling("drive"))) as made:
         await made.harness.call("say", text="drive")
-        await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
+        await made.until_it_drives()
         await withdrawn(made)
         await asyncio.sleep(0.2)
         await made.agent.end_tasks()

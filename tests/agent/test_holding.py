@@ -29,7 +29,7 @@ async def test_pause_says_held_when_the_gate_lets_nothing_pass_any_more() -> Non
     async with hold_stage() as made:
         console = Console(made.bridge.monitor.watch())
         driving = await made.harness.call("drive")
-        await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
+        await made.until_it_drives()
         began = clock.monotonic()
         paused = await (await made.harness.call("pause")).closed()
         assert (paused.text, paused.data["result"]) == (
@@ -99,7 +99,7 @@ async def test_a_gate_that_is_not_wired_is_no_pause(command: str) -> None:
     async with hold_stage(unwired=("hold",)) as made:
         console = Console(made.bridge.monitor.watch())
         await made.harness.call("drive")
-        await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
+        await made.until_it_drives()
         ended = await (await made.harness.call(command)).closed()
         assert "NOT held: gate: it does not listen to /hold" in ended.text.splitlines()[0]
         assert ended.data["result"]["held"] == []
@@ -116,7 +116,7 @@ async def test_a_gate_that_is_not_wired_is_no_pause(command: str) -> None:
 async def test_a_pause_outlives_its_agent_until_one_that_hung_has_begun_again() -> None:
     async with hold_stage() as made:
         await made.harness.call("drive")
-        await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
+        await made.until_it_drives()
         await (await made.harness.call("pause")).closed()
         await made.agent.end_tasks()
         before = len(made.harness.sent("cmd_vel"))

@@ -17,7 +17,6 @@ from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.hold_stage import hold_stage
 from tests.agent.policies.gate_inputs import Events
 from tests.agent.stage import calling, script
-from tests.helpers import until
 
 pytestmark = pytest.mark.feature("B5")
 
@@ -39,7 +38,7 @@ async def test_an_agent_that_stops_while_a_motion_goes_on_that_nobody_has_ended_
 ) -> None:
     async with hold_stage(script(tmp_path / "turns", calling("drive"))) as made:
         await made.harness.call("say", text="drive")
-        await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
+        await made.until_it_drives()
         await made.agent.end_tasks()
         await made.agent.stop()
         assert not made.agent.core.control.paused
@@ -69,7 +68,7 @@ def test_only_where_an_abort_has_ended_nothing_it_says_what_ends_the_calls_of_ot
 async def test_what_can_not_be_ended_is_not_taken_back_while_it_runs(tmp_path: Path) -> None:
     async with hold_stage(script(tmp_path / "turns", calling("drive"))) as made:
         await made.harness.call("say", text="drive")
-        await until(lambda: made.harness.sent("cmd_vel") and made.speed > 0.15)
+        await made.until_it_drives()
         (undone,) = await made.agent.core.loop.undo(1)
         assert (undone.how, undone.text) == ("failed", "it still runs")
 

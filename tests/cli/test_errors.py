@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.cli.app import create_app
-from dimos_streams.common.process.run_owner import pid_space, process_start
-from dimos_streams.runtime.registry import RunRecord, write
+from dimos_streams.runtime.registry import write
 from dimos_streams.runtime.run_directories import keep_private
 from tests.cli.machine import REPOSITORY, ROVER, Machine
+from tests.runtime.run_records import living_record
 
 CLASHING = "tests.cli.blueprints:clashing"
 
@@ -261,22 +261,10 @@ def test_whoever_answers_in_a_bridges_place_is_no_bridge(machine: Machine) -> No
         threading.Thread(target=server.serve_forever, daemon=True).start()
         try:
             keep_private()
-            pid, port = os.getpid(), server.server_address[1]
+            port = server.server_address[1]
             run_dir = machine.state / "runs" / "1-rover-1"
             run_dir.mkdir(parents=True)
-            write(
-                RunRecord(
-                    run_id=run_dir.name,
-                    pid=pid,
-                    pid_started=process_start(pid) or 0,
-                    pid_space=pid_space(),
-                    blueprint="rover",
-                    bus_url="memq://",
-                    port=port,
-                    started_utime=1,
-                    run_dir=run_dir,
-                )
-            )
+            write(living_record(run_dir).model_copy(update={"port": port}))
             status = machine("status")
             others = [machine(*command.split()) for command in ("monitor", "pause", "skills", "calls", "call turn")]
         finally:

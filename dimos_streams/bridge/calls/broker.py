@@ -179,7 +179,7 @@ class Broker:
         await self.directory.meet(is_known)
         if self.ledger.ended_all > ended:
             raise CallRejectedError(overtaken(wanted or "agent", "cancel"))
-        return agents_offered(await self.skills())
+        return agents_offered(self._all_offered())
 
     def _offered(self, module: ModuleView, info: SkillInfo, shadowed: tuple[OfferedSkill, ...] = ()) -> OfferedSkill:
         return OfferedSkill(

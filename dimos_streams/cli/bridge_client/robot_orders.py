@@ -183,12 +183,12 @@ async def _answer(order: Order, body: Mapping[str, Any], bridge: BridgeAddress) 
     if order == "/robots/release":
         body = {**body, "seen": await _seen_stops(bridge, body["robot"])}
 
-    async def give(timeout_s: float) -> OrderReport:
+    async def post(timeout_s: float) -> OrderReport:
         return await bridge.post(order, body, REPORT, timeout_s=timeout_s, in_doubt=ORDER_IN_DOUBT[order])
 
     if order != "/robots/stop":
-        return await give(ANSWER_S)
-    return await stop_until_answered(give, ANSWER_S, BridgeUnreachableError)
+        return await post(ANSWER_S)
+    return await stop_until_answered(post, ANSWER_S, BridgeUnreachableError)
 
 
 async def _seen_stops(address: BridgeAddress, robot: str) -> list[int]:

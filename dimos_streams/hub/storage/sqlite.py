@@ -22,8 +22,9 @@ from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake, che
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.journal.moved_files import is_same, stat_of
 
-_BUSY_S, _STEP = 10.0, 10_000
-"""Maximum time, in seconds, of a wait for others, and number of events that are deleted while these wait."""
+_BUSY_S = 10.0
+_STEP = 10_000
+"""Maximum number of events that are deleted in one transaction: others wait for it."""
 _TABLES = "SELECT name FROM sqlite_master WHERE type = 'table' AND substr(name, 1, 7) <> 'sqlite_'"
 
 

@@ -24,7 +24,7 @@ seconds."""
 class Attention:
     """A watch that looks at the clock several times a second. Use from one loop only."""
 
-    def __init__(self, excuse: Callable[[float], None]) -> None:
+    def __init__(self, excuse: Callable[[float], None] = lambda break_s: None) -> None:
         """``excuse`` is called after each break, before anybody is judged by the time, with its length in seconds."""
         self._excuse = excuse
         self._looked: float | None = None
