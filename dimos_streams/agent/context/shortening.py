@@ -41,8 +41,8 @@ def expendable(messages: Messages, size: Callable[[range], int], goal: int) -> s
         if number in kept:
             continue
         # What is left begins with what was said, not with an answer to what has gone.
-        headless = gone and number < min(kept) and isinstance(messages[unit.start], AssistantMessage)
-        if left <= goal and not headless:
+        headless = gone and number < min(kept)
+        if left <= goal and not (headless and isinstance(_seen_from(messages, unit.start), AssistantMessage)):
             break
         gone.append(unit)
         left -= size(unit)
@@ -63,16 +63,26 @@ def halved(messages: Messages) -> list[Message | None] | None:
 
 
 def _units(messages: Messages) -> list[range]:
-    """The units of messages, oldest first: an answer and the results of its calls; anything else is by itself.
-    What models don't see goes with what came before it."""
-    heads = (index for index, message in enumerate(messages) if message is not None and not _is_result(message))
-    starts = list(dict.fromkeys((0, *heads)))
-    return [range(start, end) for start, end in itertools.pairwise((*starts, len(messages)))]
+    """The units of messages, oldest first: an answer with all up to the last result of its calls; anything else is by
+    itself."""
+    starts, is_inside = [], False
+    for index in range(len(messages) - 1, -1, -1):
+        message = messages[index]
+        if message is not None:
+            is_inside = _is_result(message)
+        if not is_inside or index == 0:
+            starts.append(index)
+    return [range(start, end) for start, end in itertools.pairwise((*reversed(starts), len(messages)))]
+
+
+def _seen_from(messages: Messages, start: int) -> Message | None:
+    """The first message at or behind an index that a model sees."""
+    return next((messages[index] for index in range(start, len(messages)) if messages[index] is not None), None)
 
 
 def _kept(messages: Messages, units: Sequence[range]) -> set[int]:
     """The numbers of the units that stay."""
-    last = len(units) - 1
+    last = max((n for n, unit in enumerate(units) if messages[unit.start] is not None), default=len(units) - 1)
     closed = (number for number in range(last, -1, -1) if is_final(messages[units[number].start]))
     newest = range(next(closed, -1) + 1, len(units))
     return {last, *_newest_input(messages, units), *(n for n in newest if is_input(messages[units[n].start]))}

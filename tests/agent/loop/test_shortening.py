@@ -156,6 +156,7 @@ ROLES: tuple[Role, ...] = ("operator", "event", "assistant", "note")
 @pytest.mark.slow
 @given(st.lists(st.sampled_from(ROLES), max_size=200), st.integers(10, 20))
 @example([*["operator"] * 10, "assistant"], 10)
+@example(["operator", "assistant", "event", *["note"] * 8], 10)
 def test_the_entries_are_bounded(roles: list[Role], limit: int) -> None:
     conversation = Conversation(max_entries=limit)
     for role in roles:
