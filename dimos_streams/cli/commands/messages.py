@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -72,7 +73,8 @@ def java(
     except OSError as error:
         raise cannot_write(str(error.filename or out), error) from error
     write(f"{out}: Java classes of {plural(len(classes), 'message type')}")
-    note(f"compile them: javac -cp {lcm_jar()} -d classes $(find {out} -name '*.java')")
+    folder, jar = shlex.quote(str(out)), shlex.quote(str(lcm_jar()))
+    note(f"compile them: find {folder} -name '*.java' -exec javac -cp {jar} -d classes {{}} +")
 
 
 def list_types(as_json: options.Json = False) -> None:

@@ -12,7 +12,7 @@ from dimos_streams.bus.lcm.url import DEFAULT_URL, UdpmUrl
 from dimos_streams.bus.url import leaves_process, transport_of
 from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.cli.system.clock_offset_text import clock_offset_text
-from dimos_streams.cli.system.finding import Finding
+from dimos_streams.cli.system.finding import Finding, installing
 from dimos_streams.cli.system.lcm_checks import check_lcm
 from dimos_streams.cli.system.zenoh_checks import check_zenoh
 from dimos_streams.errors import UserError
@@ -102,5 +102,4 @@ def _extras() -> Iterator[Finding]:
         if importlib.util.find_spec(package) is not None:
             yield Finding(package, "ok", f"installed, for {purpose}")
         else:
-            command = f"{sys.executable} -m pip install 'dimos-streams[{extra}]'"
-            yield Finding(package, "warning", f"not installed; needed for {purpose}:", (command,))
+            yield Finding(package, "warning", f"not installed; needed for {purpose}:", (installing(extra),))
