@@ -40,14 +40,14 @@ def generate(
     ] = "",
 ) -> None:
     """Make Python classes and their stubs from .lcm files of your own."""
-    from dimos_streams.messages.generate import differences, generate_own, update
+    from dimos_streams.messages.generate import differences, generate_own, outcome, update
 
     expected = generate_own(folder, package)
     differing = differences(expected, folder, shared=True)
     if not check:
         update(expected, differing, folder)
     for path, what in differing.items():
-        write(f"{what if check else 'deleted' if what == 'left over' else 'written'}: {folder / path}")
+        write(f"{what if check else outcome(what)}: {folder / path}")
     types = sum(path.suffix == ".pyi" for path in expected)
     if check and differing:
         note(f"{plural(len(differing), 'file')} not fresh: run 'dimos-streams messages generate {folder}'")

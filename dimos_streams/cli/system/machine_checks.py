@@ -7,9 +7,10 @@ import platform
 import socket
 import sys
 from collections.abc import Iterator
+from typing import assert_never
 
 from dimos_streams.bus.lcm.url import DEFAULT_URL, UdpmUrl
-from dimos_streams.bus.url import leaves_process, transport_of
+from dimos_streams.bus.url import transport_of
 from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.cli.system.clock_offset_text import clock_offset_text
 from dimos_streams.cli.system.finding import Finding, installing
@@ -55,11 +56,15 @@ def _state() -> Finding:
 
 
 async def _bus(text: str) -> list[Finding]:
-    if not leaves_process(text):
-        raise UserError(f"{text!r} is no bus between processes; give for example {DEFAULT_URL!r} or 'zenoh://'")
-    if transport_of(text) == "zenoh":
-        return await check_zenoh(ZenohUrl.parse(text))
-    return await check_lcm(UdpmUrl.parse(text))
+    match transport_of(text):
+        case "memq":
+            raise UserError(f"{text!r} is no bus between processes; give for example {DEFAULT_URL!r} or 'zenoh://'")
+        case "udpm":
+            return await check_lcm(UdpmUrl.parse(text))
+        case "zenoh":
+            return await check_zenoh(ZenohUrl.parse(text))
+        case unknown:
+            assert_never(unknown)
 
 
 def _port(port: int) -> Finding:
