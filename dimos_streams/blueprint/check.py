@@ -117,7 +117,7 @@ def _joint_problems(blueprint: Blueprint, classes: Mapping[str, type[Module]], *
     else:
         yield from unfed.values()
         yield from idle_deliveries(blueprint, placed)
-        yield from ungated_motions(blueprint, classes, skills, placed)
+        yield from ungated_motions(blueprint, skills, placed)
         yield from misspelt_topics(blueprint, placed, unfed.keys())
         yield from misspelt_resources(blueprint, skills)
         yield from skill_warnings(blueprint, classes, skills)

@@ -31,13 +31,13 @@ def part_of(blueprint: Blueprint, machine: str) -> Blueprint:
             f"blueprint {blueprint.name!r} has no machine {machine!r}{suggest(machine, machines)} {known}"
         )
     here = {name: spec for name, spec in blueprint.modules.items() if spec.machine == machine}
+    elsewhere = {name: spec for name, spec in blueprint.modules.items() if name not in here}
     sent = _sent_elsewhere(blueprint, machine)
     taken = dict.fromkeys(channel for spec in here.values() for channel in _taken(spec))
     shows_all = any(module_class(spec).sees_channels for spec in here.values())
     crossing = list(sent) if shows_all else [channel for channel in taken if channel in sent]
-    return blueprint.model_copy(
-        update={"modules": here, "external": tuple(dict.fromkeys((*blueprint.external, *crossing)))}
-    )
+    external = tuple(dict.fromkeys((*blueprint.external, *crossing)))
+    return blueprint.model_copy(update={"modules": here, "external": external, "elsewhere": elsewhere})
 
 
 def digest_of(blueprint: Blueprint) -> str:

@@ -136,6 +136,8 @@ class Blueprint(_DescribedModel):
     """Channels that something outside publishes, such as ``"/color_image#sensor_msgs.Image"``."""
     delivery: Mapping[str, Delivery] = {}
     """Topics whose messages are to be delivered otherwise than those of their type are, on buses that can."""
+    elsewhere: Mapping[str, ModuleSpec] = Field(default={}, exclude=True, repr=False)
+    """The modules that other machines run, by name, if it is the part of one machine."""
 
     @model_validator(mode="after")
     def _names_agree(self) -> Blueprint:

@@ -1,6 +1,7 @@
 """Bytes on channels: LCM multicast between processes, or memory within one."""
 
 from collections.abc import Mapping
+from typing import assert_never
 
 from dimos_streams.bus.base import Bus, BusStatistics
 from dimos_streams.bus.delivery import Delivery
@@ -28,15 +29,18 @@ def create_bus(url: str, delivery: Mapping[str, Delivery] | None = None) -> Bus:
 
     ``delivery`` says by topic how messages are delivered, for transports that leave the choice: Zenoh does.
     """
-    transport = transport_of(url)
-    if transport == "memq":
-        from dimos_streams.bus.memory import MemoryBus
+    match transport_of(url):
+        case "memq":
+            from dimos_streams.bus.memory import MemoryBus
 
-        return MemoryBus(url)
-    if transport == "zenoh":
-        from dimos_streams.bus.zenoh.bus import ZenohBus
+            return MemoryBus(url)
+        case "zenoh":
+            from dimos_streams.bus.zenoh.bus import ZenohBus
 
-        return ZenohBus(url, delivery)
-    from dimos_streams.bus.lcm.bus import LcmBus
+            return ZenohBus(url, delivery)
+        case "udpm":
+            from dimos_streams.bus.lcm.bus import LcmBus
 
-    return LcmBus(url)
+            return LcmBus(url)
+        case unknown:
+            assert_never(unknown)

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
+from typing import Literal, TypeAlias, assert_never, get_args
 
 from dimos_streams.bus.lcm.url import DEFAULT_URL, UdpmUrl
 from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import BusError, BusUrlError
 
-TRANSPORTS = ("memq", "udpm", "zenoh")
+Transport: TypeAlias = Literal["memq", "udpm", "zenoh"]
+"""What the URL of a bus begins with. Type checkers name each place that has to know of another one."""
 VARIABLES = ("DIMOS_STREAMS_BUS", "LCM_DEFAULT_URL")
 """Environment variables for the bus URL; the first that is set counts."""
 
@@ -22,33 +24,44 @@ def bus_url(given: str | None = None) -> str:
     return next(filter(None, map(os.environ.get, VARIABLES)), DEFAULT_URL)
 
 
-def transport_of(url: str) -> str:
-    """Return the transport of a URL, one of ``TRANSPORTS``. Raises ``BusUrlError`` for any other."""
-    scheme = url.partition("://")[0]
-    if scheme not in TRANSPORTS or "://" not in url:
-        examples = f"'memq://' or for example {DEFAULT_URL!r} or 'zenoh://'"
-        raise BusUrlError(f"bad bus URL {unreadable_url(url)!r}; valid: {examples}")
-    return scheme
+def transport_of(url: str) -> Transport:
+    """Return the transport of a URL. Raises ``BusUrlError`` for one that has none."""
+    transport: Transport
+    for transport in get_args(Transport):
+        if url.startswith(f"{transport}://"):
+            return transport
+    examples = f"'memq://' or for example {DEFAULT_URL!r} or 'zenoh://'"
+    raise BusUrlError(f"bad bus URL {unreadable_url(url)!r}; valid: {examples}")
 
 
 def leaves_process(url: str) -> bool:
     """Return whether other processes hear what is sent on a bus. Raises ``BusUrlError`` for an invalid URL."""
-    transport = transport_of(url)
-    if transport == "udpm":
-        UdpmUrl.parse(url)
-    elif transport == "zenoh":
-        ZenohUrl.parse(url)
-    return transport != "memq"
+    match transport_of(url):
+        case "memq":
+            return False
+        case "udpm":
+            UdpmUrl.parse(url)
+        case "zenoh":
+            ZenohUrl.parse(url)
+        case unknown:
+            assert_never(unknown)
+    return True
 
 
 def why_local(url: str) -> str:
     """Return why no other machine hears what is sent on a bus; empty if others may. Raises ``BusUrlError`` for an
     invalid URL."""
-    if transport_of(url) == "udpm":
-        parsed = UdpmUrl.parse(url)
-        return parsed.stays_here() or ("" if parsed.ttl > 0 else "with ttl=0 nothing leaves this machine")
-    local = transport_of(url) == "memq" or ZenohUrl.parse(url).is_local
-    return "it is on this machine only: give `interface` and `listen`" if local else ""
+    here_only = "it is on this machine only: give `interface` and `listen`"
+    match transport_of(url):
+        case "memq":
+            return here_only
+        case "udpm":
+            parsed = UdpmUrl.parse(url)
+            return parsed.stays_here() or ("" if parsed.ttl > 0 else "with ttl=0 nothing leaves this machine")
+        case "zenoh":
+            return here_only if ZenohUrl.parse(url).is_local else ""
+        case unknown:
+            assert_never(unknown)
 
 
 def check_route(url: str) -> None:

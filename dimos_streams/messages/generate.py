@@ -50,10 +50,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     check = parser.parse_args(arguments).check
     expected = generate(DEFINITIONS)
     differing = differences(expected, HERE)
-    for path, what in differing.items():
-        sys.stderr.write(f"{what}: {HERE / path}\n")
     if not check:
         update(expected, differing, HERE)
+    for path, what in differing.items():
+        sys.stderr.write(f"{what if check else outcome(what)}: {HERE / path}\n")
     return 1 if check and differing else 0
 
 
@@ -145,6 +145,11 @@ def update(expected: dict[Path, str], differing: dict[Path, str], folder: Path) 
             (folder / path).write_text(expected[path], encoding="utf-8")
         else:
             (folder / path).unlink()
+
+
+def outcome(what: str) -> str:
+    """Return the word for a difference that ``update`` has mended."""
+    return "deleted" if what == "left over" else "written"
 
 
 def _is_generated(path: Path) -> bool:

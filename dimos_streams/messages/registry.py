@@ -29,7 +29,8 @@ VARIABLE = "DIMOS_STREAMS_MESSAGES"
 
 _OWN = "dimos_streams.messages"
 _REMEDY = (
-    f"; types of other packages are known by an entry point in {GROUP!r}, or by their import path in {VARIABLE}"
+    f"; types of other packages are known by an entry point in {GROUP!r}, once they are installed with"
+    f" it, or by their import path in {VARIABLE}"
     " (docs/own-messages.md)"
 )
 

@@ -16,6 +16,7 @@ from dimos_streams.blueprint import blueprint, include
 from dimos_streams.blueprint.check import check
 from dimos_streams.blueprint.graph import render
 from dimos_streams.blueprint.load import resolve, stock_summaries
+from dimos_streams.blueprint.machines import part_of
 from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.settings import explain
 from dimos_streams.blueprint.stock import GROUP, find_stock, stock_blueprints
@@ -71,6 +72,19 @@ def test_motions_of_a_robot_without_a_velocity_gate_are_named() -> None:
             " its speed or stops it before obstacles, and no pause or stop-robot is confirmed",
         )
     ]
+
+
+def test_a_velocity_gate_on_another_machine_judges_the_motions_of_this_one() -> None:
+    whole = resolve("robot-only")
+    for gates in ((), ("gate",)):
+        modules = {
+            name: spec.model_copy(update={"machine": "base" if name in ("robot", *gates) else "desk"})
+            for name, spec in whole.modules.items()
+            if name != "gate" or gates
+        }
+        split = whole.model_copy(update={"modules": modules})
+        found = [each for each in check(part_of(split, "desk")) if "velocity gate" in each.text]
+        assert bool(found) is not bool(gates)
 
 
 @pytest.mark.slow

@@ -6,13 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.cli.bridge_client.connection import find_bridge
+from dimos_streams.cli.bridge_client.connection import bridge_of_run, find_bridge, find_run_with
 from dimos_streams.cli.bridge_client.robot_orders import receivers
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
+from dimos_streams.cli.terminal.log_files import find_run_dir
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.errors import UserError
 from dimos_streams.runtime import registry
-from tests.runtime.run_records import living_record
+from tests.runtime.run_records import living_record, process_record
 
 
 @pytest.fixture(autouse=True)
@@ -69,3 +70,33 @@ def test_where_no_run_lives_it_is_said_which_bridge_is_asked(capsys: pytest.Capt
     assert (find_bridge(BridgeChoice()).url, capsys.readouterr().err) == (usual, said)
     assert ([each.name for each in receivers(BridgeChoice())], capsys.readouterr().err) == ([usual], said)
     assert (find_bridge(BridgeChoice(port=BRIDGE_PORT)).url, capsys.readouterr().err) == (usual, "")
+
+
+@pytest.mark.parametrize(("bus", "is_part"), [("memq://", True), ("udpm://239.255.76.67:7001?ttl=0", False)])
+def test_a_part_here_has_the_bridge_of_another_part_here_which_is_ordered_once(bus: str, is_part: bool) -> None:
+    brain = living_record().model_copy(update={"port": 9, "bridge_on": "brain-side"})
+    robot = living_record().model_copy(update={"bridge_on": "brain-side", "bus_url": bus})
+    for record in (brain, robot):
+        registry.write(record)
+    url = "http://127.0.0.1:9"
+    asked = [(each.name, each.address and each.address.url) for each in receivers(BridgeChoice())]
+    assert asked == [(brain.run_id, url), *([] if is_part else [(robot.run_id, None)])]
+    own = bridge_of_run(robot)
+    assert (own and own.url) == (url if is_part else None)
+
+
+@pytest.mark.parametrize(("bridge_on", "other_is_meant"), [("brain-side", True), ("", False)])
+def test_of_the_parts_here_the_one_is_meant_that_has_the_module(
+    bridge_on: str, other_is_meant: bool, capsys: pytest.CaptureFixture[str]
+) -> None:
+    robot, brain = (
+        living_record().model_copy(update={"bridge_on": bridge_on, "processes": (process_record(name),)})
+        for name in ("gate", "agent")
+    )
+    for record in (robot, brain):
+        registry.write(record)
+    meant = robot if other_is_meant else brain
+    assert find_run_with("gate", None).run_id == meant.run_id
+    assert find_run_dir(None, "gate") == meant.run_dir
+    assert bool(capsys.readouterr().err) is not other_is_meant
+    assert (find_run_with("agent", None).run_id, find_run_dir(None)) == (brain.run_id, brain.run_dir)

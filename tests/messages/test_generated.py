@@ -72,6 +72,16 @@ def test_check_names_stale_missing_and_extra_files(tmp_path: Path) -> None:
     }
 
 
+def test_what_was_written_is_not_called_stale(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    made = tmp_path / "std_msgs" / "Time.py"
+    monkeypatch.setattr(generate, "HERE", tmp_path)
+    monkeypatch.setattr(generate, "generate", lambda definitions: {made.relative_to(tmp_path): ""})
+    for arguments, code, said in ((["--check"], 1, f"missing: {made}\n"), ([], 0, f"written: {made}\n"), ([], 0, "")):
+        assert (generate.main(arguments), capsys.readouterr().err) == (code, said)
+
+
 @pytest.mark.usefixtures("lcm_library")
 @pytest.mark.parametrize(
     ("text", "complaint"),

@@ -22,8 +22,8 @@ pytestmark = [pytest.mark.feature("K2"), pytest.mark.usefixtures("lcm_library")]
 
 
 OTHERS = (
-    "; types of other packages are known by an entry point in 'dimos_streams.messages', or by their import path in "
-    "DIMOS_STREAMS_MESSAGES (docs/own-messages.md)"
+    "; types of other packages are known by an entry point in 'dimos_streams.messages', once they are installed with "
+    "it, or by their import path in DIMOS_STREAMS_MESSAGES (docs/own-messages.md)"
 )
 
 

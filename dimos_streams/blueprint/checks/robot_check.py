@@ -12,9 +12,9 @@ from pydantic import BaseModel
 
 from dimos_streams.blueprint.checks.delivery_check import VELOCITIES
 from dimos_streams.blueprint.checks.skill_check import SkillsOfModules
-from dimos_streams.blueprint.classes import module_config
+from dimos_streams.blueprint.classes import module_class, module_config
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec
-from dimos_streams.blueprint.wiring import Port
+from dimos_streams.blueprint.wiring import Port, ports_of
 from dimos_streams.documents.problem import Problem
 from dimos_streams.errors import UserError
 from dimos_streams.module import Module, OfRobot
@@ -45,26 +45,33 @@ def contradictions(blueprint: Blueprint, classes: Mapping[str, type[Module]]) ->
             yield Problem(text, each[0].spec.where("config", *each[0].path), "warning")
 
 
-def ungated_motions(
-    blueprint: Blueprint, classes: Mapping[str, type[Module]], skills: SkillsOfModules, ports: Iterable[Port]
-) -> Iterator[Problem]:
-    """Yield a warning for each robot that skills move at speeds that no velocity gate judges."""
+def ungated_motions(blueprint: Blueprint, skills: SkillsOfModules, ports: Iterable[Port]) -> Iterator[Problem]:
+    """Yield a warning for each robot that skills move at speeds that no velocity gate judges, here or on another
+    machine."""
+    everywhere = (*blueprint.modules.values(), *blueprint.elsewhere.values())
+    gated = {spec.namespace for spec in everywhere if _is_gate(spec)}
     moving: dict[str, list[Port]] = defaultdict(list)
-    gated: set[str] = set()
     for port in ports:
         if port.stream.direction == "out" and port.type_name in VELOCITIES:
-            spec, cls = blueprint.modules[port.module], classes[port.module]
-            if port.stream.name in cls.exclusive_outputs:
-                gated.add(spec.namespace)
-            elif any(skill.policy.motion for skill in skills[port.module].values()):
-                moving[spec.namespace].append(port)
-    for namespace in [each for each in moving if each not in gated]:
+            namespace = blueprint.modules[port.module].namespace
+            if namespace not in gated and any(skill.policy.motion for skill in skills[port.module].values()):
+                moving[namespace].append(port)
+    for namespace in moving:
         names = ", ".join(port.name for port in moving[namespace])
         text = (
             f"skills move the robot by {names}, and it has no velocity gate: nothing limits its speed or stops it"
             " before obstacles, and no pause or stop-robot is confirmed"
         )
         yield Problem(text, blueprint.modules[moving[namespace][0].module].where(), "warning")
+
+
+def _is_gate(spec: ModuleSpec) -> bool:
+    """Return whether a module is one past which no velocities go."""
+    cls = module_class(spec)
+    return any(
+        port.stream.direction == "out" and port.type_name in VELOCITIES and port.stream.name in cls.exclusive_outputs
+        for port in ports_of(spec, cls)
+    )
 
 
 def _of_robot(config: BaseModel) -> Iterator[tuple[tuple[str, ...], Any]]:

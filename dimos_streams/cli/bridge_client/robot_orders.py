@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from dimos_streams.cli.bridge_client.connection import (
     BridgeAddress,
@@ -22,6 +22,9 @@ from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order, OrderRe
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import BadRequestError, CallInDoubtError, DimosStreamsError, UnknownRobotError
+
+if TYPE_CHECKING:
+    from dimos_streams.runtime.registry import RunRecord
 
 _Refusal = UnknownRobotError | BadRequestError
 """What every bridge may answer alike, as the order is typed wrong."""
@@ -63,7 +66,8 @@ class OrderResult:
 
 
 def receivers(choice: BridgeChoice) -> list[Receiver]:
-    """Return the bridge that a choice names, else those of all living runs, else the one at the usual port.
+    """Return the bridge that a choice names, else those of all living runs, else the one at the usual port. The parts
+    of one blueprint have one bridge, which is asked once.
 
     Raises ``UserError`` for a choice that contradicts itself, and for a name that no run has, or several.
     """
@@ -80,9 +84,20 @@ def receivers(choice: BridgeChoice) -> list[Receiver]:
         address = find_bridge(choice)
         return [Receiver(address.url, address)]
     return [
-        *(Receiver(record.run_id, bridge_of_run(record, choice.sent_token)) for record in living),
+        *_by_bridges(living, choice.sent_token),
         *(Receiver(run.run_id, None, why_unknown=str(run)) for run in unreadable),
     ]
+
+
+def _by_bridges(living: Iterable[RunRecord], token: str | None) -> Iterator[Receiver]:
+    """Yield each bridge of living runs, once, and each run without one. A bridge is called by the run that has it."""
+    asked: set[str] = set()
+    for record in sorted(living, key=lambda record: record.port is None):
+        address = bridge_of_run(record, token)
+        if address is None or address.url not in asked:
+            yield Receiver(record.run_id, address)
+        if address is not None:
+            asked.add(address.url)
 
 
 async def give(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -39,14 +40,14 @@ def generate(
     ] = "",
 ) -> None:
     """Make Python classes and their stubs from .lcm files of your own."""
-    from dimos_streams.messages.generate import differences, generate_own, update
+    from dimos_streams.messages.generate import differences, generate_own, outcome, update
 
     expected = generate_own(folder, package)
     differing = differences(expected, folder, shared=True)
     if not check:
         update(expected, differing, folder)
     for path, what in differing.items():
-        write(f"{what if check else 'deleted' if what == 'left over' else 'written'}: {folder / path}")
+        write(f"{what if check else outcome(what)}: {folder / path}")
     types = sum(path.suffix == ".pyi" for path in expected)
     if check and differing:
         note(f"{plural(len(differing), 'file')} not fresh: run 'dimos-streams messages generate {folder}'")
@@ -72,7 +73,8 @@ def java(
     except OSError as error:
         raise cannot_write(str(error.filename or out), error) from error
     write(f"{out}: Java classes of {plural(len(classes), 'message type')}")
-    note(f"compile them: javac -cp {lcm_jar()} -d classes $(find {out} -name '*.java')")
+    folder, jar = shlex.quote(str(out)), shlex.quote(str(lcm_jar()))
+    note(f"compile them: find {folder} -name '*.java' -exec javac -cp {jar} -d classes {{}} +")
 
 
 def list_types(as_json: options.Json = False) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from dimos_streams.documents.document import display_path
-from dimos_streams.errors import UserError
+from dimos_streams.errors import DimosStreamsError, UserError, cannot_write
 
 
 def existing(files: Mapping[Path, str]) -> list[Path]:
@@ -36,8 +36,8 @@ def check_writable(files: Mapping[Path, str], *, force: bool) -> None:
 
 
 def write_all(files: Mapping[Path, str]) -> None:
-    """Write all files, over those that are there. Raises ``UserError`` if one can't be written; then everything is as
-    it was before."""
+    """Write all files, over those that are there. Raises as ``cannot_write`` says if one can't be written; then
+    everything is as it was before."""
     try:
         with _stage(files) as stage, contextlib.ExitStack() as undo:
             for number, (path, text) in enumerate(files.items()):
@@ -54,7 +54,7 @@ def write_all(files: Mapping[Path, str]) -> None:
                 os.replace(stage / f"{number}.new", path)
             undo.pop_all()
     except OSError as error:
-        raise UserError(f"nothing was made: {error.filename}: {error.strerror}") from error
+        raise _nothing_made(str(error.filename), error) from error
 
 
 def _write(new: Path, text: str, path: Path) -> None:
@@ -62,7 +62,11 @@ def _write(new: Path, text: str, path: Path) -> None:
     try:
         new.write_text(text, encoding="utf-8")
     except OSError as error:
-        raise UserError(f"nothing was made: {display_path(path)}: {error.strerror}") from error
+        raise _nothing_made(display_path(path), error) from error
+
+
+def _nothing_made(path: str, error: OSError) -> DimosStreamsError:
+    return cannot_write(f"nothing was made: {path}", error)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+import sys
 from dataclasses import asdict, dataclass
 from typing import Any, Literal
 
@@ -19,3 +21,8 @@ class Finding:
     def to_dict(self) -> dict[str, Any]:
         """Return the finding for JSON."""
         return asdict(self)
+
+
+def installing(extra: str) -> str:
+    """Return the command that installs an extra beside the Python that runs."""
+    return f"{shlex.quote(sys.executable)} -m pip install 'dimos-streams[{extra}]'"

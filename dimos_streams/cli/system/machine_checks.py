@@ -7,12 +7,13 @@ import platform
 import socket
 import sys
 from collections.abc import Iterator
+from typing import assert_never
 
 from dimos_streams.bus.lcm.url import DEFAULT_URL, UdpmUrl
-from dimos_streams.bus.url import leaves_process, transport_of
+from dimos_streams.bus.url import transport_of
 from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.cli.system.clock_offset_text import clock_offset_text
-from dimos_streams.cli.system.finding import Finding
+from dimos_streams.cli.system.finding import Finding, installing
 from dimos_streams.cli.system.lcm_checks import check_lcm
 from dimos_streams.cli.system.zenoh_checks import check_zenoh
 from dimos_streams.errors import UserError
@@ -55,11 +56,15 @@ def _state() -> Finding:
 
 
 async def _bus(text: str) -> list[Finding]:
-    if not leaves_process(text):
-        raise UserError(f"{text!r} is no bus between processes; give for example {DEFAULT_URL!r} or 'zenoh://'")
-    if transport_of(text) == "zenoh":
-        return await check_zenoh(ZenohUrl.parse(text))
-    return await check_lcm(UdpmUrl.parse(text))
+    match transport_of(text):
+        case "memq":
+            raise UserError(f"{text!r} is no bus between processes; give for example {DEFAULT_URL!r} or 'zenoh://'")
+        case "udpm":
+            return await check_lcm(UdpmUrl.parse(text))
+        case "zenoh":
+            return await check_zenoh(ZenohUrl.parse(text))
+        case unknown:
+            assert_never(unknown)
 
 
 def _port(port: int) -> Finding:
@@ -102,5 +107,4 @@ def _extras() -> Iterator[Finding]:
         if importlib.util.find_spec(package) is not None:
             yield Finding(package, "ok", f"installed, for {purpose}")
         else:
-            command = f"{sys.executable} -m pip install 'dimos-streams[{extra}]'"
-            yield Finding(package, "warning", f"not installed; needed for {purpose}:", (command,))
+            yield Finding(package, "warning", f"not installed; needed for {purpose}:", (installing(extra),))

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import importlib.util
 import os
-import sys
 from dataclasses import replace
 
 from dimos_streams.bus import create_bus
@@ -13,7 +12,7 @@ from dimos_streams.bus.zenoh.scouting import peers_found
 from dimos_streams.bus.zenoh.session import WHO_LETS_NOBODY_IN
 from dimos_streams.bus.zenoh.url import ZenohUrl
 from dimos_streams.cli.system.bus_echo import LARGEST, MANY, echo
-from dimos_streams.cli.system.finding import Finding
+from dimos_streams.cli.system.finding import Finding, installing
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import DimosStreamsError
 
@@ -23,8 +22,8 @@ _ANSWERS_WITHIN_S = 2.0
 async def check_zenoh(url: ZenohUrl) -> list[Finding]:
     """Check whether the package is there, all endpoints answer, and two peers find each other."""
     if importlib.util.find_spec("zenoh") is None:
-        command = f"{sys.executable} -m pip install 'dimos-streams[zenoh]'"
-        return [Finding("bus", "error", "buses of `zenoh://` need a package that is not installed:", (command,))]
+        missing = "buses of `zenoh://` need a package that is not installed:"
+        return [Finding("bus", "error", missing, (installing("zenoh"),))]
     endpoints = await asyncio.gather(*(_endpoint(url, address) for address in url.endpoints))
     if url.scouting is None and not url.endpoints:
         text = f"it looks for nobody (scout=off) and waits for others at {', '.join(url.listening)}"

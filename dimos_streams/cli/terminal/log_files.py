@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
 
-from dimos_streams.cli.terminal.named_runs import newest_of, runs_called
+from dimos_streams.cli.terminal.named_runs import part_with, runs_called
 from dimos_streams.cli.terminal.output import note, write, write_json
 from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.errors import NoRunError, UserError, suggest
@@ -27,13 +27,14 @@ _RECORD = re.compile(
 )
 
 
-def find_run_dir(selector: str | None) -> Path:
+def find_run_dir(selector: str | None, process: str | None = None) -> Path:
     """Return the directory of a run by id, blueprint or process id, or that of the newest; a living one comes before
-    those that have ended, and one that has logged before those that were refused at their start. Which it is, is said
-    where it is not the only one that lives or the newest. Raises ``NoRunError`` if there are none, and ``UserError``
+    those that have ended, a part of a blueprint that has the ``process`` before the others, and one that has logged
+    before those that were refused at their start. Which it is, is said where it is not the only one that lives or the
+    newest. Raises ``NoRunError`` if there are none, and ``UserError``
     if none is called so."""
     if meant := runs_called(selector, runs()):
-        return newest_of(meant, selector).run_dir
+        return part_with(process or "", meant, selector).run_dir
     directories = run_dirs()
     if not directories:
         raise NoRunError("there are no runs yet")

@@ -31,6 +31,25 @@ def newest_of(meant: Sequence[RunRecord], selector: str | None = None) -> RunRec
     return meant[0]
 
 
+def part_with(place: str, meant: Sequence[RunRecord], selector: str | None = None) -> RunRecord:
+    """Return the newest of the runs that may be meant, or, if it is a part of a blueprint, the newest of the parts
+    that have a module or a process called ``place``. Say which it is if others are meant, too."""
+    parts = [run for run in meant if run is meant[0] or are_parts_of_one(run, meant[0])]
+    having = [run for run in parts if any(place in (each.label, *each.modules) for each in run.processes)]
+    strangers = [run for run in meant if run not in parts]
+    return newest_of([*having, *strangers] if having else meant, selector)
+
+
+def are_parts_of_one(run: RunRecord, other: RunRecord) -> bool:
+    """Return whether two runs are parts of one blueprint on one bus, so that the bridge of one is that of the
+    other."""
+    return bool(run.bridge_on) and _whole(run) == _whole(other)
+
+
+def _whole(run: RunRecord) -> tuple[str, str, str]:
+    return run.blueprint, run.bridge_on, run.bus_url
+
+
 def refuse_several(meant: Sequence[RunRecord], selector: str) -> None:
     """Raise ``UserError`` for the name of several runs, where an order must not reach another than the one that is
     meant."""

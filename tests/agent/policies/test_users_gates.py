@@ -125,7 +125,7 @@ async def test_the_order_is_as_documented() -> None:
     documented = (Path(__file__).parents[3] / "docs" / "gates.md").read_text()
     listed = [line.split("`")[1] for line in documented.splitlines() if line[:1].isdigit() and ". `" in line]
     users = names.index("Doubling")
-    assert [*names[:users], "your own", *names[users + 1 :]] == listed
+    assert [*names[:users], "your own", *names[users + 1 :]] == listed, "docs/gates.md lists the gates"
 
 
 @pytest.mark.virtual_time

@@ -6,6 +6,7 @@ from dimos_streams.cli.bridge_client.connection.discovery import (
     find_bridge,
     find_bus_url,
     find_run,
+    find_run_with,
     living_runs,
 )
 from dimos_streams.cli.bridge_client.connection.gateway import at_bridge, open_gateway
@@ -18,6 +19,7 @@ __all__ = [
     "find_bridge",
     "find_bus_url",
     "find_run",
+    "find_run_with",
     "living_runs",
     "open_gateway",
 ]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from dimos_streams.cli.bridge_client.connection.address import BridgeAddress
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
-from dimos_streams.cli.terminal.named_runs import newest_of, refuse_several, runs_called
+from dimos_streams.cli.terminal.named_runs import are_parts_of_one, newest_of, part_with, refuse_several, runs_called
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.common.process.loopback import BRIDGE_PORT
 from dimos_streams.common.schemas.http_url import bridge_url
@@ -36,8 +36,15 @@ def find_bridge(choice: BridgeChoice) -> BridgeAddress:
 
 
 def bridge_of_run(run: RunRecord, token: str | None = None) -> BridgeAddress | None:
-    """Return the bridge of a run, with the run's own token if none is given; None if it has no bridge."""
-    return None if run.bridge_url is None else BridgeAddress(run.bridge_url, token or run.token, run=run)
+    """Return the bridge of a run, with the run's own token if none is given: its own, or, of one part of a blueprint,
+    that of another part that lives here; None if it has none that could be asked."""
+    from dimos_streams.runtime.registry import runs
+
+    if run.bridge_url is not None:
+        return BridgeAddress(run.bridge_url, token or run.token, run=run)
+    others = runs() if run.bridge_on else []
+    asked = next((each for each in others if each.bridge_url is not None and are_parts_of_one(run, each)), None)
+    return None if asked is None else bridge_of_run(asked, token)
 
 
 def _bridge_here(port: int | None, token: str | None) -> BridgeAddress:
@@ -50,12 +57,12 @@ def _bridge_here(port: int | None, token: str | None) -> BridgeAddress:
             raise
         living = []  # with an address nothing of them is needed, but for a token that was not given
     for number, run in enumerate(living):
-        if (address := bridge_of_run(run, token)) is not None:
+        if run.bridge_url is not None:
             for newer in living[:number]:
-                if not _are_parts_of_one(newer, run):
+                if not are_parts_of_one(newer, run):
                     note(f"run {newer.run_id} is newer and has no bridge: {run.run_id} is asked")
             newest_of([run, *(each for each in living if each.bridge_url not in (None, run.bridge_url))])
-            return address
+            return BridgeAddress(run.bridge_url, token or run.token, run=run)
     if port is not None:
         return BridgeAddress(f"http://127.0.0.1:{port}", token)
     if living:
@@ -65,11 +72,6 @@ def _bridge_here(port: int | None, token: str | None) -> BridgeAddress:
     usual = BridgeAddress(f"http://127.0.0.1:{BRIDGE_PORT}", token, is_guess=True)
     note(f"no run of yours lives: whatever bridge answers at {usual.url} is asked")
     return usual
-
-
-def _are_parts_of_one(run: RunRecord, other: RunRecord) -> bool:
-    """Return whether two runs are parts of one blueprint, so that the bridge of one is that of the other."""
-    return bool(run.bridge_on) and (run.blueprint, run.bridge_on) == (other.blueprint, other.bridge_on)
 
 
 def _bridgeless(run: RunRecord) -> UserError:
@@ -130,3 +132,9 @@ def find_run(selector: str | None, *, alone: bool = False) -> RunRecord:
     if alone and selector is not None:
         refuse_several(meant, selector)
     return newest_of(meant, selector)
+
+
+def find_run_with(place: str, selector: str | None) -> RunRecord:
+    """Return the living run of a name, or without one any: of the parts of one blueprint the one that has a module or
+    process called ``place``. Else as ``find_run``."""
+    return part_with(place, living_runs(selector), selector)

@@ -71,12 +71,12 @@ def restart(
 
     Its calls are cancelled. Code that can't be imported, and settings that it does not take, change nothing.
     """
-    from dimos_streams.cli.bridge_client.connection import find_run
+    from dimos_streams.cli.bridge_client.connection import find_run_with
     from dimos_streams.cli.bridge_client.module_restart import restart_module
     from dimos_streams.cli.system.async_runner import run_async
     from dimos_streams.errors import UserError
 
-    record = find_run(run)
+    record = find_run_with(module, run)
     if any(process.pid == record.pid for process in record.processes):
         raise UserError(f"run {record.run_id} has all modules in one process: `stop` it and `run` it again")
     answer = run_async(restart_module(record, module))

@@ -47,7 +47,7 @@ def logs(
         address = find_bridge(replace(bridge, run=selector))
         run_async(_write_logs_of(address, machine, process, follow=follow, as_json=as_json))
         return
-    run_dir = find_run_dir(selector) if part is None else part.run_dir
+    run_dir = find_run_dir(selector, process) if part is None else part.run_dir
     run_logs = RunLogs(run_dir, process, as_json=as_json)
     if run_logs.empty:
         note(f"there are no logs in {run_dir / 'logs'}")
