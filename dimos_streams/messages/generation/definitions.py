@@ -214,11 +214,21 @@ def _class_in(source: Path, text: str) -> tuple[ast.ClassDef, dict[str, Any]]:
         raise UserError(f"{source}:1: lcm-gen's Python of it is damaged ({why})") from error
     [found] = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     values = {
-        node.targets[0].id: ast.literal_eval(node.value)
+        node.targets[0].id: _value(source, node.targets[0].id, node.value)
         for node in found.body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
     return found, values
+
+
+def _value(source: Path, name: str, written: ast.expr) -> Any:
+    """The value of a class's attribute. Raises ``UserError`` for a constant that is a number to C only."""
+    try:
+        return ast.literal_eval(written)
+    except ValueError as error:
+        where = f"{source}:{line_of(source, rf'{name}{_AFTER_NAME}')}"
+        why = f"{ast.unparse(written)} is no number in Python"
+        raise UserError(f"{where}: the constant {name!r} can't be used: {why}") from error
 
 
 def _refuse_names(source: Path, text: str) -> None:
