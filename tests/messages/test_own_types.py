@@ -100,6 +100,16 @@ def test_nothing_of_somebodys_is_overwritten_or_deleted(package: Package) -> Non
         package.generate()
 
 
+def test_nothing_is_written_through_a_link(package: Package, tmp_path: Path) -> None:
+    """Definitions may be a stranger's, and their folder may have links to where this user's programs are begun."""
+    package.define()
+    outside = tmp_path / "outside"
+    (package.messages / "weather_msgs" / "Wind.py").symlink_to(outside)
+    with pytest.raises(UserError, match=r"Wind\.py' is not a generated file, but one belongs there: move it away"):
+        package.generate()
+    assert not outside.exists()
+
+
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
