@@ -14,6 +14,7 @@ from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages import registry
 from dimos_streams.messages.codec import decode, encode, type_named
 from dimos_streams.messages.generate import differences, generate_own, python_name
+from dimos_streams.messages.generation import definitions
 from dimos_streams.messages.geometry_msgs import Point, Pose
 from dimos_streams.messages.plain_classes import accepted, message_class
 from dimos_streams.messages.std_msgs import Header
@@ -205,6 +206,19 @@ def test_a_type_of_another_package_can_be_inside_ones_own(package: Package) -> N
     text = generate_own(farm)[Path("farm_msgs/Field.py")]
     assert "import weather.messages.weather_msgs.Wind" in text
     assert "from weather.messages.weather_msgs.Wind import Wind" in generate_own(farm)[Path("farm_msgs/Field.pyi")]
+
+
+def test_a_comment_that_does_not_end_is_looked_through_once() -> None:
+    text = "/* " * 1000
+    assert [found.span() for found in definitions._COMMENT.finditer(text)] == [(0, len(text))]
+
+
+@pytest.mark.parametrize("at", ["/dev/zero", "nowhere"])
+def test_a_definition_that_is_no_file_is_named(package: Package, at: str) -> None:
+    package.define()
+    (package.messages / "weather_msgs" / "Gust.lcm").symlink_to(at)
+    with pytest.raises(UserError, match=r"Gust\.lcm can't be read: (it is a device|No such file)"):
+        package.generate()
 
 
 def test_a_comment_may_end_with_a_quote(package: Package) -> None:
