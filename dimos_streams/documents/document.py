@@ -37,6 +37,13 @@ MAX_BYTES = 1024 * 1024
 MAX_DEPTH = 100
 MAX_VALUES = 100_000
 """Values of one document, each alias counted with all that it stands for."""
+_MAX_NUMBER = 20_000
+"""Characters of a number, which has far fewer digits."""
+_YAML_TAG = "tag:yaml.org,2002:"
+_TIMESTAMP = f"{_YAML_TAG}timestamp"
+_NUMBERS = frozenset({f"{_YAML_TAG}int", f"{_YAML_TAG}float"})
+_NO_SCALARS = frozenset(f"{_YAML_TAG}{name}" for name in ("binary", "map", "omap", "pairs", "seq", "set"))
+"""The tags with which the parser makes of a text what plain data have no text for."""
 _MAX_KEPT = 20_000
 """The length of the longest text, in characters, whose data is kept."""
 
@@ -121,7 +128,7 @@ def parse_document(text: str, origin: str) -> Document:
         mark = error.problem_mark or error.context_mark
         where = f"{origin}:{mark.line + 1}" if mark is not None else origin
         raise BlueprintError([Problem(f"not valid YAML: {_in_words(error)}", where)]) from error
-    except (YAMLError, RecursionError) as error:
+    except (YAMLError, RecursionError, ValueError, OverflowError) as error:  # two of escapes
         raise BlueprintError([Problem(f"not valid YAML: {' '.join(str(error).split())}", origin)]) from error
 
 
@@ -179,15 +186,28 @@ class _NodeReader:
             return self._mapping(node, path)
         if isinstance(node, SequenceNode):
             return [self._plain(item, (*path, index)) for index, item in enumerate(node.value)]
-        if node.tag == "tag:yaml.org,2002:timestamp":  # not a type of YAML 1.2
+        if node.tag == _TIMESTAMP:  # not a type of YAML 1.2
             return node.value
         try:
-            value = self._yaml.constructor.construct_object(node)
-            if isinstance(value, int):
-                str(value)  # raises for one written in base 16, 8 or 2 that could not be written in base 10
+            value = self._scalar(node)
         except ValueError as error:
             self._fail(f"{shortened(str(node.value), 40)!r} can't be read: {error}", line)
         return well_formed(value) if isinstance(value, str) else value
+
+    def _scalar(self, node: Node) -> Any:
+        """A text, a number, a truth value or None. Raises ``ValueError``."""
+        tag = str(node.tag).removeprefix(_YAML_TAG)
+        if node.tag in _NO_SCALARS:
+            raise ValueError(f"the tag !!{tag} makes no text, number or truth value of it")
+        if node.tag in _NUMBERS and len(node.value) > _MAX_NUMBER:  # those of base 60 take the square of their length
+            raise ValueError(f"it has {len(node.value)} characters, a number has {_MAX_NUMBER} at most")
+        try:
+            value = self._yaml.constructor.construct_object(node)
+        except LookupError as error:  # of the sign of an empty number, or of a word among those of truth values
+            raise ValueError(f"it is no value of the tag !!{tag}") from error
+        if isinstance(value, int):
+            str(value)  # raises for one written in base 16, 8 or 2 that could not be written in base 10
+        return value
 
     def _mapping(self, node: MappingNode, path: Path) -> dict[str, Any]:
         data: dict[str, Any] = {}

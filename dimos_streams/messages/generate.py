@@ -160,6 +160,10 @@ def _is_generated(path: Path) -> bool:
 
 
 def _is_somebodys(path: Path) -> bool:
+    """Return whether a file is none that was made here, and no empty one. A link is none, wherever it leads: the
+    folder may be a stranger's, and what is written through its links is not in it."""
+    if path.is_symlink():
+        return True
     return path.exists() and path.stat().st_size > 0 and not _is_generated(path)
 
 

@@ -15,7 +15,7 @@ from dimos_streams.common.process.run_owner import pid_space, process_start
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.secrets import know
 from dimos_streams.runtime.events import ProcessView
-from dimos_streams.runtime.run_directories import all_runs, make_again
+from dimos_streams.runtime.run_directories import all_runs, is_own, make_again
 from dimos_streams.tool_stream.liveness.part_state import ClockOffset
 
 STOP_BOUND_S = 15.0
@@ -79,7 +79,7 @@ class RunRecord(FrozenModel):
 def write(record: RunRecord) -> None:
     """Make a run known, or renew what is known of it, atomically; its directory is made again if it is gone. Raises
     ``OSError``; what was known stays then."""
-    if not os.path.lexists(record.run_dir):
+    if not is_own(record.run_dir):
         make_again(record.run_dir)
     replace_text(record.run_dir / RECORD_FILE, record.model_dump_json(indent=1))
 

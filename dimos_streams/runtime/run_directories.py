@@ -73,7 +73,8 @@ def new_run_dir(name: str) -> Path:
         directory = runs_dir / f"{_next_number():0{_DIGITS}d}-{name}-{os.getpid()}"
         _make_run(directory)
     except OSError as error:
-        raise cannot_begin_in(runs_dir, error) from error
+        taken = isinstance(error, FileExistsError)
+        raise cannot_begin_in(Path(error.filename) if taken else runs_dir, error) from error
     return directory
 
 
@@ -87,9 +88,11 @@ def _check_utf8(directory: Path) -> None:
 
 
 def _make_run(directory: Path) -> None:
-    """Raises ``OSError``; then there is no such directory."""
+    """Raises ``OSError``; then none was made. One that is there already may be another user's, who guessed its name
+    where all users may write, and could replace what is in it."""
+    directory.mkdir(mode=0o700)
     try:
-        (directory / "logs").mkdir(parents=True, mode=0o700)
+        (directory / "logs").mkdir(mode=0o700)
         own(directory)
     except OSError:
         shutil.rmtree(directory, ignore_errors=True)
@@ -107,7 +110,7 @@ def _next_number() -> int:
 def run_dirs() -> list[Path]:
     """Return the directories of this user's runs, living or ended, newest first. Raises ``UserError`` if this user
     may not look for them."""
-    return [path for path in all_runs() if path.match("*-*-*") and _is_own(path)]
+    return [path for path in all_runs() if path.match("*-*-*") and is_own(path)]
 
 
 def all_runs() -> list[Path]:
@@ -127,10 +130,11 @@ def all_runs() -> list[Path]:
         ) from error
 
 
-def _is_own(path: Path) -> bool:
+def is_own(path: Path) -> bool:
+    """Return whether a directory is there, and is this user's."""
     try:
         return path.lstat().st_uid == os.geteuid()
-    except FileNotFoundError:  # another run that begins has just deleted it
+    except FileNotFoundError:  # another run that begins may have just deleted it
         return False
 
 
@@ -179,7 +183,8 @@ def cannot_begin_in(directory: Path, error: OSError) -> UserError:
 
 
 def make_again(run_dir: Path) -> None:
-    """Make a run's directory that is gone. Raises ``OSError``, also if another user could replace what is in it."""
+    """Make a run's directory that is gone. Raises ``OSError``, also if another user could replace what is in it, or
+    has taken its name."""
     try:
         _make_shared(run_dir.parent)
     except UserError as error:

@@ -42,6 +42,28 @@ def test_an_integer_that_python_does_not_read(write: Write) -> None:
     assert len(line) < 300
 
 
+@pytest.mark.parametrize(
+    ("value", "why"),
+    [
+        ('!!int ""', "2: '' can't be read: it is no value of the tag !!int"),
+        ('!!float ""', "2: '' can't be read: it is no value of the tag !!float"),
+        ("!!bool perhaps", "2: 'perhaps' can't be read: it is no value of the tag !!bool"),
+        ("!!set x", "2: 'x' can't be read: the tag !!set makes no text, number or truth value of it"),
+        ("!!binary AAAA", "2: 'AAAA' can't be read: the tag !!binary makes no text, number or truth value of it"),
+        (f"!!float 1.{'1' * 20_000}", "2: '1.11111111111111111111111111111111111...' can't be read: it has 20002 "),
+        ('"\\U00110000"', " not valid YAML: chr() arg not in range(0x110000)"),
+        ('"\\UFFFFFFFF"', " not valid YAML: "),
+    ],
+)
+def test_what_a_tag_or_an_escape_makes_no_value_of(write: Write, value: str, why: str) -> None:
+    assert line_of(write, f"name: x\ndescription: {value}\n").startswith(f"hostile.yaml:{why}")
+
+
+def test_numbers_of_base_60_cost_no_more_than_their_size(write: Write) -> None:
+    line = line_of(write, f"%YAML 1.1\n---\ndescription: 1{':1' * 20_000}\n")
+    assert line.endswith("can't be read: it has 40001 characters, a number has 20000 at most")
+
+
 def test_a_file_that_is_too_large_is_not_read(write: Write) -> None:
     with pytest.raises(UserError, match=rf"'large.yaml' has {MAX_BYTES + 1} bytes, {MAX_BYTES} are possible"):
         resolve(write("large.yaml", "#" * (MAX_BYTES + 1)))

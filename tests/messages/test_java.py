@@ -10,7 +10,7 @@ import pytest
 
 from dimos_streams.errors import UserError
 from dimos_streams.messages.codec import encode, type_named
-from dimos_streams.messages.generation.java import java_classes, lcm_jar
+from dimos_streams.messages.generation.java import java_classes, lcm_jar, write_java
 from dimos_streams.messages.index import TYPE_NAMES
 from dimos_streams.messages.std_msgs import String
 from tests.messages.own_types import Package
@@ -94,3 +94,16 @@ def test_definitions_that_cannot_be_java_are_named(package: Package) -> None:
     package.define({"p/T.lcm": "package p;\nstruct T { int8_t n; }"})
     with pytest.raises(UserError, match=r"p\.T is defined by .*T\.lcm as well"):
         java_classes([package.messages, package.messages])
+
+
+def test_no_class_is_written_through_a_link_out_of_the_folder(tmp_path: Path) -> None:
+    out, outside = tmp_path / "spy", tmp_path / "outside"
+    (out / "weather_msgs").mkdir(parents=True)
+    (out / "weather_msgs" / "Wind.java").symlink_to(outside)
+    classes = {Path("weather_msgs/Rain.java"): "", Path("weather_msgs/Wind.java"): ""}
+    with pytest.raises(UserError, match=r"Wind\.java' is not written: a link leads to '.*outside'"):
+        write_java(classes, out)
+    assert not outside.exists()
+    (out / "weather_msgs" / "Wind.java").unlink()
+    write_java(classes, out)
+    assert sorted(path.name for path in (out / "weather_msgs").iterdir()) == ["Rain.java", "Wind.java"]

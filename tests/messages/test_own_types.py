@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 from importlib.metadata import EntryPoint, EntryPoints
 from pathlib import Path
@@ -13,6 +14,7 @@ from dimos_streams.errors import MessageError, UserError
 from dimos_streams.messages import registry
 from dimos_streams.messages.codec import decode, encode, type_named
 from dimos_streams.messages.generate import differences, generate_own, python_name
+from dimos_streams.messages.generation import definitions
 from dimos_streams.messages.geometry_msgs import Point, Pose
 from dimos_streams.messages.plain_classes import accepted, message_class
 from dimos_streams.messages.std_msgs import Header
@@ -99,6 +101,16 @@ def test_nothing_of_somebodys_is_overwritten_or_deleted(package: Package) -> Non
         package.generate()
 
 
+def test_nothing_is_written_through_a_link(package: Package, tmp_path: Path) -> None:
+    """Definitions may be a stranger's, and their folder may have links to where this user's programs are begun."""
+    package.define()
+    outside = tmp_path / "outside"
+    (package.messages / "weather_msgs" / "Wind.py").symlink_to(outside)
+    with pytest.raises(UserError, match=r"Wind\.py' is not a generated file, but one belongs there: move it away"):
+        package.generate()
+    assert not outside.exists()
+
+
 @pytest.mark.parametrize(
     ("name", "text", "complaint"),
     [
@@ -109,6 +121,11 @@ def test_nothing_of_somebodys_is_overwritten_or_deleted(package: Package) -> Non
         ("p/T.lcm", "package p;\nstruct T {\n  std_msgs.Heder x;\n}", r":3: .*did you mean 'std_msgs\.Header'"),
         ("p/T.lcm", "package p;\nstruct T {\n  q.Foo x;\n}", r":3: there is no type 'q\.Foo'.* string, and message"),
         ("p/T.lcm", "package p;\nstruct T {\n  double a, class;\n}", r":3: no field or constant .* 'class'"),
+        (
+            "p/T.lcm",
+            "package p;\nstruct T {\n  const double A = 1, B = -inf;\n}",
+            r":3: .* 'B' .*: -inf is no number",
+        ),
         ("p/T.lcm", "package p;\nstruct T {\n  int8_t encode;\n}", r":3: no field or constant .* 'encode'"),
         ("p/T.lcm", "package p;\nstruct T {\n  int8_t a;\n  T b[2];\n}", r"p\.T contains itself"),
         ("p/T.lcm", "package p;\nenum T { A = 1 }", r":2: it must define a struct; .*const int8_t"),
@@ -189,6 +206,28 @@ def test_a_type_of_another_package_can_be_inside_ones_own(package: Package) -> N
     text = generate_own(farm)[Path("farm_msgs/Field.py")]
     assert "import weather.messages.weather_msgs.Wind" in text
     assert "from weather.messages.weather_msgs.Wind import Wind" in generate_own(farm)[Path("farm_msgs/Field.pyi")]
+
+
+def test_a_comment_that_does_not_end_is_looked_through_once() -> None:
+    text = "/* " * 1000
+    assert [found.span() for found in definitions._COMMENT.finditer(text)] == [(0, len(text))]
+
+
+@pytest.mark.parametrize("at", ["/dev/zero", "nowhere"])
+def test_a_definition_that_is_no_file_is_named(package: Package, at: str) -> None:
+    package.define()
+    (package.messages / "weather_msgs" / "Gust.lcm").symlink_to(at)
+    with pytest.raises(UserError, match=r"Gust\.lcm can't be read: (it is a device|No such file)"):
+        package.generate()
+
+
+def test_a_comment_may_end_with_a_quote(package: Package) -> None:
+    package.define({"weather_msgs/Gust.lcm": 'package weather_msgs;\n// Called "gust"\nstruct Gust { double a; }'})
+    made = generate_own(package.messages)
+    for suffix in (".py", ".pyi"):
+        nodes = ast.parse(made[Path(f"weather_msgs/Gust{suffix}")]).body
+        [described] = (ast.get_docstring(node) for node in nodes if isinstance(node, ast.ClassDef))
+        assert (described or "").strip() == 'Called "gust"'
 
 
 def test_classes_of_one_name_stay_apart_in_a_stub(package: Package) -> None:

@@ -14,9 +14,10 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.cli.terminal.log_files import find_run_dir
+from dimos_streams.common.process.ownership import stranger_with
 from dimos_streams.common.process.run_owner import OWNER_FILE, RunOwner, is_ended_run, process_start
 from dimos_streams.errors import NoRunError, UserError
-from dimos_streams.runtime.registry import runs
+from dimos_streams.runtime.registry import runs, write
 from dimos_streams.runtime.run_directories import (
     keep_private,
     new_run_dir,
@@ -253,6 +254,41 @@ def test_no_run_is_kept_where_another_user_could_replace_its_files(
     assert list((state_dir() / "runs").iterdir()) == []
     os.chown(directory, 4242, -1)
     assert new_run_dir("rover").exists()
+
+
+@pytest.mark.feature("H4")
+def test_a_run_begins_in_no_directory_that_somebody_made_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Names of runs can be guessed, and where all users may write one could make the directory of another's run."""
+    monkeypatch.setattr("dimos_streams.runtime.run_directories._next_number", lambda: 7)
+    guessed = state_dir() / "runs" / f"{7:013d}-rover-{os.getpid()}"
+    guessed.mkdir(parents=True)
+    with pytest.raises(UserError, match=rf"^cannot write to {guessed}: File exists; DIMOS_STREAMS_STATE_DIR can"):
+        new_run_dir("rover")
+    assert list(guessed.iterdir()) == []
+
+
+@pytest.mark.feature("H4")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a directory away")
+def test_a_record_is_not_renewed_in_a_directory_that_another_user_put_in_the_place_of_the_runs() -> None:
+    record = living_record()
+    os.chown(record.run_dir, 65534, -1)
+    (record.run_dir / "run.json").unlink()
+    with pytest.raises(FileExistsError):
+        write(record)
+    assert not (record.run_dir / "run.json").exists()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link away")
+@pytest.mark.parametrize("name", ["own", "nowhere"])
+def test_who_owns_a_link_could_lead_it_elsewhere(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "own").mkdir()
+    os.chown(tmp_path / "own", 4242, -1)
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path / name)
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    assert stranger_with(link) is None, "root's"
+    os.lchown(link, 65534, -1)
+    assert stranger_with(link) == 65534
 
 
 @pytest.mark.feature("H4")

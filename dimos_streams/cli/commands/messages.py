@@ -63,13 +63,11 @@ def java(
     ] = None,
 ) -> None:
     """Write Java classes of the stock message types, and of your own: lcm-spy reads messages with them."""
-    from dimos_streams.messages.generation.java import java_classes, lcm_jar
+    from dimos_streams.messages.generation.java import java_classes, lcm_jar, write_java
 
     classes = java_classes(folders or ())
     try:
-        for path, text in classes.items():
-            (out / path).parent.mkdir(parents=True, exist_ok=True)
-            (out / path).write_text(text, encoding="ascii")
+        write_java(classes, out)
     except OSError as error:
         raise cannot_write(str(error.filename or out), error) from error
     write(f"{out}: Java classes of {plural(len(classes), 'message type')}")

@@ -7,15 +7,18 @@ from pathlib import Path
 
 
 def stranger_with(path: Path) -> int | None:
-    """Return the id of the user who owns a file or a directory and is neither this one nor root; None if there is no
-    such user, and for a path that is not there.
+    """Return the id of the user who owns a file or a directory, or the link to it, and is neither this one nor root;
+    None if there is no such user, and for a path that is not there.
 
-    A file's owner can read and change it whatever its mode is by then, and a directory's can put another file in the
-    place of each that is in it, also where it is sticky. For root nobody is a stranger: it works in directories of
-    users as they do. Raises ``OSError``.
+    A file's owner can read and change it whatever its mode is by then, a directory's can put another file in the
+    place of each that is in it, also where it is sticky, and a link's can lead it elsewhere. For root nobody is a
+    stranger: it works in directories of users as they do. Raises ``OSError``.
     """
-    try:
-        owner = path.stat().st_uid
-    except FileNotFoundError:
-        return None
-    return None if os.geteuid() in (0, owner) or owner == 0 else owner
+    for look in (path.lstat, path.stat):
+        try:
+            owner = look().st_uid
+        except FileNotFoundError:
+            return None
+        if owner != 0 and os.geteuid() not in (0, owner):
+            return owner
+    return None

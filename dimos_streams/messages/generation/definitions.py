@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from dimos_streams.common.process.disk import read_small
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages.base import Field, Message, field_from_lcm
 from dimos_streams.messages.plain_classes import PRIMITIVES
 from dimos_streams.messages.registry import type_names
 
 _PLACE = re.compile(r"^(?P<file>.*\.lcm) : (?:(?P<line>\d+)|(?P<why>.*))$")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?(?:\*/|\Z)", re.DOTALL)
+"""A comment; one that does not end is one too, or each of its beginnings would be looked for an end."""
 _ESCAPES = re.compile(r'"{3}|\\')
 _AFTER_NAME = r"\s*[;=\[,]"
 _SLOTS = re.compile(r"^    __slots__ = (\[.*\])$", re.MULTILINE)
@@ -129,10 +131,12 @@ def _refuse_escapes(source: Path) -> None:
     """Refuse what could make code of a comment: lcm-gen writes comments into the classes as they are, between the
     quotes or the marks of that language."""
     try:
-        text = source.read_text(encoding="utf-8")
+        text = read_small(source).decode()
     except UnicodeDecodeError as error:
         line = error.object.count(b"\n", 0, error.start) + 1
         raise UserError(f"{source}:{line}: it is not UTF-8 ({error.reason})") from error
+    except OSError as error:
+        raise UserError(f"{source} can't be read: {error.strerror}" if error.strerror else str(error)) from error
     line_comments = [found for found in _COMMENT.finditer(text) if found[0].startswith("//")]
     places = [found.start() for found in _ESCAPES.finditer(text)]
     places += [found.start() + found[0].index("*/") for found in line_comments if "*/" in found[0]]
@@ -214,11 +218,21 @@ def _class_in(source: Path, text: str) -> tuple[ast.ClassDef, dict[str, Any]]:
         raise UserError(f"{source}:1: lcm-gen's Python of it is damaged ({why})") from error
     [found] = [node for node in tree.body if isinstance(node, ast.ClassDef)]
     values = {
-        node.targets[0].id: ast.literal_eval(node.value)
+        node.targets[0].id: _value(source, node.targets[0].id, node.value)
         for node in found.body
         if isinstance(node, ast.Assign) and isinstance(node.targets[0], ast.Name)
     }
     return found, values
+
+
+def _value(source: Path, name: str, written: ast.expr) -> Any:
+    """The value of a class's attribute. Raises ``UserError`` for a constant that is a number to C only."""
+    try:
+        return ast.literal_eval(written)
+    except ValueError as error:
+        where = f"{source}:{line_of(source, rf'{name}{_AFTER_NAME}')}"
+        why = f"{ast.unparse(written)} is no number in Python"
+        raise UserError(f"{where}: the constant {name!r} can't be used: {why}") from error
 
 
 def _refuse_names(source: Path, text: str) -> None:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
+from dimos_streams.common.process.disk import real_path
 from dimos_streams.errors import UserError
 from dimos_streams.messages.generate import DEFINITIONS
 from dimos_streams.messages.generation.definitions import (
@@ -61,6 +62,16 @@ def java_classes(folders: Iterable[Path] = ()) -> dict[Path, str]:
         paths = [Path(struct.package, f"{struct.name}.java") for struct in structs]
         texts = {path: (made / path).read_text(encoding="utf-8") for path in paths}
     return {path: _ascii(_qualified(text, path, paths)) for path, text in texts.items()}
+
+
+def write_java(classes: Mapping[Path, str], out: Path) -> None:
+    """Write classes below a folder. Raises ``UserError`` where a link leads out of it, and ``OSError``."""
+    for path in classes:
+        if not real_path(out / path).is_relative_to(real_path(out)):
+            raise UserError(f"{str(out / path)!r} is not written: a link leads to {str(real_path(out / path))!r}")
+    for path, text in classes.items():
+        (out / path).parent.mkdir(parents=True, exist_ok=True)
+        (out / path).write_text(text, encoding="ascii")
 
 
 def lcm_jar() -> Path:

@@ -33,7 +33,8 @@ def stub(struct: Struct) -> str:
         attributes.append(f"    {field.name}: {annotation}")
         if field.name not in sizes:
             parameters.append(f"        {field.name}: {annotation} = {default},")
-    doc = [f'    """{struct.doc}"""'] if struct.doc else []
+    end = " " if struct.doc.endswith('"') else ""  # a fourth quote would begin another text
+    doc = [f'    """{struct.doc}{end}"""'] if struct.doc else []
     signature = ["    def __init__(", "        self,", "        *,", *parameters, "    ) -> None: ..."]
     body = [
         f"class {struct.name}(Message):",
