@@ -17,7 +17,7 @@ _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _FIELDS = {
     "system": {"role", "content"},
     "user": {"role", "content"},
-    "assistant": {"role", "content", "tool_calls"},
+    "assistant": {"role", "content", "tool_calls", "reasoning_content", "reasoning_details"},
     "tool": {"role", "content", "tool_call_id"},
 }
 

@@ -284,10 +284,13 @@ def _checked(name: str, chunk: object) -> Mapping[str, Any]:
 
 
 def _said(error: APIError) -> str:
-    """The server's own text of an error."""
-    body = error.body
-    message = body.get("message") if isinstance(body, Mapping) else None
-    return _one_line(message or body or error.message)
+    """The server's own text of an error, and that of the server behind it, which OpenRouter has beside it."""
+    body = error.body if isinstance(error.body, Mapping) else {}
+    details = body.get("metadata")
+    behind = details.get("raw") if isinstance(details, Mapping) else None
+    if message := body.get("message"):
+        return _one_line(f"{message}: {behind}" if behind and isinstance(message, str) else message)
+    return _one_line(error.body or error.message)
 
 
 def _one_line(said: object) -> str:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from dimos_streams.agent.models.chat_format import SIGNATURE_FIELDS
 from dimos_streams.agent.models.chat_request import SHORT_ID, ChatStyle
 from dimos_streams.agent.models.failures import REFUSALS, SPENT, is_too_long
 
@@ -76,7 +77,19 @@ def _has_images(body: Body) -> bool:
     return any(part["type"] == "image_url" for content in contents if isinstance(content, list) for part in content)
 
 
+def _is_signed(body: Body) -> bool:
+    answers = any("reasoning_details" in message for message in _messages(body, "assistant"))
+    return answers or any(field in call for call in _calls(body) for field in SIGNATURE_FIELDS)
+
+
 _QUIRKS = (
+    _Quirk(
+        re.compile(r"reasoning[_ ]content", re.IGNORECASE),
+        lambda body: any("reasoning_content" not in message for message in _messages(body, "assistant")),
+        _styled(thoughts=True),
+        "what the model thought is sent back with its answers",
+        tried=False,
+    ),
     _Quirk(
         re.compile(r"stream_options|include_usage"),
         lambda body: "stream_options" in body,
@@ -135,8 +148,12 @@ _QUIRKS = (
         "an answer without text has an empty text",
     ),
     _Quirk(
-        re.compile(r"extra_content|extra (inputs|fields)|extra_forbidden|additional propert|unknown field", re.I),
-        lambda body: any("extra_content" in call for call in _calls(body)),
+        re.compile(
+            rf"{'|'.join(SIGNATURE_FIELDS)}|reasoning_details"
+            r"|extra (inputs|fields)|extra_forbidden|additional propert|unknown field",
+            re.IGNORECASE,
+        ),
+        _is_signed,
         _styled(signatures=False),
         "signatures of calls are not sent back",
     ),

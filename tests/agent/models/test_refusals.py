@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,12 +30,14 @@ from dimos_streams.agent.models.protocol import (
     ToolSchema,
     UserMessage,
 )
+from dimos_streams.agent.models.thoughts import Thoughts
 from dimos_streams.client.iterators import closing
 from dimos_streams.testing import ModelServer, RecordedRequest, Reply
 from dimos_streams.tool_stream.event import ToolEvent
 
 UPDATE = ToolEvent(utime=1, call_id="c", seq=2, type="update", module="m", skill="look", caller="agent", text="a cat")
 SIGNED = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+THOUGHT = AssistantMessage("", (ToolCall("t0", "look", "{}"),))
 ALL = ModelRequest(
     (
         SystemMessage("orders"),
@@ -43,7 +47,7 @@ ALL = ModelRequest(
         ToolResultMessage("t1", "look", ""),
         UserMessage("a cat", UPDATE),
         UserMessage("and now?"),
-        AssistantMessage("", (ToolCall("t0", "look", "{}"),)),
+        THOUGHT,
         ToolResultMessage("t0", "look", "a dog"),
         UserMessage("again"),
     ),
@@ -51,6 +55,9 @@ ALL = ModelRequest(
 )
 """All that servers are known to refuse, in one conversation."""
 
+BEHIND_A_GATEWAY = json.dumps(
+    {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "stream_options: none"}}}
+)
 Body = Mapping[str, Any]
 
 
@@ -120,6 +127,42 @@ def test_what_a_server_refuses_is_left_out_from_then_on(refusal: str, clear: boo
     assert sum(refused) == 1 if clear else sum(refused) <= len(REFUSALS)
     if not clear:  # and nothing else is left out
         assert len(str(server.requests[-1].body)) > 0.6 * len(str(server.requests[0].body))
+
+
+@pytest.mark.feature("D7", "F8")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+    ],
+    ids=["DeepSeek", "Kimi"],
+)
+def test_a_server_that_wants_the_models_thoughts_gets_them_back(text: str) -> None:
+    def reply(request: RecordedRequest) -> Reply:
+        said = [message for message in request.body["messages"] if message["role"] == "assistant"]
+        taken = all(message.get("reasoning_content") and message["content"] is not None for message in said)
+        return Reply.say("A dog.") if taken else Reply.error(400, text)
+
+    thoughtful = replace(
+        ALL, messages=(*ALL.messages[:7], replace(THOUGHT, thoughts=Thoughts("A d\nog?")), *ALL.messages[8:])
+    )
+    answers, server = asyncio.run(asked(reply, thoughtful, thoughtful))
+    assert [answer[-1] for answer in answers] == [Finish("stop")] * 2
+    assert len(server.requests) == 3, "one refusal says what is wanted, and it stays learnt"
+    sent = [message.get("reasoning_content") for message in server.requests[-1].body["messages"]]
+    assert [thoughts for thoughts in sent if thoughts] == [" ", "A d\nog?"]
+
+
+@pytest.mark.feature("D7")
+def test_the_words_of_a_server_behind_a_gateway_count() -> None:
+    def reply(request: RecordedRequest) -> Reply:
+        if "stream_options" not in request.body:
+            return Reply.say("A dog.")
+        return Reply(status=400, body=BEHIND_A_GATEWAY)
+
+    _, server = asyncio.run(asked(reply, ALL))
+    assert len(server.requests) == 2
 
 
 @pytest.mark.feature("D7")

@@ -1,0 +1,72 @@
+"""What a model thought before it answered, as far as its server may want it back with the conversation."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from dimos_streams.common.json.reading import repaired
+
+KEPT_CHARACTERS = 10_000
+"""Maximum length of the thoughts that are kept with an answer, in characters: their end counts most."""
+_MAX_DETAILS = 100_000
+"""Maximum length of a server's own form of them, in characters of JSON; if it is longer, nothing of it is kept."""
+_TEXTS = ("text", "summary")
+"""The fields of a part of thoughts whose text comes in pieces."""
+
+
+@dataclass(frozen=True, slots=True)
+class Thoughts:
+    """The thoughts before one answer."""
+
+    text: str = ""
+    details: tuple[Mapping[str, Any], ...] = ()
+    """The server's own form of them, with signatures of what is hidden."""
+
+
+NO_THOUGHTS = Thoughts()
+
+
+class GatheredThoughts:
+    """Puts the thoughts before one answer together from the pieces in which models stream them."""
+
+    def __init__(self) -> None:
+        self._text = ""
+        self._details: list[dict[str, Any]] = []
+        self._size = 0
+        """The characters of JSON of all details that came."""
+
+    def add(self, text: str) -> None:
+        """Take the next piece of text."""
+        self._text = (self._text + text)[-KEPT_CHARACTERS:]
+
+    def add_details(self, parts: Iterable[Mapping[str, Any]]) -> None:
+        """Take the next pieces of the server's own form."""
+        for part in parts:
+            self._size += len(json.dumps(part))
+            if self._size > _MAX_DETAILS:
+                self._details.clear()
+            elif self._details and _continues(self._details[-1], part):
+                _join(self._details[-1], part)
+            else:
+                self._details.append(dict(part))
+
+    @property
+    def kept(self) -> Thoughts:
+        """The thoughts that have come so far."""
+        return Thoughts(self._text, tuple(repaired(self._details)))
+
+
+def _continues(newest: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
+    same = all(newest.get(field) == part.get(field) for field in ("type", "index"))
+    return same and any(field in newest for field in _TEXTS)
+
+
+def _join(newest: dict[str, Any], part: Mapping[str, Any]) -> None:
+    for field, value in part.items():
+        if field in _TEXTS and isinstance(value, str) and isinstance(newest.get(field), str):
+            newest[field] += value
+        elif value is not None:
+            newest[field] = value
