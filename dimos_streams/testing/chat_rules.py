@@ -153,5 +153,6 @@ def _tools(tools: Any) -> Iterator[str]:
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name in names:
             yield f"a tool is called {name!r}, which is no name or another tool's"
         names.add(str(name))
-        if not isinstance(function.get("parameters"), dict) or function["parameters"].get("type") != "object":
+        parameters = function.get("parameters", {"type": "object"})
+        if not isinstance(parameters, dict) or parameters.get("type") != "object":
             yield f"tool {name!r} has parameters that are no schema of an object"

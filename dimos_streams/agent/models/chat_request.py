@@ -18,6 +18,7 @@ from dimos_streams.agent.models.framing import (
     without_blocks,
     without_control_tokens,
 )
+from dimos_streams.agent.models.plain_schemas import plain_schema
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     ImagePart,
@@ -65,19 +66,19 @@ class ChatStyle:
     """True if each answer has to say what the model thought before it."""
 
 
-def chat_tools(tools: Sequence[ToolSchema]) -> list[dict[str, Any]]:
-    """The tools of a request. They stand in no blocks, and may be described by somebody else's program."""
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": without_blocks(tool.description),
-                "parameters": _without_blocks({**_NO_PARAMETERS, **tool.parameters}),
-            },
-        }
-        for tool in tools
-    ]
+def chat_tools(tools: Sequence[ToolSchema], *, plain: bool = False) -> list[dict[str, Any]]:
+    """The tools of a request. They stand in no blocks, and may be described by somebody else's program. With
+    ``plain`` their schemas are as Gemini takes them."""
+    return [{"type": "function", "function": _function(tool, plain)} for tool in tools]
+
+
+def _function(tool: ToolSchema, plain: bool) -> dict[str, Any]:
+    parameters = _without_blocks({**_NO_PARAMETERS, **tool.parameters})
+    described = {"name": tool.name, "description": without_blocks(tool.description)}
+    if not plain:
+        return {**described, "parameters": parameters}
+    # Gemini takes no object without properties for parameters.
+    return {**described, "parameters": plain_schema(parameters)} if parameters["properties"] else described
 
 
 def _without_blocks(schema: Any) -> Any:

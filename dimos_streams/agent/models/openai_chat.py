@@ -195,7 +195,7 @@ class OpenAIModel:
             "stream": True,
         }
         if request.tools:
-            body["tools"] = chat_tools(request.tools)
+            body["tools"] = chat_tools(request.tools, plain=dialect.plain_schemas)
         if dialect.usage:
             body["stream_options"] = {"include_usage": True}
         if options.temperature is not None and dialect.temperature:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams.agent.models.chat_format import SIGNATURE_FIELDS
 from dimos_streams.agent.models.chat_request import SHORT_ID, ChatStyle
 from dimos_streams.agent.models.failures import REFUSALS, SPENT, is_too_long
+from dimos_streams.agent.models.plain_schemas import plain_schema
 
 if TYPE_CHECKING:
     from openai import APIStatusError
@@ -37,6 +38,8 @@ class Dialect:
     """True if it is asked for its usage."""
     temperature: bool = True
     tokens_field: str = "max_tokens"
+    plain_schemas: bool = False
+    """True if schemas of tools are as Gemini takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +78,16 @@ def _follows(body: Body, before: str, after: str) -> bool:
 def _has_images(body: Body) -> bool:
     contents = (message["content"] for message in _messages(body, "user"))
     return any(part["type"] == "image_url" for content in contents if isinstance(content, list) for part in content)
+
+
+def _has_full_schemas(body: Body) -> bool:
+    functions = (tool["function"] for tool in body.get("tools", ()))
+    return any(function.get("parameters", {}) != _plain(function) for function in functions)
+
+
+def _plain(function: Mapping[str, Any]) -> Mapping[str, Any]:
+    parameters = function.get("parameters", {})
+    return plain_schema(parameters) if parameters.get("properties") else {}
 
 
 def _is_signed(body: Body) -> bool:
@@ -168,6 +181,13 @@ _QUIRKS = (
         _has_images,
         _styled(images=False),
         "images are not sent",
+    ),
+    _Quirk(
+        re.compile(r"function_?declarations|additionalProperties|exclusiveM|\boneOf\b|\banyOf\b", re.IGNORECASE),
+        _has_full_schemas,
+        lambda dialect: replace(dialect, plain_schemas=True),
+        "schemas of tools are sent in a plain form",
+        tried=False,
     ),
 )
 

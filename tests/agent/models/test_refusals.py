@@ -155,6 +155,42 @@ def test_a_server_that_wants_the_models_thoughts_gets_them_back(text: str) -> No
 
 
 @pytest.mark.feature("D7")
+def test_a_gateway_that_hands_schemas_on_to_gemini_gets_plain_ones() -> None:
+    bounded = {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "title": "T"}, {"type": "null"}], "default": None}
+    parameters = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "metres": {**bounded, "description": "How far."},
+            "kind": {"oneOf": [{"const": "fast"}, {"type": ["integer", "null"], "enum": [1, 2]}]},
+            "names": {"type": "array", "minItems": 1, "prefixItems": [{}]},
+        },
+        "required": ["names"],
+    }
+    tools = (ToolSchema("look", "Look.", {}), ToolSchema("go", "Go.", parameters))
+    words = "Unknown name \"{}\" at 'tools[0].function_declarations[1].parameters': Cannot find field."
+    unknown = ("additionalProperties", "exclusiveMinimum", "oneOf", "const", "default", "null", "prefixItems")
+
+    def reply(request: RecordedRequest) -> Reply:
+        names = [name for name in unknown if f"'{name}'" in str(request.body["tools"])]
+        return Reply.error(400, words.format(names[0])) if names else Reply.say("A dog.")
+
+    _, server = asyncio.run(asked(reply, ModelRequest(ALL.messages, tools), ModelRequest(ALL.messages, tools)))
+    assert len(server.requests) == 3
+    look, go = (tool["function"] for tool in server.requests[-1].body["tools"])
+    assert look == {"name": "look", "description": "Look."}
+    assert go["parameters"] == {
+        "type": "object",
+        "properties": {
+            "metres": {"type": "number", "description": "How far."},
+            "kind": {"anyOf": [{"type": "string", "enum": ["fast"]}, {"type": "integer"}]},
+            "names": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+        },
+        "required": ["names"],
+    }
+
+
+@pytest.mark.feature("D7")
 def test_the_words_of_a_server_behind_a_gateway_count() -> None:
     def reply(request: RecordedRequest) -> Reply:
         if "stream_options" not in request.body:
