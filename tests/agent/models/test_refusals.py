@@ -56,7 +56,7 @@ ALL = ModelRequest(
 """All that servers are known to refuse, in one conversation."""
 
 BEHIND_A_GATEWAY = json.dumps(
-    {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "stream_options: none"}}}
+    {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "no reasoning_content"}}}
 )
 Body = Mapping[str, Any]
 
@@ -193,7 +193,7 @@ def test_a_gateway_that_hands_schemas_on_to_gemini_gets_plain_ones() -> None:
 @pytest.mark.feature("D7")
 def test_the_words_of_a_server_behind_a_gateway_count() -> None:
     def reply(request: RecordedRequest) -> Reply:
-        if "stream_options" not in request.body:
+        if "reasoning_content" in str(request.body):
             return Reply.say("A dog.")
         return Reply(status=400, body=BEHIND_A_GATEWAY)
 
