@@ -13,11 +13,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+THOUGHT_FIELDS = ("reasoning_details", "thinking_blocks")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _FIELDS = {
     "system": {"role", "content"},
     "user": {"role", "content"},
-    "assistant": {"role", "content", "tool_calls", "reasoning_content", "reasoning_details"},
+    "assistant": {"role", "content", "tool_calls", "reasoning_content", *THOUGHT_FIELDS},
     "tool": {"role", "content", "tool_call_id"},
 }
 

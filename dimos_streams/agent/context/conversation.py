@@ -103,7 +103,7 @@ class Conversation:
             text,
             utime=event.utime,
             tool_calls=tuple(map(_tool_call, data.get("tool_calls", ()))),
-            thoughts=Thoughts(data.get("thoughts", ""), tuple(data.get("thought_details", ()))),
+            thoughts=_thoughts(data),
             finish=data.get("finish", ""),
             tool_call_id=data.get("tool_call_id", ""),
             skill=data.get("skill", ""),
@@ -213,6 +213,11 @@ class Conversation:
         self._messages = [message for index, message in enumerate(self._messages) if index not in gone]
         self._left_out = self._left_out or bool(gone)
         self._dropped += len(gone)
+
+
+def _thoughts(data: EntryData) -> Thoughts:
+    details = {name: tuple(parts) for name, parts in data.get("thought_details", {}).items()}
+    return Thoughts(data.get("thoughts", ""), details)
 
 
 def _tool_call(call: ToolCallData) -> ToolCall:

@@ -19,6 +19,8 @@ from dimos_streams.agent.models.protocol import (
 
 SIGNATURE_FIELDS = ("extra_content", "provider_specific_fields")
 """The fields of a call in which Gemini, and LiteLLM in front of it, give signatures that they want back."""
+THOUGHT_FIELDS = ("reasoning_details", "thinking_blocks")
+"""The fields of an answer in which OpenRouter and LiteLLM give signed thoughts that they want back."""
 _MOST_TOKENS = 10**12
 _FINISHES = {
     "eos": "stop",
@@ -41,8 +43,9 @@ def chat_deltas(chunk: Mapping[str, Any]) -> Iterator[ModelDelta]:
         if isinstance(delta.get(key), str) and delta[key]:
             yield ReasoningDelta(delta[key])
             break
-    if details := tuple(part for part in _sequence(delta.get("reasoning_details")) if isinstance(part, Mapping)):
-        yield ReasoningDetails(details)
+    for field in THOUGHT_FIELDS:
+        if details := tuple(part for part in _sequence(delta.get(field)) if isinstance(part, Mapping)):
+            yield ReasoningDetails(field, details)
     yield from _content(delta.get("content"))
     if isinstance(delta.get("refusal"), str) and delta["refusal"]:
         yield TextDelta(delta["refusal"])

@@ -183,8 +183,8 @@ class _Built:
         answer: dict[str, Any] = {"role": "assistant", "content": text or (None if null else "")}
         if self._style.thoughts:
             answer["reasoning_content"] = without_control_tokens(thoughts.text) or _UNSAID
-        if self._style.signatures and thoughts.details:
-            answer["reasoning_details"] = list(thoughts.details)
+        if self._style.signatures:
+            answer.update((field, list(parts)) for field, parts in thoughts.details.items())
         return {**answer, "tool_calls": list(calls)} if calls else answer
 
     def _call(self, call: ToolCall) -> dict[str, Any]:

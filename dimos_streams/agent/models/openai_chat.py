@@ -284,13 +284,21 @@ def _checked(name: str, chunk: object) -> Mapping[str, Any]:
 
 
 def _said(error: APIError) -> str:
-    """The server's own text of an error, and that of the server behind it, which OpenRouter has beside it."""
-    body = error.body if isinstance(error.body, Mapping) else {}
+    """The server's own text of an error, which Gemini has in a list, and that of the server behind it, which
+    OpenRouter has beside it."""
+    body = _error_object(error.body)
     details = body.get("metadata")
     behind = details.get("raw") if isinstance(details, Mapping) else None
     if message := body.get("message"):
         return _one_line(f"{message}: {behind}" if behind and isinstance(message, str) else message)
     return _one_line(error.body or error.message)
+
+
+def _error_object(body: object) -> Mapping[str, Any]:
+    """The object that describes an error, or an empty one if there is none."""
+    if isinstance(body, list) and body and isinstance(body[0], Mapping):
+        body = body[0].get("error")
+    return body if isinstance(body, Mapping) else {}
 
 
 def _one_line(said: object) -> str:

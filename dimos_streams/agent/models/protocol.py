@@ -162,8 +162,9 @@ class ReasoningDelta:
 
 @dataclass(frozen=True, slots=True)
 class ReasoningDetails:
-    """The next pieces of the server's own form of what a model thinks, which it wants back."""
+    """The next pieces of the server's own form of what a model thinks, which it wants back in the same field."""
 
+    field: str
     parts: tuple[Mapping[str, Any], ...]
 
 

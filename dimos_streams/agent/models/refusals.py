@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dimos_streams.agent.models.chat_format import SIGNATURE_FIELDS
+from dimos_streams.agent.models.chat_format import SIGNATURE_FIELDS, THOUGHT_FIELDS
 from dimos_streams.agent.models.chat_request import SHORT_ID, ChatStyle
 from dimos_streams.agent.models.failures import REFUSALS, SPENT, is_too_long
 from dimos_streams.agent.models.plain_schemas import plain_schema
@@ -91,7 +91,7 @@ def _plain(function: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _is_signed(body: Body) -> bool:
-    answers = any("reasoning_details" in message for message in _messages(body, "assistant"))
+    answers = any(field in message for message in _messages(body, "assistant") for field in THOUGHT_FIELDS)
     return answers or any(field in call for call in _calls(body) for field in SIGNATURE_FIELDS)
 
 
@@ -162,8 +162,8 @@ _QUIRKS = (
     ),
     _Quirk(
         re.compile(
-            rf"{'|'.join(SIGNATURE_FIELDS)}|reasoning_details"
-            r"|extra (inputs|fields)|extra_forbidden|additional propert|unknown field",
+            "|".join((*SIGNATURE_FIELDS, *THOUGHT_FIELDS))
+            + r"|extra (inputs|fields)|extra_forbidden|additional propert|unknown field",
             re.IGNORECASE,
         ),
         _is_signed,

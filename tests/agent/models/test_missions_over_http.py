@@ -64,8 +64,8 @@ def test_a_mission_survives_a_server_that_fails_and_recovers() -> None:
 
 @pytest.mark.feature("D7", "F8")
 def test_what_a_model_thought_goes_back_to_the_server_that_wants_it() -> None:
-    """As DeepSeek's: it refuses a conversation whose calls lack what was thought before them. OpenRouter's has a form
-    of its own for it."""
+    """As DeepSeek's: it refuses a conversation whose calls lack what was thought before them. OpenRouter and
+    LiteLLM have forms of their own for it."""
 
     async def main() -> None:
         details = {"reasoning": "Hm", "reasoning_details": [{"type": "reasoning.text", "text": "Hm", "index": 0}]}
@@ -76,7 +76,9 @@ def test_what_a_model_thought_goes_back_to_the_server_that_wants_it() -> None:
             "type": "function",
             "function": {"name": MOVE[0], "arguments": '{"distance_m":1}'},
         }
-        deltas: list[dict[str, Any]] = [details, details, signed, {"tool_calls": [call]}]
+        pieces = [{"thinking": "So", "signature": None}, {"thinking": ".", "signature": ""}, {"signature": "c2ln"}]
+        blocks = [{"thinking_blocks": [{"type": "thinking", **piece}]} for piece in pieces]
+        deltas: list[dict[str, Any]] = [details, details, signed, *blocks, {"tool_calls": [call]}]
         chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
         end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
         refusal = Reply.error(400, "reasoning_content must be passed back")
@@ -86,6 +88,7 @@ def test_what_a_model_thought_goes_back_to_the_server_that_wants_it() -> None:
                 message for message in server.requests[-1].body["messages"] if message["role"] == "assistant"
             )
             assert (answer["reasoning_content"], answer["content"]) == ("HmHm", "")
+            assert answer["thinking_blocks"] == [{"type": "thinking", "thinking": "So.", "signature": "c2ln"}]
             assert answer["reasoning_details"] == [
                 {"type": "reasoning.text", "text": "HmHm", "index": 0},
                 *signed["reasoning_details"],

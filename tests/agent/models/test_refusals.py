@@ -55,9 +55,10 @@ ALL = ModelRequest(
 )
 """All that servers are known to refuse, in one conversation."""
 
-BEHIND_A_GATEWAY = json.dumps(
-    {"error": {"message": "Provider returned error", "code": 400, "metadata": {"raw": "no reasoning_content"}}}
-)
+HIDDEN = {
+    "OpenRouter": {"error": {"message": "Provider returned error", "metadata": {"raw": "no reasoning_content"}}},
+    "Gemini": [{"error": {"message": "no reasoning_content", "status": "INVALID_ARGUMENT"}}],
+}
 Body = Mapping[str, Any]
 
 
@@ -191,14 +192,18 @@ def test_a_gateway_that_hands_schemas_on_to_gemini_gets_plain_ones() -> None:
 
 
 @pytest.mark.feature("D7")
-def test_the_words_of_a_server_behind_a_gateway_count() -> None:
+@pytest.mark.parametrize("server", HIDDEN)
+def test_the_words_of_a_refusal_are_found_where_servers_have_them(server: str) -> None:
     def reply(request: RecordedRequest) -> Reply:
         if "reasoning_content" in str(request.body):
             return Reply.say("A dog.")
-        return Reply(status=400, body=BEHIND_A_GATEWAY)
+        return Reply(status=400, body=json.dumps(HIDDEN[server]))
 
-    _, server = asyncio.run(asked(reply, ALL))
-    assert len(server.requests) == 2
+    _, asked_server = asyncio.run(asked(reply, ALL))
+    assert len(asked_server.requests) == 2
+
+    with pytest.raises(ModelError, match=r"HTTP 400: (Provider returned error: )?no reasoning_content$"):
+        asyncio.run(asked(lambda request: Reply(status=400, body=json.dumps(HIDDEN[server])), ALL))
 
 
 @pytest.mark.feature("D7")

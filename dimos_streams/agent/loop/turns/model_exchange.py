@@ -112,7 +112,9 @@ class ModelExchange:
         if answer.thoughts.text:
             data["thoughts"] = answer.thoughts.text
         if answer.thoughts.details:
-            data["thought_details"] = [dict(part) for part in answer.thoughts.details]
+            data["thought_details"] = {
+                name: list(map(dict, parts)) for name, parts in answer.thoughts.details.items()
+            }
         if answer.about:
             data["about"] = answer.about
         self._turn.emit(EventKind.ANSWER, **data)

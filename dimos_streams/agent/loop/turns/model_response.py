@@ -143,7 +143,7 @@ class Answering:
         elif isinstance(delta, ReasoningDelta):
             self._hear(self._thoughts.add(self._capped(delta.text, "reasoning")), reasoning=True)
         elif isinstance(delta, ReasoningDetails):
-            self._gathered.add_details(delta.parts)
+            self._gathered.add_details(delta.field, delta.parts)
         elif isinstance(delta, ToolCallDelta):
             self._report_text()
             name = self._capped(delta.name, "arguments")

@@ -42,7 +42,7 @@ class EntryData(TypedDict):
     text: NotRequired[str]
     tool_calls: NotRequired[list[ToolCallData]]
     thoughts: NotRequired[str]
-    thought_details: NotRequired[list[dict[str, Any]]]
+    thought_details: NotRequired[dict[str, list[dict[str, Any]]]]
     finish: NotRequired[str]
     tool_call_id: NotRequired[str]
     skill: NotRequired[str]

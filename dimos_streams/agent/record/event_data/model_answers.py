@@ -49,7 +49,7 @@ class AnswerData(TextData):
     why_cut: NotRequired[str]
     tool_calls: list[ToolCallData]
     thoughts: NotRequired[str]
-    thought_details: NotRequired[list[dict[str, Any]]]
+    thought_details: NotRequired[dict[str, list[dict[str, Any]]]]
     about: NotRequired[Sequence[str]]
 
 
