@@ -38,11 +38,11 @@ def _plain_part(part: Any) -> dict[str, Any]:
 def _one_alternative(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     """A schema with all that holds in any case in one place: what stands in ``allOf``, and an only alternative."""
     for part in schema.get("allOf", ()):
-        schema = {**part, **schema}
+        schema = {**part, **schema} if isinstance(part, Mapping) else schema
     alternatives = _alternatives(schema)
     if len(alternatives) != 1:
         return schema
-    told = {key: value for key, value in schema.items() if key not in ("anyOf", "oneOf")}
+    told = {key: value for key, value in schema.items() if key not in ("allOf", "anyOf", "oneOf")}
     return _one_alternative({**alternatives[0], **told})
 
 

@@ -76,7 +76,11 @@ def test_what_a_model_thought_goes_back_to_the_server_that_wants_it() -> None:
             "type": "function",
             "function": {"name": MOVE[0], "arguments": '{"distance_m":1}'},
         }
-        pieces = [{"thinking": "So", "signature": None}, {"thinking": ".", "signature": ""}, {"signature": "c2ln"}]
+        pieces: list[dict[str, Any]] = [
+            {"thinking": "So", "signature": None},
+            {"thinking": ".", "signature": ""},
+            {"signature": "c2ln"},
+        ]
         blocks = [{"thinking_blocks": [{"type": "thinking", **piece}]} for piece in pieces]
         deltas: list[dict[str, Any]] = [details, details, signed, *blocks, {"tool_calls": [call]}]
         chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]

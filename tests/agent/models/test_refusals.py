@@ -165,6 +165,7 @@ def test_a_gateway_that_hands_schemas_on_to_gemini_gets_plain_ones() -> None:
             "metres": {**bounded, "description": "How far."},
             "kind": {"oneOf": [{"const": "fast"}, {"type": ["integer", "null"], "enum": [1, 2]}]},
             "names": {"type": "array", "minItems": 1, "prefixItems": [{}]},
+            "place": {"allOf": [{"anyOf": [{"type": "string"}]}, True], "description": "Where."},
         },
         "required": ["names"],
     }
@@ -186,6 +187,7 @@ def test_a_gateway_that_hands_schemas_on_to_gemini_gets_plain_ones() -> None:
             "metres": {"type": "number", "description": "How far."},
             "kind": {"anyOf": [{"type": "string", "enum": ["fast"]}, {"type": "integer"}]},
             "names": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+            "place": {"type": "string", "description": "Where."},
         },
         "required": ["names"],
     }
