@@ -9,8 +9,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams import clock
-from dimos_streams.agent.models.chat_format import chat_deltas, stream_problem
-from dimos_streams.agent.models.chat_request import chat_messages, chat_tools
+from dimos_streams.agent.models.chat.format import chat_deltas, stream_problem
+from dimos_streams.agent.models.chat.refusals import Dialect, RequestAttempts, ServerQuirks
+from dimos_streams.agent.models.chat.request import chat_messages, chat_tools
 from dimos_streams.agent.models.failures import is_too_long, may_pass, retry_after_s
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import (
@@ -22,7 +23,6 @@ from dimos_streams.agent.models.protocol import (
     ReasoningDelta,
     TextDelta,
 )
-from dimos_streams.agent.models.refusals import Dialect, RequestAttempts, ServerQuirks
 from dimos_streams.client.iterators import closing
 from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.schemas.http_url import http_host, is_local

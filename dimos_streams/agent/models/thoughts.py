@@ -1,4 +1,4 @@
-"""What a model thought before it answered, as far as its server may want it back with the conversation."""
+"""The thoughts of a model before it answered, as far as its server may want them back with the conversation."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dimos_streams.agent.models.chat.plain_schemas import plain_schema
 from dimos_streams.agent.models.framing import (
     RULES,
     block,
@@ -18,7 +19,6 @@ from dimos_streams.agent.models.framing import (
     without_blocks,
     without_control_tokens,
 )
-from dimos_streams.agent.models.plain_schemas import plain_schema
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     ImagePart,

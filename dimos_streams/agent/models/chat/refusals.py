@@ -10,10 +10,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dimos_streams.agent.models.chat_format import SIGNATURE_FIELDS, THOUGHT_FIELDS
-from dimos_streams.agent.models.chat_request import SHORT_ID, ChatStyle
+from dimos_streams.agent.models.chat.format import SIGNATURE_FIELDS, THOUGHT_FIELDS
+from dimos_streams.agent.models.chat.plain_schemas import plain_schema
+from dimos_streams.agent.models.chat.request import SHORT_ID, ChatStyle
 from dimos_streams.agent.models.failures import REFUSALS, SPENT, is_too_long
-from dimos_streams.agent.models.plain_schemas import plain_schema
 
 if TYPE_CHECKING:
     from openai import APIStatusError
