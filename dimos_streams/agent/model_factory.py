@@ -9,8 +9,8 @@ from functools import partial
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.loop.model_in_use import ModelInUse
 from dimos_streams.agent.models import create_model, guarded
+from dimos_streams.agent.models.chat.refusals import ServerQuirks
 from dimos_streams.agent.models.protocol import Model
-from dimos_streams.agent.models.refusals import ServerQuirks
 from dimos_streams.agent.models.retrying import Retry
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.listeners import Listeners

@@ -13,11 +13,12 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+THOUGHT_FIELDS = ("reasoning_details", "thinking_blocks")
 _NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 _FIELDS = {
     "system": {"role", "content"},
     "user": {"role", "content"},
-    "assistant": {"role", "content", "tool_calls"},
+    "assistant": {"role", "content", "tool_calls", "reasoning_content", *THOUGHT_FIELDS},
     "tool": {"role", "content", "tool_call_id"},
 }
 
@@ -153,5 +154,6 @@ def _tools(tools: Any) -> Iterator[str]:
         if not isinstance(name, str) or not _NAME.fullmatch(name) or name in names:
             yield f"a tool is called {name!r}, which is no name or another tool's"
         names.add(str(name))
-        if not isinstance(function.get("parameters"), dict) or function["parameters"].get("type") != "object":
+        parameters = function.get("parameters", {"type": "object"})
+        if not isinstance(parameters, dict) or parameters.get("type") != "object":
             yield f"tool {name!r} has parameters that are no schema of an object"

@@ -17,6 +17,7 @@ from dimos_streams.agent.models.protocol import (
     ToolResultMessage,
     UserMessage,
 )
+from dimos_streams.agent.models.thoughts import Thoughts
 from dimos_streams.agent.record.agent_events import EventKind, tool_event_of
 from dimos_streams.agent.record.event_data.base import EntryData, ToolCallData
 from dimos_streams.common.newest_entries import NewestEntries
@@ -102,6 +103,7 @@ class Conversation:
             text,
             utime=event.utime,
             tool_calls=tuple(map(_tool_call, data.get("tool_calls", ()))),
+            thoughts=_thoughts(data),
             finish=data.get("finish", ""),
             tool_call_id=data.get("tool_call_id", ""),
             skill=data.get("skill", ""),
@@ -213,6 +215,11 @@ class Conversation:
         self._dropped += len(gone)
 
 
+def _thoughts(data: EntryData) -> Thoughts:
+    details = {name: tuple(parts) for name, parts in data.get("thought_details", {}).items()}
+    return Thoughts(data.get("thoughts", ""), details)
+
+
 def _tool_call(call: ToolCallData) -> ToolCall:
     return ToolCall(call["id"], call["name"], call["arguments"], call.get("extra"))
 
@@ -232,7 +239,7 @@ def _message(entry: Entry, is_past: bool) -> Message | None:
     if entry.role == "event" and entry.event is not None:
         return UserMessage(entry.text.removeprefix(update_head(entry.event)), entry.event, is_past=is_past)
     if entry.role == "assistant":
-        return AssistantMessage(entry.text or ("" if entry.tool_calls else SILENT), entry.tool_calls)
+        return AssistantMessage(entry.text or ("" if entry.tool_calls else SILENT), entry.tool_calls, entry.thoughts)
     if entry.role == "tool":
         return ToolResultMessage(
             entry.tool_call_id,

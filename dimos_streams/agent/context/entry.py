@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any, Literal
 
 from dimos_streams.agent.models.protocol import Speaker, ToolCall
+from dimos_streams.agent.models.thoughts import NO_THOUGHTS, Thoughts
 from dimos_streams.operator.reporting import within
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -26,6 +27,8 @@ class Entry:
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
     """The calls that an ``assistant`` entry asks for."""
+    thoughts: Thoughts = NO_THOUGHTS
+    """What the model thought before an ``assistant`` entry."""
     finish: str = ""
     """The reason an ``assistant`` entry ends: the model's own reason, or why it was cut off."""
     tool_call_id: str = ""

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from dimos_streams.agent.models.protocol import AssistantMessage, Message, ToolResultMessage, UserMessage, characters
+from dimos_streams.agent.models.thoughts import NO_THOUGHTS
 
 Messages = Sequence[Message | None]
 """Messages in order, with None for entries that models don't see."""
@@ -118,7 +119,7 @@ def _cut(message: Message | None, limit: int) -> Message | None:
         calls = tuple(
             call if len(call.arguments) <= limit else replace(call, arguments="{}") for call in message.tool_calls
         )
-        message = replace(message, tool_calls=calls)
+        message = replace(message, tool_calls=calls, thoughts=NO_THOUGHTS)
     if message is None or len(message.text) <= limit:
         return message
     head, tail = message.text[: limit // 2], message.text[-(limit // 4) :]

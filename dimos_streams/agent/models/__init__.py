@@ -6,9 +6,9 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+from dimos_streams.agent.models.chat.refusals import ServerQuirks
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import Model
-from dimos_streams.agent.models.refusals import ServerQuirks
 from dimos_streams.agent.models.retrying import Retry, RetryingModel
 from dimos_streams.agent.models.silence import SilenceModel
 from dimos_streams.errors import UserError, suggest

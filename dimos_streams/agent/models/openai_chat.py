@@ -9,8 +9,9 @@ from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams import clock
-from dimos_streams.agent.models.chat_format import chat_deltas, stream_problem
-from dimos_streams.agent.models.chat_request import chat_messages, chat_tools
+from dimos_streams.agent.models.chat.format import chat_deltas, stream_problem
+from dimos_streams.agent.models.chat.refusals import Dialect, RequestAttempts, ServerQuirks
+from dimos_streams.agent.models.chat.request import chat_messages, chat_tools
 from dimos_streams.agent.models.failures import is_too_long, may_pass, retry_after_s
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import (
@@ -22,7 +23,6 @@ from dimos_streams.agent.models.protocol import (
     ReasoningDelta,
     TextDelta,
 )
-from dimos_streams.agent.models.refusals import Dialect, RequestAttempts, ServerQuirks
 from dimos_streams.client.iterators import closing
 from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.schemas.http_url import http_host, is_local
@@ -195,7 +195,7 @@ class OpenAIModel:
             "stream": True,
         }
         if request.tools:
-            body["tools"] = chat_tools(request.tools)
+            body["tools"] = chat_tools(request.tools, plain=dialect.plain_schemas)
         if dialect.usage:
             body["stream_options"] = {"include_usage": True}
         if options.temperature is not None and dialect.temperature:
@@ -284,10 +284,21 @@ def _checked(name: str, chunk: object) -> Mapping[str, Any]:
 
 
 def _said(error: APIError) -> str:
-    """The server's own text of an error."""
-    body = error.body
-    message = body.get("message") if isinstance(body, Mapping) else None
-    return _one_line(message or body or error.message)
+    """The server's own text of an error, which Gemini has in a list, and that of the server behind it, which
+    OpenRouter has beside it."""
+    body = _error_object(error.body)
+    details = body.get("metadata")
+    behind = details.get("raw") if isinstance(details, Mapping) else None
+    if message := body.get("message"):
+        return _one_line(f"{message}: {behind}" if behind and isinstance(message, str) else message)
+    return _one_line(error.body or error.message)
+
+
+def _error_object(body: object) -> Mapping[str, Any]:
+    """The object that describes an error, or an empty one if there is none."""
+    if isinstance(body, list) and body and isinstance(body[0], Mapping):
+        body = body[0].get("error")
+    return body if isinstance(body, Mapping) else {}
 
 
 def _one_line(said: object) -> str:

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias
 
+from dimos_streams.agent.models.thoughts import NO_THOUGHTS, Thoughts
 from dimos_streams.common.readable.surrogates import well_formed
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import DimosStreamsError
@@ -106,6 +107,8 @@ class AssistantMessage:
 
     text: str
     tool_calls: tuple[ToolCall, ...] = ()
+    thoughts: Thoughts = NO_THOUGHTS
+    """The thoughts before it, for servers that want them back."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +158,14 @@ class ReasoningDelta:
     """The next piece of what a model thinks before it answers. It is not part of the answer."""
 
     text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReasoningDetails:
+    """The next pieces of the server's own form of what a model thinks, which it wants back in the same field."""
+
+    field: str
+    parts: tuple[Mapping[str, Any], ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,7 +221,7 @@ class Cut:
 STALE = "not run: input of the operator was withdrawn meanwhile; ask again for what is still wanted"
 """The result of a call that was asked for when that input was still seen."""
 
-ModelDelta: TypeAlias = TextDelta | ReasoningDelta | ToolCallDelta | TokenUsage | Finish | Cut
+ModelDelta: TypeAlias = TextDelta | ReasoningDelta | ReasoningDetails | ToolCallDelta | TokenUsage | Finish | Cut
 
 
 class Model(Protocol):

@@ -79,8 +79,8 @@ class _Slot:
     id: str | None = None
     name: str = ""
     pieces: list[str] = field(default_factory=list)
-    length: int = 0
-    """The length of all pieces, in characters."""
+    size: int = 0
+    """The number of characters in all pieces that are no blanks."""
     extent: _Extent = field(default_factory=_Extent)
     extra: Mapping[str, Any] | None = None
 
@@ -104,9 +104,10 @@ class ToolCallAssembler:
     """Takes the deltas of one answer and gives its calls, in the order in which they began.
 
     A piece belongs to the call of its index and id. An index comes with a new id where a new call begins, unless
-    the piece only continues arguments; a piece with an id only belongs to the call of that id or gives the newest
-    call its id; a piece with neither continues the newest call, or begins one if it brings a name after arguments,
-    or one that can't continue the newest's name.
+    the piece only continues arguments; a piece of arguments under an index that no call has continues the newest
+    call, as long as that lacks some; a piece with an id only belongs to the call of that id or gives the newest call
+    its id; a piece with neither continues the newest call, or begins one if it brings a name after arguments, or one
+    that can't continue the newest's name.
     """
 
     def __init__(self, offered: Iterable[str] = ()) -> None:
@@ -141,7 +142,7 @@ class ToolCallAssembler:
             slot.name += delta.name
         if delta.arguments:
             slot.pieces.append(delta.arguments)
-            slot.length += len(delta.arguments)
+            slot.size += _size(delta.arguments)
             slot.extent.feed(delta.arguments)
 
     def newly_begun(self) -> list[str]:
@@ -179,12 +180,18 @@ class ToolCallAssembler:
             return None if _is_another(delta, known) else known
         newest = self._newest.get(delta.index)
         if newest is None:
-            return None
+            return self._continued_elsewhere(delta)
         if delta.id and newest.id:
             # There are servers that make up a new id for every piece of the same call.
             continues = delta.index is not None and not delta.name and not newest.extent.closed
             return newest if continues else None
         return None if self._begins_a_call(delta, newest) else newest
+
+    def _continued_elsewhere(self, delta: ToolCallDelta) -> _Slot | None:
+        """The call whose arguments go on under an index that no call has: there are servers that count pieces."""
+        newest = self._newest.get(None)
+        goes_on = newest is not None and bool(newest.name) and not newest.extent.closed
+        return newest if goes_on and delta.arguments and not (delta.id or delta.name) else None
 
     def _begin(self, index: int | None) -> _Slot:
         slot = self._newest[None] = _Slot(len(self._slots), index)
@@ -227,10 +234,17 @@ def _is_another(delta: ToolCallDelta, slot: _Slot) -> bool:
 
 
 def _is_repeated(delta: ToolCallDelta, slot: _Slot) -> bool:
-    """Return whether a piece is a whole call once more."""
-    if not (slot.extent.closed and delta.id and (delta.id, delta.name) == (slot.id, slot.name)):
+    """Return whether a piece is a whole call once more, or only its arguments, perhaps with other blanks."""
+    names = (delta.id, delta.name)
+    if not slot.extent.closed or (any(names) and names != (slot.id, slot.name)):
         return False
-    return len(delta.arguments) == slot.length and delta.arguments == "".join(slot.pieces)
+    if not delta.arguments or _size(delta.arguments) != slot.size:
+        return False
+    return _parse(delta.arguments) == _parse("".join(slot.pieces))
+
+
+def _size(arguments: str) -> int:
+    return sum(map(len, arguments.split()))
 
 
 def _assembled(call: ToolCall, *, complete: bool) -> AssembledCall:

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dimos_streams.agent.models.chat_format import chat_deltas
+from dimos_streams.agent.models.chat.format import chat_deltas
 from dimos_streams.agent.models.protocol import ToolCallDelta
 from dimos_streams.agent.models.tool_call_assembler import AssembledCall, ToolCallAssembler
 from tests.agent.models.golden_cases import CASES, put_together

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dimos_streams.agent.models.chat_format import chat_deltas
+from dimos_streams.agent.models.chat.format import chat_deltas
 from dimos_streams.agent.models.protocol import Finish, TextDelta, TokenUsage
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from dimos_streams.agent.models.chat_request import chat_messages
+from dimos_streams.agent.models.chat.request import chat_messages
 from dimos_streams.agent.models.protocol import AssistantMessage, ToolCall
 
 

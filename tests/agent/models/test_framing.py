@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dimos_streams.agent.models.chat_request import ChatStyle, chat_messages, chat_tools
+from dimos_streams.agent.models.chat.request import ChatStyle, chat_messages, chat_tools
 from dimos_streams.agent.models.framing import RULES, block, without_control_tokens
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,

@@ -62,6 +62,45 @@ def test_a_mission_survives_a_server_that_fails_and_recovers() -> None:
     asyncio.run(main())
 
 
+@pytest.mark.feature("D7", "F8")
+def test_what_a_model_thought_goes_back_to_the_server_that_wants_it() -> None:
+    """As DeepSeek's: it refuses a conversation whose calls lack what was thought before them. OpenRouter and
+    LiteLLM have forms of their own for it."""
+
+    async def main() -> None:
+        details = {"reasoning": "Hm", "reasoning_details": [{"type": "reasoning.text", "text": "Hm", "index": 0}]}
+        signed = {"reasoning_details": [{"type": "reasoning.encrypted", "data": "c2ln", "id": "a", "index": 1}]}
+        call = {
+            "index": 0,
+            "id": "a",
+            "type": "function",
+            "function": {"name": MOVE[0], "arguments": '{"distance_m":1}'},
+        }
+        pieces: list[dict[str, Any]] = [
+            {"thinking": "So", "signature": None},
+            {"thinking": ".", "signature": ""},
+            {"signature": "c2ln"},
+        ]
+        blocks = [{"thinking_blocks": [{"type": "thinking", **piece}]} for piece in pieces]
+        deltas: list[dict[str, Any]] = [details, details, signed, *blocks, {"tool_calls": [call]}]
+        chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": None}]} for delta in deltas]
+        end = {"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}
+        refusal = Reply.error(400, "reasoning_content must be passed back")
+        async with served(Reply.raw(*chunks, end), refusal, Reply.say("Moved.")) as (server, s):
+            assert (await (await s.say("move")).result())["text"] == "Moved."
+            (answer,) = (
+                message for message in server.requests[-1].body["messages"] if message["role"] == "assistant"
+            )
+            assert (answer["reasoning_content"], answer["content"]) == ("HmHm", "")
+            assert answer["thinking_blocks"] == [{"type": "thinking", "thinking": "So.", "signature": "c2ln"}]
+            assert answer["reasoning_details"] == [
+                {"type": "reasoning.text", "text": "HmHm", "index": 0},
+                *signed["reasoning_details"],
+            ]
+
+    asyncio.run(main())
+
+
 @pytest.mark.feature("D7")
 def test_a_permanent_failure_ends_the_mission_with_its_reason() -> None:
     async def main() -> None:

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.models import check_model, create_model, guarded, openai_chat
-from dimos_streams.agent.models.chat_request import chat_tools
+from dimos_streams.agent.models.chat.request import chat_tools
 from dimos_streams.agent.models.framing import RULES, block
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import (

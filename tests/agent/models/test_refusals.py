@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+import json
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -28,12 +30,14 @@ from dimos_streams.agent.models.protocol import (
     ToolSchema,
     UserMessage,
 )
+from dimos_streams.agent.models.thoughts import Thoughts
 from dimos_streams.client.iterators import closing
 from dimos_streams.testing import ModelServer, RecordedRequest, Reply
 from dimos_streams.tool_stream.event import ToolEvent
 
 UPDATE = ToolEvent(utime=1, call_id="c", seq=2, type="update", module="m", skill="look", caller="agent", text="a cat")
 SIGNED = {"extra_content": {"google": {"thought_signature": "c2ln"}}}
+THOUGHT = AssistantMessage("", (ToolCall("t0", "look", "{}"),))
 ALL = ModelRequest(
     (
         SystemMessage("orders"),
@@ -43,7 +47,7 @@ ALL = ModelRequest(
         ToolResultMessage("t1", "look", ""),
         UserMessage("a cat", UPDATE),
         UserMessage("and now?"),
-        AssistantMessage("", (ToolCall("t0", "look", "{}"),)),
+        THOUGHT,
         ToolResultMessage("t0", "look", "a dog"),
         UserMessage("again"),
     ),
@@ -51,6 +55,10 @@ ALL = ModelRequest(
 )
 """All that servers are known to refuse, in one conversation."""
 
+HIDDEN = {
+    "OpenRouter": {"error": {"message": "Provider returned error", "metadata": {"raw": "no reasoning_content"}}},
+    "Gemini": [{"error": {"message": "no reasoning_content", "status": "INVALID_ARGUMENT"}}],
+}
 Body = Mapping[str, Any]
 
 
@@ -120,6 +128,84 @@ def test_what_a_server_refuses_is_left_out_from_then_on(refusal: str, clear: boo
     assert sum(refused) == 1 if clear else sum(refused) <= len(REFUSALS)
     if not clear:  # and nothing else is left out
         assert len(str(server.requests[-1].body)) > 0.6 * len(str(server.requests[0].body))
+
+
+@pytest.mark.feature("D7", "F8")
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The `reasoning_content` in the thinking mode must be passed back to the API.",
+        "thinking is enabled but reasoning_content is missing in assistant tool call message at index 2",
+    ],
+    ids=["DeepSeek", "Kimi"],
+)
+def test_a_server_that_wants_the_models_thoughts_gets_them_back(text: str) -> None:
+    def reply(request: RecordedRequest) -> Reply:
+        said = [message for message in request.body["messages"] if message["role"] == "assistant"]
+        taken = all(message.get("reasoning_content") and message["content"] is not None for message in said)
+        return Reply.say("A dog.") if taken else Reply.error(400, text)
+
+    thoughtful = replace(
+        ALL, messages=(*ALL.messages[:7], replace(THOUGHT, thoughts=Thoughts("A d\nog?")), *ALL.messages[8:])
+    )
+    answers, server = asyncio.run(asked(reply, thoughtful, thoughtful))
+    assert [answer[-1] for answer in answers] == [Finish("stop")] * 2
+    assert len(server.requests) == 3, "one refusal says what is wanted, and it stays learnt"
+    sent = [message.get("reasoning_content") for message in server.requests[-1].body["messages"]]
+    assert [thoughts for thoughts in sent if thoughts] == [" ", "A d\nog?"]
+
+
+@pytest.mark.feature("D7")
+def test_a_gateway_that_hands_schemas_on_to_gemini_gets_plain_ones() -> None:
+    bounded = {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "title": "T"}, {"type": "null"}], "default": None}
+    parameters = {
+        "type": "object",
+        "additionalProperties": False,
+        "properties": {
+            "metres": {**bounded, "description": "How far."},
+            "kind": {"oneOf": [{"const": "fast"}, {"type": ["integer", "null"], "enum": [1, 2]}]},
+            "names": {"type": "array", "minItems": 1, "prefixItems": [{}]},
+            "place": {"allOf": [{"anyOf": [{"type": "string"}]}, True], "description": "Where."},
+        },
+        "required": ["names"],
+    }
+    tools = (ToolSchema("look", "Look.", {}), ToolSchema("go", "Go.", parameters))
+    words = "Unknown name \"{}\" at 'tools[0].function_declarations[1].parameters': Cannot find field."
+    unknown = ("additionalProperties", "exclusiveMinimum", "oneOf", "const", "default", "null", "prefixItems")
+
+    def reply(request: RecordedRequest) -> Reply:
+        names = [name for name in unknown if f"'{name}'" in str(request.body["tools"])]
+        return Reply.error(400, words.format(names[0])) if names else Reply.say("A dog.")
+
+    _, server = asyncio.run(asked(reply, ModelRequest(ALL.messages, tools), ModelRequest(ALL.messages, tools)))
+    assert len(server.requests) == 3
+    look, go = (tool["function"] for tool in server.requests[-1].body["tools"])
+    assert look == {"name": "look", "description": "Look."}
+    assert go["parameters"] == {
+        "type": "object",
+        "properties": {
+            "metres": {"type": "number", "description": "How far."},
+            "kind": {"anyOf": [{"type": "string", "enum": ["fast"]}, {"type": "integer"}]},
+            "names": {"type": "array", "minItems": 1, "items": {"type": "string"}},
+            "place": {"type": "string", "description": "Where."},
+        },
+        "required": ["names"],
+    }
+
+
+@pytest.mark.feature("D7")
+@pytest.mark.parametrize("server", HIDDEN)
+def test_the_words_of_a_refusal_are_found_where_servers_have_them(server: str) -> None:
+    def reply(request: RecordedRequest) -> Reply:
+        if "reasoning_content" in str(request.body):
+            return Reply.say("A dog.")
+        return Reply(status=400, body=json.dumps(HIDDEN[server]))
+
+    _, asked_server = asyncio.run(asked(reply, ALL))
+    assert len(asked_server.requests) == 2
+
+    with pytest.raises(ModelError, match=r"HTTP 400: (Provider returned error: )?no reasoning_content$"):
+        asyncio.run(asked(lambda request: Reply(status=400, body=json.dumps(HIDDEN[server])), ALL))
 
 
 @pytest.mark.feature("D7")

@@ -109,6 +109,12 @@ class ModelExchange:
             why_cut=answer.why_cut,
             tool_calls=[call_fields(call.call) for call in answer.calls],
         )
+        if answer.thoughts.text:
+            data["thoughts"] = answer.thoughts.text
+        if answer.thoughts.details:
+            data["thought_details"] = {
+                name: list(map(dict, parts)) for name, parts in answer.thoughts.details.items()
+            }
         if answer.about:
             data["about"] = answer.about
         self._turn.emit(EventKind.ANSWER, **data)

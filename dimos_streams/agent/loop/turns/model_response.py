@@ -17,11 +17,13 @@ from dimos_streams.agent.models.protocol import (
     ModelDelta,
     ModelRequest,
     ReasoningDelta,
+    ReasoningDetails,
     TextDelta,
     TokenUsage,
     ToolCall,
     ToolCallDelta,
 )
+from dimos_streams.agent.models.thoughts import NO_THOUGHTS, GatheredThoughts, Thoughts
 from dimos_streams.agent.models.tool_call_assembler import MAX_CALLS, AssembledCall, ToolCallAssembler
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.record.event_data.base import ToolCallData
@@ -47,6 +49,7 @@ class ModelAnswer:
     calls: tuple[AssembledCall, ...]
     finish: str
     why_cut: str = ""
+    thoughts: Thoughts = NO_THOUGHTS
     about: tuple[str, ...] = ()
     """The inputs that ``finish`` is about, as the model had them, or their missions' ids once ``ModelExchange`` has
     looked them up; empty if it is about all of them."""
@@ -75,6 +78,7 @@ class Answering:
         self._missions = missions
         self._call_numbers = call_numbers
         self._answer, self._thoughts = TextJoiner(), TextJoiner()
+        self._gathered = GatheredThoughts()
         self._pieces: list[str] = []
         self._untold: list[str] = []
         self._reported_at = -CONTENT_PERIOD_S
@@ -118,7 +122,7 @@ class Answering:
         )
         self._report_calls(calls)
         text = f"{self.text} [cut off: {self._why_cut}]".strip() if finish == CAPPED else self.text
-        return ModelAnswer(text, calls, finish or CUT, self._why_cut, self._about)
+        return ModelAnswer(text, calls, finish or CUT, self._why_cut, self._gathered.kept, self._about)
 
     def _report_calls(self, calls: Sequence[AssembledCall]) -> None:
         for call in calls[self._announced :]:
@@ -138,6 +142,8 @@ class Answering:
             self._hear(self._answer.add(self._capped(delta.text, "text")), reasoning=False)
         elif isinstance(delta, ReasoningDelta):
             self._hear(self._thoughts.add(self._capped(delta.text, "reasoning")), reasoning=True)
+        elif isinstance(delta, ReasoningDetails):
+            self._gathered.add_details(delta.field, delta.parts)
         elif isinstance(delta, ToolCallDelta):
             self._report_text()
             name = self._capped(delta.name, "arguments")
@@ -168,7 +174,9 @@ class Answering:
         if reasoning is not self._reasoning:
             self._report_text()
             self._reasoning = reasoning
-        if not reasoning:
+        if reasoning:
+            self._gathered.add(text)
+        else:
             self._pieces.append(text)
         self._untold.append(text)
         if clock.monotonic() - self._reported_at >= CONTENT_PERIOD_S:

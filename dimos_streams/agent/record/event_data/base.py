@@ -41,6 +41,8 @@ class EntryData(TypedDict):
 
     text: NotRequired[str]
     tool_calls: NotRequired[list[ToolCallData]]
+    thoughts: NotRequired[str]
+    thought_details: NotRequired[dict[str, list[dict[str, Any]]]]
     finish: NotRequired[str]
     tool_call_id: NotRequired[str]
     skill: NotRequired[str]

@@ -48,6 +48,8 @@ class AnswerData(TextData):
     finish: str
     why_cut: NotRequired[str]
     tool_calls: list[ToolCallData]
+    thoughts: NotRequired[str]
+    thought_details: NotRequired[dict[str, list[dict[str, Any]]]]
     about: NotRequired[Sequence[str]]
 
 

@@ -11,11 +11,16 @@ from dimos_streams.agent.models.protocol import (
     Finish,
     ModelDelta,
     ReasoningDelta,
+    ReasoningDetails,
     TextDelta,
     TokenUsage,
     ToolCallDelta,
 )
 
+SIGNATURE_FIELDS = ("extra_content", "provider_specific_fields")
+"""The fields of a call in which Gemini, and LiteLLM in front of it, give signatures that they want back."""
+THOUGHT_FIELDS = ("reasoning_details", "thinking_blocks")
+"""The fields of an answer in which OpenRouter and LiteLLM give signed thoughts that they want back."""
 _MOST_TOKENS = 10**12
 _FINISHES = {
     "eos": "stop",
@@ -38,6 +43,9 @@ def chat_deltas(chunk: Mapping[str, Any]) -> Iterator[ModelDelta]:
         if isinstance(delta.get(key), str) and delta[key]:
             yield ReasoningDelta(delta[key])
             break
+    for field in THOUGHT_FIELDS:
+        if details := tuple(part for part in _sequence(delta.get(field)) if isinstance(part, Mapping)):
+            yield ReasoningDetails(field, details)
     yield from _content(delta.get("content"))
     if isinstance(delta.get("refusal"), str) and delta["refusal"]:
         yield TextDelta(delta["refusal"])
@@ -93,7 +101,7 @@ def _call_delta(call: Mapping[str, Any]) -> ToolCallDelta:
         id=str(call_id) if call_id is not None else None,
         name=name if isinstance(name, str) else "",
         arguments=arguments or "",
-        extra={"extra_content": call["extra_content"]} if call.get("extra_content") else None,
+        extra={field: call[field] for field in SIGNATURE_FIELDS if call.get(field)} or None,
     )
 
 

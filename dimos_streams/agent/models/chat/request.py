@@ -10,6 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from dimos_streams.agent.models.chat.plain_schemas import plain_schema
 from dimos_streams.agent.models.framing import (
     RULES,
     block,
@@ -29,6 +30,7 @@ from dimos_streams.agent.models.protocol import (
     ToolSchema,
     UserMessage,
 )
+from dimos_streams.agent.models.thoughts import NO_THOUGHTS, Thoughts
 from dimos_streams.common.json.reading import parse_command
 from dimos_streams.common.json.writing import json_text
 
@@ -36,6 +38,8 @@ _NO_PARAMETERS = {"type": "object", "properties": {}}
 SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
 """The form of the ids of calls, for servers that take no other."""
 _NOTED = "(noted)"
+_UNSAID = " "
+"""The thoughts of an answer of which none are known: there are servers that take an empty text for a missing one."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,22 +61,24 @@ class ChatStyle:
     null_content: bool = True
     """True if the content of an answer without text may be null; if not, it is an empty text."""
     signatures: bool = True
-    """True if calls have the further fields that came with them."""
+    """True if answers and calls have the further fields that came with them."""
+    thoughts: bool = False
+    """True if each answer has to say what the model thought before it."""
 
 
-def chat_tools(tools: Sequence[ToolSchema]) -> list[dict[str, Any]]:
-    """The tools of a request. They stand in no blocks, and may be described by somebody else's program."""
-    return [
-        {
-            "type": "function",
-            "function": {
-                "name": tool.name,
-                "description": without_blocks(tool.description),
-                "parameters": _without_blocks({**_NO_PARAMETERS, **tool.parameters}),
-            },
-        }
-        for tool in tools
-    ]
+def chat_tools(tools: Sequence[ToolSchema], *, plain: bool = False) -> list[dict[str, Any]]:
+    """The tools of a request. They stand in no blocks, and may be described by somebody else's program. With
+    ``plain`` their schemas are as Gemini takes them."""
+    return [{"type": "function", "function": _function(tool, plain)} for tool in tools]
+
+
+def _function(tool: ToolSchema, plain: bool) -> dict[str, Any]:
+    parameters = _without_blocks({**_NO_PARAMETERS, **tool.parameters})
+    described = {"name": tool.name, "description": without_blocks(tool.description)}
+    if not plain:
+        return {**described, "parameters": parameters}
+    # Gemini takes no object without properties for parameters.
+    return {**described, "parameters": plain_schema(parameters)} if parameters["properties"] else described
 
 
 def _without_blocks(schema: Any) -> Any:
@@ -141,7 +147,7 @@ class _Built:
             self.messages[-1]["content"] += parts
         else:
             if last == "tool" and not self._style.user_after_tool:
-                self.messages.append({"role": "assistant", "content": _NOTED})
+                self.messages.append(self._answer(_NOTED))
             self.messages.append({"role": "user", "content": list(parts)})
         self._speaker = speaker
 
@@ -149,15 +155,12 @@ class _Built:
         calls = [self._call(call) for call in message.tool_calls]
         text = without_control_tokens(message.text)
         if not calls:
-            self.messages.append({"role": "assistant", "content": text or _NOTED})
-            return
-        content = text or (None if self._style.null_content else "")
-        if self._style.parallel_calls or len(calls) == 1:
-            self.messages.append({"role": "assistant", "content": content, "tool_calls": calls})
-            return
-        nothing = None if self._style.null_content else ""
-        for call, said in zip(calls, itertools.chain([content], itertools.repeat(nothing)), strict=False):
-            self._apart[call["id"]] = {"role": "assistant", "content": said, "tool_calls": [call]}
+            self.messages.append(self._answer(text or _NOTED, message.thoughts))
+        elif self._style.parallel_calls or len(calls) == 1:
+            self.messages.append(self._answer(text, message.thoughts, calls))
+        else:
+            for call, said in zip(calls, itertools.chain([text], itertools.repeat("")), strict=False):
+                self._apart[call["id"]] = self._answer(said, message.thoughts, [call])
 
     def add_result(self, tool_call_id: str, content: str) -> None:
         id = self._ids.of(tool_call_id)
@@ -171,6 +174,18 @@ class _Built:
             if isinstance(entry["content"], list) and all(part["type"] == "text" for part in entry["content"]):
                 entry["content"] = "\n\n".join(part["text"] for part in entry["content"])
         return self.messages
+
+    def _answer(
+        self, text: str, thoughts: Thoughts = NO_THOUGHTS, calls: Sequence[dict[str, Any]] = ()
+    ) -> dict[str, Any]:
+        """An answer of the past. Servers that want its thoughts take no null beside them."""
+        null = self._style.null_content and not self._style.thoughts
+        answer: dict[str, Any] = {"role": "assistant", "content": text or (None if null else "")}
+        if self._style.thoughts:
+            answer["reasoning_content"] = without_control_tokens(thoughts.text) or _UNSAID
+        if self._style.signatures:
+            answer.update((field, list(parts)) for field, parts in thoughts.details.items())
+        return {**answer, "tool_calls": list(calls)} if calls else answer
 
     def _call(self, call: ToolCall) -> dict[str, Any]:
         """A call of the past, repaired: servers refuse a whole conversation for one name or arguments that are

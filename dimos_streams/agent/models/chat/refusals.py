@@ -10,7 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from dimos_streams.agent.models.chat_request import SHORT_ID, ChatStyle
+from dimos_streams.agent.models.chat.format import SIGNATURE_FIELDS, THOUGHT_FIELDS
+from dimos_streams.agent.models.chat.plain_schemas import plain_schema
+from dimos_streams.agent.models.chat.request import SHORT_ID, ChatStyle
 from dimos_streams.agent.models.failures import REFUSALS, SPENT, is_too_long
 
 if TYPE_CHECKING:
@@ -36,6 +38,8 @@ class Dialect:
     """True if it is asked for its usage."""
     temperature: bool = True
     tokens_field: str = "max_tokens"
+    plain_schemas: bool = False
+    """True if schemas of tools are as Gemini takes them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +80,29 @@ def _has_images(body: Body) -> bool:
     return any(part["type"] == "image_url" for content in contents if isinstance(content, list) for part in content)
 
 
+def _has_full_schemas(body: Body) -> bool:
+    functions = (tool["function"] for tool in body.get("tools", ()))
+    return any(function.get("parameters", {}) != _plain(function) for function in functions)
+
+
+def _plain(function: Mapping[str, Any]) -> Mapping[str, Any]:
+    parameters = function.get("parameters", {})
+    return plain_schema(parameters) if parameters.get("properties") else {}
+
+
+def _is_signed(body: Body) -> bool:
+    answers = any(field in message for message in _messages(body, "assistant") for field in THOUGHT_FIELDS)
+    return answers or any(field in call for call in _calls(body) for field in SIGNATURE_FIELDS)
+
+
 _QUIRKS = (
+    _Quirk(
+        re.compile(r"reasoning[_ ]content", re.IGNORECASE),
+        lambda body: any("reasoning_content" not in message for message in _messages(body, "assistant")),
+        _styled(thoughts=True),
+        "what the model thought is sent back with its answers",
+        tried=False,
+    ),
     _Quirk(
         re.compile(r"stream_options|include_usage"),
         lambda body: "stream_options" in body,
@@ -135,8 +161,12 @@ _QUIRKS = (
         "an answer without text has an empty text",
     ),
     _Quirk(
-        re.compile(r"extra_content|extra (inputs|fields)|extra_forbidden|additional propert|unknown field", re.I),
-        lambda body: any("extra_content" in call for call in _calls(body)),
+        re.compile(
+            "|".join((*SIGNATURE_FIELDS, *THOUGHT_FIELDS))
+            + r"|extra (inputs|fields)|extra_forbidden|additional propert|unknown field",
+            re.IGNORECASE,
+        ),
+        _is_signed,
         _styled(signatures=False),
         "signatures of calls are not sent back",
     ),
@@ -151,6 +181,13 @@ _QUIRKS = (
         _has_images,
         _styled(images=False),
         "images are not sent",
+    ),
+    _Quirk(
+        re.compile(r"function_?declarations|additionalProperties|exclusiveM|\boneOf\b|\banyOf\b", re.IGNORECASE),
+        _has_full_schemas,
+        lambda dialect: replace(dialect, plain_schemas=True),
+        "schemas of tools are sent in a plain form",
+        tried=False,
     ),
 )
 

@@ -1,0 +1,1 @@
+"""OpenAI's chat completions: requests in the form that a server takes, and what its answers mean."""
