@@ -17,9 +17,10 @@ import selectors
 import threading
 import time
 from asyncio.format_helpers import _format_callback_source
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from dimos_streams.common.bare_handles import BareHandle, BareTimer
 from dimos_streams.common.process.bounded_run import run_bounded
 from dimos_streams.common.waiting import who_waits
 from dimos_streams.errors import DimosStreamsError
@@ -153,43 +154,6 @@ class _JumpingSelector(selectors.BaseSelector):
         self._inner.close()
 
 
-class _Handle(asyncio.Handle):
-    """What asyncio's class is without debugging, made in a third of the time: a run makes thousands a second."""
-
-    __slots__ = ()
-
-    def __init__(
-        self,
-        callback: Callable[..., object],
-        args: Sequence[Any],
-        loop: asyncio.AbstractEventLoop,
-        context: contextvars.Context | None,
-    ) -> None:
-        self._context = contextvars.copy_context() if context is None else context
-        self._loop, self._callback, self._args = loop, callback, args
-        self._cancelled = False
-        self._repr = self._source_traceback = None
-
-
-class _Timer(asyncio.TimerHandle):
-    """The same of a timer."""
-
-    __slots__ = ()
-
-    def __init__(
-        self,
-        when: float,
-        callback: Callable[..., object],
-        args: Sequence[Any],
-        loop: asyncio.AbstractEventLoop,
-        context: contextvars.Context | None,
-    ) -> None:
-        self._context = contextvars.copy_context() if context is None else context
-        self._loop, self._callback, self._args, self._when = loop, callback, args, when
-        self._cancelled = self._scheduled = False
-        self._repr = self._source_traceback = None
-
-
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop whose time jumps to the next timer instead of waiting for it.
 
@@ -242,7 +206,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         """Do what asyncio does, in fewer calls."""
         if self._closed or self._debug:
             return super().call_soon(callback, *args, context=context)
-        handle = _Handle(callback, args, self, context)
+        handle = BareHandle(callback, args, self, context)
         self._ready.append(handle)
         return handle
 
@@ -257,7 +221,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     ) -> asyncio.TimerHandle:
         """Set a timer as asyncio does. Timers of one instant run in the order in which they were set: with the heap
         alone their order would depend on all other timers, so that somebody who only looks on could change a run."""
-        timer: Any = (asyncio.TimerHandle if self._debug else _Timer)(when, callback, args, self, context)
+        timer: Any = (asyncio.TimerHandle if self._debug else BareTimer)(when, callback, args, self, context)
         heapq.heappush(self._scheduled, (when, next(self._timers), timer))
         timer._scheduled = True
         return timer  # type: ignore[no-any-return]
