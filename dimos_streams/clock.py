@@ -16,9 +16,11 @@ import math
 import selectors
 import threading
 import time
+from asyncio.format_helpers import _format_callback_source
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
+from dimos_streams.common.bare_handles import BareHandle, BareTimer
 from dimos_streams.common.process.bounded_run import run_bounded
 from dimos_streams.common.waiting import who_waits
 from dimos_streams.errors import DimosStreamsError
@@ -160,6 +162,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """
 
     _closed: bool
+    _debug: bool
     _ready: collections.deque[asyncio.Handle]
     _scheduled: list[tuple[float, int, Any]]
     """A heap of timers by when they are due and by their numbers: Python compares those without asking a timer."""
@@ -201,18 +204,24 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.Handle:
         """Do what asyncio does, in fewer calls."""
-        if self._closed or self.get_debug():
+        if self._closed or self._debug:
             return super().call_soon(callback, *args, context=context)
-        handle = asyncio.Handle(callback, args, self, context)
+        handle = BareHandle(callback, args, self, context)
         self._ready.append(handle)
         return handle
+
+    def call_later(  # type: ignore[override]
+        self, delay: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
+    ) -> asyncio.TimerHandle:
+        """Do what asyncio does, in fewer calls."""
+        return self.call_at(self.now_s + delay, callback, *args, context=context)
 
     def call_at(  # type: ignore[override]
         self, when: float, callback: Callable[..., object], *args: Any, context: contextvars.Context | None = None
     ) -> asyncio.TimerHandle:
         """Set a timer as asyncio does. Timers of one instant run in the order in which they were set: with the heap
         alone their order would depend on all other timers, so that somebody who only looks on could change a run."""
-        timer: Any = asyncio.TimerHandle(when, callback, args, self, context)
+        timer: Any = (asyncio.TimerHandle if self._debug else BareTimer)(when, callback, args, self, context)
         heapq.heappush(self._scheduled, (when, next(self._timers), timer))
         timer._scheduled = True
         return timer  # type: ignore[no-any-return]
@@ -220,7 +229,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     def _run_once(self) -> None:
         """Take one turn as asyncio does, which has timers compare themselves and asks for the time more often."""
         ready, timers = self._ready, self._scheduled
-        self._forget_cancelled_timers()
+        if timers and (timers[0][2]._cancelled or len(timers) > _FEW_TIMERS):
+            self._forget_cancelled_timers()
         timeout: float | None = None
         if ready or self._stopping:
             timeout = 0
@@ -236,7 +246,20 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         for _ in range(len(ready)):
             handle: Any = ready.popleft()
             if not handle._cancelled:
-                handle._run()
+                try:
+                    handle._context.run(handle._callback, *handle._args)
+                except (SystemExit, KeyboardInterrupt):
+                    raise
+                except BaseException as error:
+                    self._report_failure(handle, error)
+
+    def _report_failure(self, handle: Any, error: BaseException) -> None:
+        """Have it handled that a callback has raised an error, as asyncio does."""
+        what = _format_callback_source(handle._callback, handle._args)
+        context = {"message": f"Exception in callback {what}", "exception": error, "handle": handle}
+        if handle._source_traceback:
+            context["source_traceback"] = handle._source_traceback
+        self.call_exception_handler(context)
 
     def _forget_cancelled_timers(self) -> None:
         """Take cancelled timers off the top of the heap, and all of them if they are most of many."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from dimos_streams.bus.subscription import Subscription
 from dimos_streams.bus.transport_bus import TransportBus
 
 
@@ -25,8 +26,9 @@ class MemoryBus(TransportBus):
         if not self._check_size(channel, data):
             return
         self._count_published(data)
-        for subscription in self._subscribers.of(channel):
-            subscription.push(loop, channel, data)
+        woken = [each for each in self._subscribers.of(channel) if each.keep_for_all(channel, data)]
+        if woken:
+            loop.call_soon(Subscription.drain_all, woken, loop)
 
     def has_subscribers(self, channel: str) -> bool:
         return any(True for _ in self._subscribers.of(channel))

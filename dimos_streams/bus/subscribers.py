@@ -20,7 +20,8 @@ class Subscribers:
         """Yield the subscriptions that get the messages of a channel: those to it alone, then those to all that want
         it."""
         yield from self.by_channel.get(channel, ())
-        yield from self.wanting(channel)
+        if self.of_all:
+            yield from self.wanting(channel)
 
     def wanting(self, channel: str) -> Iterator[Subscription]:
         """Yield the subscriptions to all channels that want this one."""

@@ -121,10 +121,20 @@ class Subscription:
 
     def push(self, loop: asyncio.AbstractEventLoop, channel: str, data: bytes) -> None:
         """Queue one message and have it handled soon; for implementations of buses."""
-        self.keep(channel, data)
-        if not self._scheduled:
-            self._scheduled = True
+        if self.keep_for_all(channel, data):
             loop.call_soon(self._drain, loop)
+
+    def keep_for_all(self, channel: str, data: bytes) -> bool:
+        """Queue one message; return whether it must be passed to ``drain_all`` soon; for implementations of buses."""
+        self.keep(channel, data)
+        is_new, self._scheduled = not self._scheduled, True
+        return is_new
+
+    @staticmethod
+    def drain_all(subscriptions: Sequence[Subscription], loop: asyncio.AbstractEventLoop) -> None:
+        """Handle what several have queued, in their order: a callback for each would take as long as a message."""
+        for subscription in subscriptions:
+            subscription._drain(loop)
 
     def keep(self, channel: str, data: bytes) -> None:
         """Queue one message for ``handle``; for implementations of buses."""
@@ -169,9 +179,10 @@ class Subscription:
             self._drain(loop)
 
     def _drain(self, loop: asyncio.AbstractEventLoop) -> None:
+        queue = self._queue
         until = clock.monotonic() + SLICE_S  # the loop's own time may be in whole milliseconds
         for _ in range(_SLICE):
-            if self._closed or not self._queue:
+            if self._closed or not queue:
                 break
             channel, data = self._take()
             try:
@@ -182,9 +193,9 @@ class Subscription:
                 self._errors += 1
                 _log.exception("handler of %s failed: %s", channel, error)
             self._handled += 1
-            if self._queue and clock.monotonic() > until:
+            if queue and clock.monotonic() > until:
                 break
-        if self._queue and not self._closed:
+        if queue and not self._closed:
             loop.call_soon(self._drain, loop)
         else:
             self._scheduled = False

@@ -47,7 +47,7 @@ def set_aside(path: Path, error: sqlite3.Error) -> bool:
 
 def has_predecessor(path: Path) -> bool:
     """Return whether a journal of that name was moved aside."""
-    return bool(_find_moved(path, _DAMAGED) or _find_moved(path, _LEFT))
+    return bool(_find_moved(path, _DAMAGED, _LEFT))
 
 
 def left_files(path: Path) -> list[Path]:
@@ -81,9 +81,12 @@ def is_same(path: Path, opened: os.stat_result) -> bool:
         return True
 
 
-def _find_moved(path: Path, kind: str) -> list[Path]:
+def _find_moved(path: Path, *kinds: str) -> list[Path]:
+    beginnings = tuple(f"{path.name}{kind}" for kind in kinds)
     try:
-        return list(path.parent.glob(f"{path.name}{kind}*"))
+        return [path.with_name(name) for name in os.listdir(path.parent) if name.startswith(beginnings)]
+    except FileNotFoundError:
+        return []
     except OSError as error:
         _logger.error("what was moved aside of the journal %s can't be found: %s", path, error)
         return []

@@ -85,8 +85,9 @@ def open_file(path: Path) -> sqlite3.Connection:
         db.execute(f"PRAGMA cache_size=-{CACHE_KB}")
         # Checkpoints wait for the disk; Journal.checkpoint does them in a thread long before this many pages.
         db.execute("PRAGMA wal_autocheckpoint=50000")
-        db.execute(f"PRAGMA application_id={APPLICATION_ID}")
-        create_tables(db)
+        with transaction(db):  # one for all, which also shows at once that a disk takes nothing
+            db.execute(f"PRAGMA application_id={APPLICATION_ID}")
+            create_tables(db)
     except BaseException:
         db.close()
         raise

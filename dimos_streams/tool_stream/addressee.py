@@ -6,6 +6,7 @@ encoding: a text is its length with the NUL, its UTF-8 and the NUL.
 
 from __future__ import annotations
 
+import functools
 import struct
 
 from dimos_streams.messages.base import Message
@@ -14,7 +15,8 @@ _LENGTH = struct.Struct(">I")
 _BEGIN = 8 + 8
 
 
-def first_texts(cls: type[Message], data: bytes, count: int) -> list[str] | None:
+@functools.lru_cache(maxsize=8)  # each message is looked at by all that listen in a process
+def first_texts(cls: type[Message], data: bytes, count: int) -> tuple[str, ...] | None:
     """Return the first texts of a message; None if it is damaged there, or of another type: ``decode`` says what it
     is."""
     if not data.startswith(cls._get_packed_fingerprint()):
@@ -28,4 +30,4 @@ def first_texts(cls: type[Message], data: bytes, count: int) -> list[str] | None
             texts.append(data[begin : at - 1].decode())
     except (struct.error, UnicodeDecodeError):
         return None
-    return texts if at <= len(data) else None
+    return tuple(texts) if at <= len(data) else None

@@ -9,6 +9,7 @@ import logging
 import random
 import signal
 import socket
+import sys
 import threading
 import time
 
@@ -258,3 +259,32 @@ def test_each_run_in_virtual_time_is_an_era_of_its_own(settled_log: pytest.LogCa
     assert clock.era() == 0
     assert clock.run_virtual(twice()) != clock.run_virtual(twice())
     assert len(settled_log.records) == 2, "what one run has logged is no reason to keep it from the log of another"
+
+
+@pytest.mark.parametrize("debug", [False, True])
+def test_errors_of_callbacks_are_reported_as_asyncio_does(debug: bool) -> None:
+    reports: list[list[object]] = []
+
+    async def main() -> None:
+        loop = asyncio.get_running_loop()
+        loop.set_debug(debug)
+        reports.append([])
+        loop.set_exception_handler(lambda loop, context: reports[-1].append((context["message"], sorted(context))))
+        loop.call_soon(divmod, 1, 0)
+        loop.call_later(0.001, divmod, 1, 0)
+        await asyncio.sleep(0.01)
+
+    clock.run_virtual(main())
+    asyncio.run(main())
+    virtual, real = reports
+    assert len(real) == 2
+    assert virtual == real
+
+
+def test_an_exit_in_a_callback_ends_the_run() -> None:
+    async def main() -> None:
+        asyncio.get_running_loop().call_soon(sys.exit, 3)
+        await asyncio.sleep(1)
+
+    with pytest.raises(SystemExit, match="3"):
+        clock.run_virtual(main())

@@ -8,7 +8,7 @@ import contextlib
 import hashlib
 import itertools
 import random
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -18,11 +18,12 @@ from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import create_bus
 from dimos_streams.errors import SkillError, SkillUnavailableError
+from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.journal.query import Query
 from dimos_streams.testing import CrashablePart, Faults, PartGateway
 from dimos_streams.tool_stream.gateway import JournalEntry
 from tests.delivery.readers import KeepingReader, SimulatedAgent
-from tests.delivery.schedule import FAULTS_END_S, PARTS, Incident, PlannedCall, Schedule
+from tests.delivery.schedule import FAULTS_END_S, PARTS, Incident, PlannedCall, Schedule, schedule
 from tests.delivery.skills import Body, Walker, Watcher
 
 HELD_S = 1.0
@@ -235,8 +236,8 @@ class Simulation:
         if bridge.broker._requests._pending:  # a skill has asked for another one, which may begin yet
             return False
         newest: dict[str | None, int] = {}  # offsets that readers should have reached
-        for entry in self._journal():
-            newest[None] = newest[entry.event.caller] = entry.offset
+        for entry in self._entries():
+            newest[None] = newest[entry.caller] = entry.offset
         return all(reader.offset >= newest.get(reader.caller, 0) for reader in self.readers)
 
     def _unacknowledged(self) -> list[tuple[str, int]]:
@@ -252,8 +253,11 @@ class Simulation:
         assert isinstance(bridge, Bridge)
         return bridge
 
+    def _entries(self) -> Sequence[EncodedEntry]:
+        return self._bridge().journal.read(Query(0), 100_000, 1 << 30).entries
+
     def _journal(self) -> list[JournalEntry]:
-        return [entry.decoded for entry in self._bridge().journal.read(Query(0), 100_000, 1 << 30).entries]
+        return [entry.decoded for entry in self._entries()]
 
     def _outcome(self, settled: bool) -> Outcome:
         ledger = self._bridge().broker.ledger
@@ -294,11 +298,14 @@ class Simulation:
         for part in self.parts.values():
             await part.stop()
         await self._inner.close()
-        for path in self._path.parent.glob(self._path.name + "*"):
+        for path in self._files():
             path.unlink()
 
     def _lost_journal(self) -> bool:
-        return any(self._path.parent.glob(f"{self._path.name}.damaged-*"))
+        return any(path.name.startswith(f"{self._path.name}.damaged-") for path in self._files())
+
+    def _files(self) -> Iterator[Path]:
+        return (path for path in self._path.parent.iterdir() if path.name.startswith(self._path.name))
 
     def _note(self, text: str) -> None:
         self._trace.append(f"{clock.monotonic():.6f} {text}")
@@ -308,3 +315,8 @@ class Simulation:
         task = asyncio.get_running_loop().create_task(work, name=name)
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
+
+
+def simulate(seed: int, directory: Path) -> Outcome:
+    """One run."""
+    return clock.run_virtual(Simulation(schedule(seed), directory).run())

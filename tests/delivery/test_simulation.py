@@ -14,8 +14,7 @@ import pytest
 
 from tests.delivery.promises import broken
 from tests.delivery.schedule import schedule
-from tests.delivery.simulated_run import Outcome, Simulation
-from tests.helpers import run_virtual
+from tests.delivery.simulated_run import simulate
 
 pytestmark = pytest.mark.slow
 
@@ -30,11 +29,6 @@ def directory() -> Iterator[Path]:
     memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() and os.access(memory, os.W_OK) else None) as made:
         yield Path(made)
-
-
-def simulate(seed: int, directory: Path) -> Outcome:
-    """One run."""
-    return run_virtual(Simulation(schedule(seed), directory).run())
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -56,7 +50,7 @@ def test_the_promises_hold(seeds: range, directory: Path) -> None:
 def test_a_seed_is_a_run(directory: Path) -> None:
     """In processes that hash differently."""
     script = (
-        "import sys, logging; from pathlib import Path; from tests.delivery.test_simulation import simulate;"
+        "import sys, logging; from pathlib import Path; from tests.delivery.simulated_run import simulate;"
         "logging.disable(logging.CRITICAL);"
         f"print(*(simulate(seed, Path(sys.argv[1])).digest() for seed in {_DIGEST_SEEDS}))"
     )

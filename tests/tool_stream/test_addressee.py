@@ -15,15 +15,15 @@ _CALL = SkillCall(call_id="call", module="mödule", skill="", caller="c", parent
 
 def test_the_first_texts_are_those_of_the_message() -> None:
     data = encode(_CALL)
-    assert first_texts(SkillCall, data, 5) == ["call", "mödule", "", "c", "p"]
-    assert first_texts(SkillCall, data, 1) == ["call"]
+    assert first_texts(SkillCall, data, 5) == ("call", "mödule", "", "c", "p")
+    assert first_texts(SkillCall, data, 1) == ("call",)
     assert first_texts(SkillCancel, data, 1) is None, "it is of another type"
 
 
 def test_a_damaged_message_is_left_to_who_says_what_is_wrong() -> None:
     data = encode(_CALL)
     end = 8 + 8 + (4 + len("call") + 1) + (4 + len("mödule".encode()) + 1)
-    assert first_texts(SkillCall, data[:end], 2) == ["call", "mödule"]
+    assert first_texts(SkillCall, data[:end], 2) == ("call", "mödule")
     assert all(first_texts(SkillCall, data[:length], 2) is None for length in range(end))
     for number in (b"\xff\xff\xff\xff", b"\0\xff\0\0"):
         assert first_texts(SkillCall, data[:16] + number + data[20:], 2) is None

@@ -174,9 +174,11 @@ class FaultBus(Bus):
                 handler(channel, data)
 
         def strike(channel: str, data: bytes) -> None:
+            if self._cut or self.partitioned:
+                return
             if self.arriving.perfect:
-                handle(channel, data)
-            elif not (self._cut or self.partitioned):
+                handler(channel, data)
+            else:
                 self._strike(self.arriving, channel, data, handle)
 
         return strike

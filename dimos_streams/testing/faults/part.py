@@ -87,7 +87,10 @@ class CrashablePart:
 
     def module(self, name: str) -> Module:
         """A running module. Raises ``PartDownError`` or ``KeyError``."""
-        return {module.name: module for module in self._alive().host.modules}[name]
+        for module in self._alive().host.modules:
+            if module.name == name:
+                return module
+        raise KeyError(name)
 
     async def start(self) -> None:
         """Start fresh modules. Raises what ``ModuleHost.start`` raises, and ``PartDownError`` if it runs already."""

@@ -15,11 +15,10 @@ from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.readable.shortening import at_most
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks, report_defect
-from dimos_streams.messages.codec import encode
-from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.hosting.hosted_module import HostedModule
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import CALLS_BYTES, ENDED, HEARTBEAT_S, MAX_HEALTH
+from dimos_streams.tool_stream.liveness.heartbeat_writer import HeartbeatWriter
 from dimos_streams.tool_stream.liveness.instances import Instance
 from dimos_streams.tool_stream.protocol.channels import STATUS
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
@@ -60,6 +59,7 @@ class Heart:
         self._modules = modules
         self._note = note
         self._own = Instance(0, "", 0, "")
+        self._writer = HeartbeatWriter(self._own)
         self._rivals = NewestEntries[tuple[str, str], None](_MAX_RIVALS)
         """The rivals that are known: names of modules of this process, each with the id of another instance."""
         self._take_token_back: Callable[[], None] = lambda: None
@@ -85,6 +85,7 @@ class Heart:
         started_utime = clock.utime()
         secret = "" if clock.is_virtual() else f"-{secrets.token_hex(6)}"
         self._own = Instance(started_utime, f"{started_utime:x}-{pid:x}{secret}", pid, host)
+        self._writer = HeartbeatWriter(self._own)
         self._publisher.instance = self._own.id
         self._take_token_back = self._bus.declare_token(self._own.id)
         self._task = asyncio.get_running_loop().create_task(self._beat(), name="heartbeat")
@@ -148,23 +149,18 @@ class Heart:
         health = health or hosted.health
         if health == "ok":
             health = self._bus.notice or self._note() or health
-        status = ModuleStatus(
-            utime=clock.utime(),
-            module=name,
-            instance=self._own.id,
-            pid=self._own.pid,
-            host=self._own.host,
-            started_utime=self._own.started_utime,
-            health=at_most(redacted(health), MAX_HEALTH),
-            skills_version=hosted.skills_version,
-            skills_json=skills_json,
-            state_json=hosted.state_json,
-        )
+        health = at_most(redacted(health), MAX_HEALTH)
         for calls in _shares(self._publisher.heartbeat_calls(name)):
-            status.call_ids = [call_id for call_id, _ in calls]
-            status.last_seqs = [seq for _, seq in calls]
-            self._bus.publish(STATUS, encode(status))
-            status.skills_json = ""
+            data = self._writer.encoded(
+                name,
+                health=health,
+                skills_version=hosted.skills_version,
+                skills_json=skills_json,
+                state_json=hosted.state_json,
+                calls=calls,
+            )
+            self._bus.publish(STATUS, data)
+            skills_json = ""
 
     def announce_stop(self, name: str) -> None:
         """Say that a module begins to stop, so that a replay of the recording stops it at the same moment."""

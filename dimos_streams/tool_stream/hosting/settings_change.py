@@ -6,6 +6,7 @@ bridge begins it (``bridge/calls/settings/live_settings.py``): its module does n
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Mapping
 from typing import Any
@@ -83,6 +84,7 @@ def kept_assignments(state: str) -> dict[str, str]:
     return as_assignments(values) if isinstance(values, Mapping) else {}
 
 
+@functools.cache
 def settings_skill() -> SkillSpec:
     """Return the skill that each hosted module has besides its own."""
     return skills_of(_SettingsSkill)[SET]

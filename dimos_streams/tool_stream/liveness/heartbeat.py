@@ -34,7 +34,10 @@ _NO_SKILLS = 5
 
 _FINGERPRINT = ModuleStatus._get_packed_fingerprint()
 _INT, _LONG, _LENGTH = 4, 8, struct.Struct(">I")
-BEGIN = len(_FINGERPRINT) + _LONG
+TIME = struct.Struct(">q")
+TIME_AT = len(_FINGERPRINT)
+"""The index of the time."""
+BEGIN = TIME_AT + TIME.size
 """The index of the module's name."""
 
 

@@ -175,8 +175,7 @@ class HeartbeatIntake:
         now = clock.monotonic()
         entry = self._entries.get(status.module)
         known = None if entry is None else entry.report_of(status.instance)
-        part = self._fragment_in(status, known)
-        skills = None if is_fragment(status.skills_json) else self._skills_in(status, known)
+        part, skills = self._description_in(status, known) if status.skills_json else (None, None)
         if entry is None:
             entry = self._entries[status.module] = ModuleEntry(since=now, heard=now)
         entry.lives(status.instance)
@@ -212,21 +211,19 @@ class HeartbeatIntake:
             return True
         return self._table.has_room_again(status.module, report)
 
-    def _skills_in(self, status: ModuleStatus, known: InstanceReport | None) -> tuple[SkillInfo, ...] | None:
-        """Return the skills that a heartbeat describes, or None if it describes none. Raises ``ValueError``."""
+    def _description_in(
+        self, status: ModuleStatus, known: InstanceReport | None
+    ) -> tuple[SkillFragment | None, tuple[SkillInfo, ...] | None]:
+        """Return the part of a description in a heartbeat, None for one of known skills, or else all skills that it
+        describes. Raises ``ValueError``."""
         text = status.skills_json
-        if not text:
-            return None
-        if known is not None and known.skills_text == hash(text):
-            return known.skills
-        return skills_in(text, partial(self._skipped, status.module))
-
-    def _fragment_in(self, status: ModuleStatus, known: InstanceReport | None) -> SkillFragment | None:
-        """Return the part of a description in a heartbeat; None for no part or a known one. Raises ``ValueError``."""
-        text = status.skills_json
-        if not is_fragment(text) or (known is not None and known.knows(status.skills_version)):
-            return None
-        return fragment_in(text, partial(self._skipped, status.module))
+        skipped = partial(self._skipped, status.module)
+        if is_fragment(text):
+            knows = known is not None and known.knows(status.skills_version)
+            return None if knows else fragment_in(text, skipped), None
+        return None, known.skills if known is not None and known.skills_text == hash(text) else skills_in(
+            text, skipped
+        )
 
     def _skipped(self, module: str, why: str) -> None:
         self._malformed += 1

@@ -174,6 +174,8 @@ class Instances:
 
     def contradicting(self, now: float) -> list[Instance]:
         """Return those heard while the active one, which was heard just now, was alive; each is returned once."""
+        if not self._others:
+            return []
         found = [other for other in self._others.values() if not other.noted and now - other.first > _OVERTAKEN_S]
         for other in found:
             other.noted = True

@@ -51,8 +51,11 @@ class ModuleTable:
         """Take note that a module was heard now."""
         entry.heard = clock.monotonic()
         self.entries.move_to_end(name)
-        self._leave_new(name)
-        if entry.instances.established is None:
+        if entry.instances.established is not None:
+            self._leave_new(name)
+        elif name in self._new:
+            self._new.move_to_end(name)
+        else:
             self._new[name] = None
             self.new_bytes += entry.bytes
 
@@ -92,7 +95,8 @@ class ModuleTable:
 
     def turn_to_active(self, name: str, entry: ModuleEntry) -> None:
         """See ``ModuleEntry.turn_to_active``."""
-        self._grow(name, entry.turn_to_active())
+        if grown := entry.turn_to_active():
+            self._grow(name, grown)
         if self.bytes > MAX_BYTES and not self._has_room(name, 0):
             before = entry.bytes
             entry.current.forget_skills()

@@ -31,6 +31,11 @@ _MAX_LEFT_OUT = 100
 """Maximum number of skills that are left out of one description: each costs more time than one that is read."""
 _SHOWN = 60
 """Maximum length of a skill's name in an error, in characters."""
+_MOST_REMEMBERED, _REMEMBERED_BYTES = 64, 8192
+"""Maximum number of descriptions that are remembered, and the maximum size of each, in bytes."""
+_sound: dict[str, tuple[SkillInfo, ...]] = {}
+"""Descriptions of which nothing was left out, with their skills: a module that begins anew, and each of many robots
+that are alike, sends the same."""
 
 
 class SkillFragment(FrozenModel):
@@ -106,7 +111,15 @@ def described(module: str, infos: Iterable[SkillInfo]) -> tuple[str, ...]:
 def skills_in(text: str, skipped: Callable[[str], None]) -> tuple[SkillInfo, ...]:
     """Return the skills of a description in one piece. ``skipped`` is told why one is left out that can't be read or
     used: the module's others are offered all the same. Raises ``ValueError`` for what is no description."""
-    return _believed(parse_json(text), skipped)
+    if (known := _sound.get(text)) is not None:
+        return known
+    entries = parse_json(text)
+    found = _believed(entries, skipped)
+    if len(found) == len(entries) and len(text) <= _REMEMBERED_BYTES:
+        if len(_sound) >= _MOST_REMEMBERED:
+            _sound.clear()
+        _sound[text] = found
+    return found
 
 
 def fragment_in(text: str, skipped: Callable[[str], None]) -> SkillFragment:

@@ -171,6 +171,8 @@ class ToolStreamPublisher:
             self._drained.set()
 
     def _of(self, module: str) -> list[CallWriter]:
+        if not (self._open or self._ended):  # as of most modules at most times
+            return []
         return [writer for writer in (*self._open.values(), *self._ended.values()) if writer.module == module]
 
     def _nack(self, writer: CallWriter, request: ToolStreamRequest) -> None:

@@ -180,6 +180,18 @@ def test_a_skill_that_can_not_be_used_is_left_out_alone_and_named(bad: object, w
     assert all(text.startswith(why) for text in skipped)
 
 
+def test_a_description_that_comes_again_is_read_as_before() -> None:
+    skipped: list[str] = []
+    for skills in ([entry(name="sound")], [entry(name="sound"), "go"]):
+        text = json.dumps(skills)
+        assert (
+            skills_in(text, skipped.append)
+            == skills_in(text, skipped.append)
+            == (SkillInfo.model_validate(entry(name="sound")),)
+        )
+    assert len(skipped) == 2, "each time somebody is told what was left out"
+
+
 def test_a_description_with_little_else_than_what_can_not_be_used_is_none() -> None:
     skipped: list[str] = []
     with pytest.raises(ValueError, match="more than 100 of its skills"):
