@@ -2,7 +2,8 @@
 
 The loop asks the feed before it jumps. Where timers and inputs are due at the same instant, the timers come first: in
 the recorded run they woke at once, and a message takes another turn of the loop. Inputs of one instant are published
-in one go, as far as the log has no output of the modules between them; what follows it waits until they have settled.
+in one go, as far as the log has no output of the modules between them; what follows it, or a module's start or stop,
+waits until they have settled.
 """
 
 from __future__ import annotations
@@ -46,10 +47,10 @@ class Feed:
         self,
         events: Iterator[LogEvent],
         is_input: Callable[[LogEvent], bool | None],
-        publish: Callable[[LogEvent], None],
+        publish: Callable[[LogEvent], bool],
     ) -> None:
         """Make the feed. ``is_input`` gives True for an input, None for an output of the modules, False for the
-        rest."""
+        rest; ``publish`` returns whether the next one waits until the modules have settled."""
         self._events = events
         self._is_input = is_input
         self._publish = publish
@@ -73,9 +74,9 @@ class Feed:
             if event is None:
                 self.done.set_result(None)
                 return
-            self._publish(event)
+            settles = self._publish(event)
             self._find_next()
-            if self._next is None or self.due_utime != due or self._settle_first:
+            if settles or self._next is None or self.due_utime != due or self._settle_first:
                 return
 
     def _find_next(self) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import dataclasses
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -34,6 +35,7 @@ from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.liveness.heartbeat import STOPS
 from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, REQUESTS
 from dimos_streams.tool_stream.signature import parse_signature
+from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
 
@@ -73,6 +75,7 @@ class ReplayRun:
         self._rewriter = rewriter
         self._comparison = Comparison(tolerances, with_series=with_series, on_left=self._on_left)
         self._bus: Bus = create_bus("memq://")
+        self._host = ModuleHost(self._bus)
         self._made_up: dict[int, bytes] = {}
         self._tally = LogTally(scope, recorded.earlier)
         self._inputs = self._outputs = 0
@@ -87,7 +90,7 @@ class ReplayRun:
         """Start the modules, feed them, stop them, and return the report."""
         await self._bus.open()
         self._bus.subscribe_all(self._on_message, capacity=1 << 20, wants=self._scope.may_be_output)
-        host = ModuleHost(self._bus)
+        host = self._host
         problem = ""
         # Where nobody's acknowledgements were recorded their absence says nothing.
         bound_s = LOSS_BOUND_S if self._recorded.acknowledged else math.inf
@@ -168,7 +171,8 @@ class ReplayRun:
         self._made_up[offset] = call_of(said)
         return True
 
-    def _publish(self, event: LogEvent) -> None:
+    def _publish(self, event: LogEvent) -> bool:
+        """See ``Feed``."""
         now = clock.utime()
         self._comparison.settle(now)
         if self._rewriter is not None:
@@ -177,18 +181,21 @@ class ReplayRun:
         if made_up is None:
             self._keep(event)  # behind what the modules gave before it in the same instant
         if self._lives.take(event):
-            return
+            return True
         if made_up is not None:
             self._bus.publish(CALLS, _undated(made_up))
         elif event.channel == CALLS:
             self._bus.publish(CALLS, _undated(event.data))
         elif event.channel == REQUESTS:
             self._bus.publish(event.channel, _unsigned(event.data))
+        elif event.channel == EVENTS:
+            self._bus.publish(EVENTS, self._resigned(event.data))
         else:
             self._bus.publish(event.channel, event.data)
         self._inputs += 1
         if self._inputs % 64 == 0:
             self._on_progress(self._log)
+        return False
 
     def _on_message(self, channel: str, data: bytes) -> None:
         if self._scope.role(channel, data) != "output":
@@ -201,6 +208,14 @@ class ReplayRun:
         self._comparison.replayed(channel, data, utime, optional=optional)
         if self._rewriter is not None and first <= utime <= last:
             self._rewriter.add(utime, channel, data)
+
+    def _resigned(self, data: bytes) -> bytes:
+        """Return what a bridge says of a call that was never begun in the name of the instance that asks for it in
+        the replay; other events as they are."""
+        said = unpack_event(data)
+        if not self._scope.is_of_bridge(said):
+            return data
+        return pack_event(dataclasses.replace(said, instance=self._host.instance))
 
     def _keep(self, event: LogEvent) -> None:
         if self._rewriter is not None:

@@ -48,6 +48,8 @@ class Scope:
     """Outputs, with those of the modules under test that write them."""
     calls: set[str] = field(default_factory=set)
     """Ids of the calls that the modules were asked to run."""
+    _never_begun: set[str] = field(default_factory=set)
+    """Ids of the calls that a bridge has refused or given up in the log before their module had begun them."""
     _busy: dict[str, set[str]] = field(default_factory=dict)
     _free_since: dict[str, int] = field(default_factory=dict)
     _quiet: frozenset[str] = frozenset()
@@ -75,11 +77,20 @@ class Scope:
         except MessageError:  # damaged; the modules would skip it too
             return "other"
 
+    def is_of_bridge(self, said: ToolEvent) -> bool:
+        """Return whether an event is of a call that a bridge has refused or given up before its module had begun
+        it: the bridge says both events of such a call."""
+        return said.call_id in self._never_begun or (said.type == "open" and "refused" in said.data)
+
     def watch(self, event: LogEvent) -> None:
-        """Learn from the log who is busy with calls. Call this with every event on ``EVENTS``."""
+        """Learn from the log who is busy with calls, and which were never begun. Call this with every event on
+        ``EVENTS``."""
         try:
             said = unpack_event(event.data)
         except MessageError:  # counted nowhere: ``role`` leaves it out
+            return
+        if self.is_of_bridge(said):
+            self._never_begun.add(said.call_id)
             return
         calls = self._busy.setdefault(said.module, set())
         if said.type == "close":
@@ -101,7 +112,8 @@ class Scope:
 
     def _role_of_talk(self, channel: str, data: bytes) -> Role:
         if channel == EVENTS:
-            return "output" if unpack_event(data).module in self.names else "input"
+            said = unpack_event(data)
+            return "output" if said.module in self.names and not self.is_of_bridge(said) else "input"
         if channel == STATUS:
             return "other" if decode(ModuleStatus, data, channel).module in self.names else "input"
         if channel == CALLS:

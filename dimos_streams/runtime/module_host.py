@@ -47,6 +47,11 @@ class ModuleHost:
         """The modules on the bus; empty before the first one was started here."""
         return self._skills.directory
 
+    @property
+    def instance(self) -> str:
+        """The instance in whose name its modules speak; empty before the first one was started here."""
+        return self._skills.publisher.instance
+
     async def start(self, module: Module, topics: Mapping[str, str]) -> None:
         """Connect, prepare and run a module. ``topics`` gives each wired stream its topic; the others stay unwired.
 

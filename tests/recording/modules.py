@@ -63,3 +63,14 @@ class Picker(Module):
     async def pick(self, call: Call) -> float:
         """Tell with which gain it picks."""
         return self.config.gain
+
+
+class Asks(Module):
+    """Has a skill that another one is a part of."""
+
+    config: ModuleConfig
+
+    @skill
+    async def ask(self, call: Call) -> float:
+        """Have somebody pick."""
+        return float(await call.skills.run("pick"))

@@ -52,6 +52,7 @@ def said(module: str, type: EventType = "open", call_id: str = "c", data: dict[s
         (REQUESTS, b"", "input"),
         (EVENTS, pack_event(said("follow")), "output"),
         (EVENTS, pack_event(said("drive")), "input"),
+        (EVENTS, pack_event(said("follow", data={"refused": True})), "input"),
         (EVENTS, b"damaged", "other"),
         (STATUS, ModuleStatus(module="follow"), "other"),
         (STATUS, ModuleStatus(module="drive"), "input"),
@@ -117,6 +118,14 @@ def test_a_message_of_a_shared_channel_may_be_of_another_module_while_that_has_a
     assert of_others(9_000_001, 9_100_000, 9_100_001) == [True, True, False], "what it has sent at the end comes late"
 
 
+def test_what_a_bridge_says_in_the_name_of_a_module_is_an_input() -> None:
+    made = scope("follow", "drive")
+    opened = pack_event(said("drive", data={"refused": False}))
+    made.watch(LogEvent(0, START, EVENTS, opened, 0))
+    assert made.role(EVENTS, pack_event(said("drive", "close"))) == "input"
+    assert made.role(EVENTS, pack_event(said("drive", "close", "another"))) == "output"
+
+
 def test_who_has_no_skills_may_send_at_any_time() -> None:
     gate = resolve("robot-only").modules["gate"]
     second = gate.model_copy(update={"name": "second", "remap": {"cmd_vel": "skill_vel"}})
@@ -149,9 +158,10 @@ def fed(given: Given, *, timers: tuple[int, ...] = ()) -> list[tuple[int, str]]:
         for number, (after, what) in enumerate(given):
             yield LogEvent(number, START + after, what, b"", number)
 
-    def publish(event: LogEvent) -> None:
+    def publish(event: LogEvent) -> bool:
         note(event.channel)
         asyncio.get_running_loop().call_soon(note, f"after {event.channel}")
+        return event.channel == "stop"
 
     def kind(event: LogEvent) -> bool | None:
         return None if event.channel == "out" else event.channel != "-"
@@ -194,6 +204,8 @@ def test_inputs_of_one_instant_come_in_one_go_unless_the_modules_have_said_somet
     assert [what for _, what in together[:4]] == ["a", "b", "after a", "after b"]
     apart = fed([(10, "a"), (10, "out"), (10, "b"), (11, "c")])
     assert [what for _, what in apart[:4]] == ["a", "after a", "b", "after b"]
+    ended = fed([(10, "a"), (10, "stop"), (10, "b"), (11, "c")])
+    assert [what for _, what in ended[:6]] == ["a", "stop", "after a", "after stop", "b", "after b"]
     before = fed([(10, "a"), (10, "out"), (11, "b"), (11, "c")])
     assert [what for _, what in before[:6]] == ["a", "after a", "b", "c", "after b", "after c"]
 
