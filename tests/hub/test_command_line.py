@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+import re
 import sqlite3
 import subprocess
 import sys
@@ -10,6 +12,8 @@ from pathlib import Path
 import pytest
 
 from dimos_streams.cli.entry import run_command
+from dimos_streams.errors import UserError
+from dimos_streams.hub.process import FleetHub
 from dimos_streams.hub.settings import HubSettings
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from tests.hub.serving import Robot, added, served_hub
@@ -68,6 +72,21 @@ def test_what_a_robot_says_of_itself_is_no_order_for_a_terminal(
             said = capsys.readouterr().out
             assert "all " in said
             assert said.replace("\n", "").isprintable(), said
+
+
+def test_each_line_of_a_hubs_log_has_its_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert logging.lastResort is not None
+    shown = logging.lastResort
+    monkeypatch.setattr(shown, "formatter", None)
+    lines = []
+
+    async def start(hub: FleetHub) -> None:
+        lines.append(shown.format(logging.makeLogRecord({"name": "hub", "levelname": "WARNING", "msg": "away"})))
+        raise UserError("that is all")
+
+    monkeypatch.setattr(FleetHub, "start", start)
+    assert run("--database", f"sqlite:///{tmp_path}/hub.sqlite") == 2
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d,\d{3}[+-]\d{4} WARNING hub: away", "".join(lines))
 
 
 @pytest.mark.slow

@@ -177,6 +177,7 @@ async def _serve(settings: HubSettings) -> None:
     from dimos_streams.common.process.collector import keep_all_that_is_there
     from dimos_streams.hub.process import FleetHub
 
+    _show_times()
     hub = FleetHub(settings)
     await hub.start()
     keep_all_that_is_there()
@@ -187,6 +188,16 @@ async def _serve(settings: HubSettings) -> None:
         await hub.wait()
     finally:
         await finish(hub.stop())
+
+
+def _show_times() -> None:
+    """Put the time before what a hub warns of: its log is read when something has failed."""
+    import logging
+
+    from dimos_streams.common.printable import LogFormatter
+
+    if logging.lastResort is not None:
+        logging.lastResort.setFormatter(LogFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
 
 
 def _check_place(context: typer.Context) -> None:

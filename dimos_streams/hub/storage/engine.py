@@ -88,6 +88,11 @@ class Engine(ABC):
         """Raise ``UserError`` if there is no database, for commands that only read it; a database server says so
         itself."""
 
+    def on_reconnect(self, resume: Callable[[Transaction], None]) -> None:
+        """Have ``resume`` begin the first transaction that writes over each new connection: it may be to another
+        server, which stands in for one that has failed and lacks the newest of what that had. A file has no such."""
+        return
+
     def check_connections(self, needed: int) -> None:
         """Raise ``UserError`` if the database does not let a hub have so many connections at a time; a file does."""
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import logging
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.common.limited_log import LimitedLog
@@ -78,6 +78,11 @@ class PostgresEngine(Engine):
         self._room_upto = 0
         self._era = 0
         """Number of times that all connections had to be made anew."""
+        self._resume: Callable[[Transaction], None] | None = None
+
+    def on_reconnect(self, resume: Callable[[Transaction], None]) -> None:
+        """See ``Engine``."""
+        self._resume = resume
 
     def check_there(self) -> None:
         """See ``Engine``: the server says it."""
@@ -100,6 +105,15 @@ class PostgresEngine(Engine):
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
+        """See ``Engine``."""
+        with self.reading() as db:
+            if self._resume is not None and not self._local.resumed:
+                self._resume(db)
+            yield db
+        self._local.resumed = self._resume is not None
+
+    @contextlib.contextmanager
+    def reading(self) -> Iterator[Transaction]:
         """See ``Engine``."""
         try:
             db = self._begin()
@@ -210,7 +224,7 @@ class PostgresEngine(Engine):
         if db is not None and self._local.era != self._era:
             db.close()
         if db is None or db.closed:
-            self._local.era = self._era
+            self._local.era, self._local.resumed = self._era, False
             db = self._local.db = self._connect(autocommit=True)
         return db
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import secrets
 from collections.abc import Sequence
 
@@ -39,6 +40,7 @@ PARTITION = 1_000_000
 _US = 1_000_000
 _AHEAD = 1 << 20
 """More commands than hubs give between a copy of a database and its return."""
+_logger = logging.getLogger(__name__)
 _SELECT = "SELECT seq, call_id, caller, type, robot, body FROM events"
 JOURNALS = 1000
 """Maximum number of journals of each robot: those that shipped last. A robot that is sound ships those of the runs
@@ -66,7 +68,7 @@ class HubStorage:
         """The time at which the database last took a note that this hub is there, on ``clock.monotonic``."""
         self._last = 0
         """The newest number that was seen here. Whoever gives numbers makes room behind them, so that other hubs have
-        some, too."""
+        some, too, and gives none of those up to it."""
 
     def open(self, *, migrate: bool = False) -> int:
         """Make the tables if there are none; return the version that they had, 0 if they were made.
@@ -88,13 +90,10 @@ class HubStorage:
                     db.run(filled.replace("{partitioned}", self.engine.partitioned))
             if version < SCHEMA:
                 db.run("UPDATE fleet SET schema_version = ?", SCHEMA)
-            # A database that was put back from a copy must not number a command as one that robots know: an answer to
-            # that would be taken for its answer, and what an order to stop has overtaken for newer than that. The
-            # clock sees to it, or where it was set back, chance.
-            for statement in self.engine.numbering:
-                db.run(statement, db.date(), _AHEAD + secrets.randbelow(_AHEAD))
+            self._number_commands_anew(db)
         self.commands.void_later()
         self._last = self.bounds().last
+        self.engine.on_reconnect(self._resume)
         self.engine.make_room(self._last)
         return version
 
@@ -132,7 +131,7 @@ class HubStorage:
             journals.acknowledge(stored)
             self.calls.fold(db, [(seq, robot, entry) for seq, (robot, _, entry) in numbered])
             db.notify(EVENTS)
-        self._last = last
+        self._saw(last)
         return answers
 
     def bounds(self) -> KeptRange:
@@ -145,6 +144,7 @@ class HubStorage:
         span: ask again."""
         with self.engine.reading() as db:
             first, newest = db.rows("SELECT first_seq, last_seq FROM fleet")[0]
+            self._saw(newest)
             last = newest if last is None else min(last, newest)
             upto = min(max(query.after, first - 1) + SPAN, last)
             condition, values = condition_of(caller=query.caller, call_id=query.call_id, robot=query.robot)
@@ -211,6 +211,28 @@ class HubStorage:
         """Note that this hub is gone."""
         with self.engine.transaction() as db:
             db.run("DELETE FROM hubs WHERE name = ?", name)
+
+    def _saw(self, seq: int) -> None:
+        self._last = max(self._last, seq)
+
+    def _resume(self, db: Transaction) -> None:
+        """Give no number again that this hub knows, also where the database has lost the newest of what it had."""
+        self._number_commands_anew(db)
+        last = self._last
+        if db.run("UPDATE fleet SET last_seq = ? WHERE last_seq < ?", last, last):
+            _logger.warning(
+                "the hub's database %s has lost the newest events: the sequence goes on behind %d, and robots ship"
+                " again what they still have",
+                self.engine.where,
+                last,
+            )
+
+    def _number_commands_anew(self, db: Transaction) -> None:
+        """A database that was put back from a copy must not number a command as one that robots know: an answer to
+        that would be taken for its answer, and what an order to stop has overtaken for newer than that. The clock
+        sees to it, or where it was set back, chance."""
+        for statement in self.engine.numbering:
+            db.run(statement, db.date(), _AHEAD + secrets.randbelow(_AHEAD))
 
     def _version(self, db: Transaction) -> int:
         """The version of the tables, 0 if there are none. Raises ``WrongSchemaError`` for another program's."""

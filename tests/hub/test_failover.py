@@ -1,0 +1,53 @@
+"""Hubs on a PostgreSQL server that is replaced by one which lacks the newest of what it had."""
+
+from __future__ import annotations
+
+import pytest
+
+from dimos_streams.hub.storage.storage import HubStorage
+from tests.hub.stored import batch, command, numbered, opened, seqs
+
+pytestmark = [pytest.mark.feature("H2"), pytest.mark.slow]
+
+
+def test_no_number_that_a_hub_has_seen_is_given_again(postgres_url: str, caplog: pytest.LogCaptureFixture) -> None:
+    """A reader that has had it would never hear of the event that has it next."""
+    with opened(postgres_url) as storing, opened(postgres_url) as reading:
+        storing.store([batch(*numbered(1, 4))])
+        assert seqs(reading) == [1, 2, 3, 4]
+        _fail_over(postgres_url, events=2)
+        assert reading.position("r1", "journal-1") == 2
+        reading.store([batch(*numbered(3, 4))])
+        assert seqs(reading) == [1, 2, 5, 6]
+    assert "goes on behind 4" in caplog.text
+
+
+def test_no_number_of_a_command_is_given_again(postgres_url: str) -> None:
+    """An answer names the command by its number alone: a late one would be taken for that to another command."""
+    with opened(postgres_url) as storage:
+        before = [_given(storage, f"k{number}") for number in range(3)]
+        _fail_over(postgres_url, events=0, last_command=before[0])
+        assert _given(storage, "other") > before[-1]
+
+
+def _fail_over(url: str, *, events: int, last_command: int = 1) -> None:
+    """Make a server into one that has fewer events and commands, and end all connections to it."""
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as db:
+        for statement in (
+            f"UPDATE fleet SET last_seq = {events}",
+            f"DELETE FROM events WHERE seq > {events}",
+            f"UPDATE journals SET acknowledged = {events}",
+            f"DELETE FROM commands WHERE id > {last_command}",
+            f"SELECT setval('commands_id_seq', {last_command})",
+            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()",
+        ):
+            db.execute(statement)
+
+
+def _given(storage: HubStorage, key: str) -> int:
+    id = storage.commands.give(command(key))
+    assert isinstance(id, int)
+    return id
