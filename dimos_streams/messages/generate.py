@@ -199,6 +199,9 @@ def _finished(struct: Struct, banner: str) -> str:
             text = _replaced(
                 text, f'        self.{field.name} = b""\n', f"        self.{field.name} = bytes({field.size})\n"
             )
+        if isinstance(field.size, int) or (field.is_message and field.size is None):  # a default that takes its time
+            given = rf'\1fields.pop("{field.name}") if "{field.name}" in fields else '
+            text = re.sub(rf"(?m)^( {{8}}self\.{field.name} = )", given, text, count=1)
     return "\n".join(line.rstrip() for line in text.rstrip().splitlines()) + "\n"
 
 

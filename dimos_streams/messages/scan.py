@@ -49,7 +49,7 @@ def hits(scan: LaserScan, within: float = math.inf) -> list[complex]:
     nearest, farthest = nearest_measured(scan), min(scan.range_max, within)
     rays = _rays(len(scan.ranges), scan.angle_min, scan.angle_increment)
     return [
-        max(nearest, distance) * ray
+        (distance if distance >= nearest else nearest) * ray
         for distance, ray in zip(scan.ranges, rays, strict=True)
         if nearest <= distance <= farthest or distance == -math.inf
     ]
@@ -73,7 +73,7 @@ def free_distance(points: Iterable[complex], direction: float, half_width: float
     free = math.inf
     for point in points:
         seen = point * back
-        if seen.real > 0.0 and abs(seen.imag) < half_width:
+        if -half_width < seen.imag < half_width and seen.real > 0.0:
             free = min(free, seen.real - math.sqrt(half_width**2 - seen.imag**2))
     return free
 

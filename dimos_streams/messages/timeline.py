@@ -8,10 +8,12 @@ the loop are handed in, in seconds. Stamps and instants are whole µs.
 from __future__ import annotations
 
 import logging
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import pairwise
+from operator import itemgetter
 from statistics import median
 from typing import Generic, TypeVar
 
@@ -30,6 +32,7 @@ LONGEST_AGE_US = 30_000_000
 _KEPT_US = 10_000_000
 _APART_US = 20_000
 _MOST = _KEPT_US // _APART_US + 2
+_INSTANT = itemgetter(0)
 _log = LimitedLog(logging.getLogger(__name__))
 
 
@@ -149,7 +152,7 @@ class History(Generic[T]):
         before_all_us = self._values[0][0] - instant
         if before_all_us > 0 and before_all_us > self._usual_step_us():
             return None
-        return min(self._values, key=lambda stamped: abs(stamped[0] - instant))[1]
+        return self._nearest(instant)
 
     def age_us(self, stamp: int, now: float) -> int | None:
         """Return the µs since the other source gave a stamp, by this one's clock, or None if the clocks can't be
@@ -164,6 +167,15 @@ class History(Generic[T]):
         values.append((instant, value))
         while values[0][0] < instant - _KEPT_US:
             values.popleft()
+
+    def _nearest(self, instant: int) -> T:
+        """Return the value nearest to an instant; of two that are as near, the older one."""
+        values = self._values
+        later = bisect_left(values, instant, key=_INSTANT)
+        if later == len(values):
+            return values[-1][1]
+        earlier = max(0, later - 1)
+        return values[earlier if instant - values[earlier][0] <= values[later][0] - instant else later][1]
 
     def _usual_step_us(self) -> float:
         """The time between two values that are kept."""

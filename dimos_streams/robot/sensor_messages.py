@@ -33,7 +33,9 @@ if TYPE_CHECKING:
     from dimos_streams.robot.rendering.lidar import LidarModel
 
 # From base_link (x forward, z up) to an optical frame (z forward, y down).
-_OPTICAL = Quaternion(x=-0.5, y=0.5, z=-0.5, w=0.5)
+_MOUNT = Transform(
+    translation=Vector3(x=CAMERA_FORWARD, z=CAMERA_HEIGHT), rotation=Quaternion(x=-0.5, y=0.5, z=-0.5, w=0.5)
+)
 
 
 def odometry(now: int, pose: PlanarPose, twist: Velocity) -> Odometry:
@@ -50,11 +52,7 @@ def odometry(now: int, pose: PlanarPose, twist: Velocity) -> Odometry:
 
 def frames(now: int, pose: PlanarPose) -> TFMessage:
     """world → odom → base_link → camera_optical."""
-    mount = Transform(
-        translation=Vector3(x=CAMERA_FORWARD, z=CAMERA_HEIGHT),
-        rotation=_OPTICAL,
-    )
-    camera = TransformStamped(header=header("base_link", now), child_frame_id="camera_optical", transform=mount)
+    camera = TransformStamped(header=header("base_link", now), child_frame_id="camera_optical", transform=_MOUNT)
     odom = _planar("world", "odom", now, 0.0, 0.0, 0.0)
     base = _planar("odom", "base_link", now, pose.x, pose.y, pose.yaw)
     return TFMessage(transforms=[odom, base, camera])

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 from dimos_streams.errors import UserError
-from dimos_streams.messages import generate
+from dimos_streams.messages import generate, geometry_msgs
 from dimos_streams.messages.base import fields_of
 from dimos_streams.messages.codec import type_named
 from dimos_streams.messages.geometry_msgs import Point, PoseWithCovariance, Twist, Vector3
@@ -103,6 +103,15 @@ def test_constructor_takes_fields_by_name() -> None:
     twist = Twist(linear=Vector3(x=0.5))
     assert (twist.linear.x, twist.linear.y, twist.angular) == (0.5, 0.0, Vector3())
     assert PointField(datatype=PointField.FLOAT32).datatype == 7
+
+
+def test_constructor_makes_no_default_for_what_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    given = Vector3(x=0.5)
+    monkeypatch.delattr(geometry_msgs, "Vector3")
+    twist = Twist(linear=given, angular=given)
+    assert twist.linear is twist.angular is given
+    with pytest.raises(AttributeError):
+        Twist(linear=given)
 
 
 def test_constructor_names_the_nearest_field() -> None:

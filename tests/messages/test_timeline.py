@@ -124,6 +124,17 @@ def test_what_a_slow_detector_saw_is_placed_at_any_rate_of_odometry(rate_hz: int
     assert history.at(DAY, 12.0) is None, "nobody knows any more"
 
 
+@pytest.mark.parametrize(
+    ("asked", "value"), [(-1, 0), (0, 0), (1, 0), (STEP // 2, 0), (STEP // 2 + 1, 1), (STEP, 1), (9 * STEP, 2)]
+)
+def test_the_nearest_value_is_found_and_of_two_that_are_as_near_the_older_one(asked: int, value: int) -> None:
+    history: History[int] = History("odometry")
+    for number in range(3):
+        history.add(DAY + number * STEP, number * STEP / 1e6, number)
+    arrived = (2 * STEP + max(0, asked - 2 * STEP)) / 1e6
+    assert history.at(DAY + asked, arrived) == value
+
+
 @pytest.mark.parametrize("step_us", [1, 100, STEP, 900_000])
 def test_few_values_are_kept_whatever_their_stamps(step_us: int) -> None:
     history: History[int] = History("odometry")

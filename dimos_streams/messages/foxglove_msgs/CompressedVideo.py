@@ -27,7 +27,7 @@ class CompressedVideo(Message):
         LCM Type: int32_t
         """
 
-        self.timestamp = dimos_streams.messages.builtin_interfaces.Time()
+        self.timestamp = fields.pop("timestamp") if "timestamp" in fields else dimos_streams.messages.builtin_interfaces.Time()
         """ LCM Type: dimos_streams.messages.builtin_interfaces.Time """
         self.frame_id = ""
         """ LCM Type: string """

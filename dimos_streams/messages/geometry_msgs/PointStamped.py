@@ -23,9 +23,9 @@ class PointStamped(Message):
     __dimensions__ = [None, None]
 
     def __init__(self, **fields):
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """ LCM Type: dimos_streams.messages.std_msgs.Header """
-        self.point = dimos_streams.messages.geometry_msgs.Point()
+        self.point = fields.pop("point") if "point" in fields else dimos_streams.messages.geometry_msgs.Point()
         """ LCM Type: dimos_streams.messages.geometry_msgs.Point """
 
         if fields:

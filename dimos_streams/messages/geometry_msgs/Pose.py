@@ -23,9 +23,9 @@ class Pose(Message):
     __dimensions__ = [None, None]
 
     def __init__(self, **fields):
-        self.position = dimos_streams.messages.geometry_msgs.Point()
+        self.position = fields.pop("position") if "position" in fields else dimos_streams.messages.geometry_msgs.Point()
         """ LCM Type: dimos_streams.messages.geometry_msgs.Point """
-        self.orientation = dimos_streams.messages.geometry_msgs.Quaternion()
+        self.orientation = fields.pop("orientation") if "orientation" in fields else dimos_streams.messages.geometry_msgs.Quaternion()
         """ LCM Type: dimos_streams.messages.geometry_msgs.Quaternion """
 
         if fields:

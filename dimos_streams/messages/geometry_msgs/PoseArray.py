@@ -29,7 +29,7 @@ class PoseArray(Message):
         LCM Type: int32_t
         """
 
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """ LCM Type: dimos_streams.messages.std_msgs.Header """
         self.poses = []
         """ LCM Type: dimos_streams.messages.geometry_msgs.Pose[poses_length] """

@@ -23,9 +23,9 @@ class PoseStamped(Message):
     __dimensions__ = [None, None]
 
     def __init__(self, **fields):
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """ LCM Type: dimos_streams.messages.std_msgs.Header """
-        self.pose = dimos_streams.messages.geometry_msgs.Pose()
+        self.pose = fields.pop("pose") if "pose" in fields else dimos_streams.messages.geometry_msgs.Pose()
         """ LCM Type: dimos_streams.messages.geometry_msgs.Pose """
 
         if fields:

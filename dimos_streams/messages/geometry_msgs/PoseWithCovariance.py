@@ -21,9 +21,9 @@ class PoseWithCovariance(Message):
     __dimensions__ = [None, [36]]
 
     def __init__(self, **fields):
-        self.pose = dimos_streams.messages.geometry_msgs.Pose()
+        self.pose = fields.pop("pose") if "pose" in fields else dimos_streams.messages.geometry_msgs.Pose()
         """ LCM Type: dimos_streams.messages.geometry_msgs.Pose """
-        self.covariance = [ 0.0 for dim0 in range(36) ]
+        self.covariance = fields.pop("covariance") if "covariance" in fields else [ 0.0 for dim0 in range(36) ]
         """
         Row-major 6x6 over x, y, z (m) and the rotations about X, Y, Z (rad).
         LCM Type: double[36]

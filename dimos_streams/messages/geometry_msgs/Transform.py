@@ -23,13 +23,13 @@ class Transform(Message):
     __dimensions__ = [None, None]
 
     def __init__(self, **fields):
-        self.translation = dimos_streams.messages.geometry_msgs.Vector3()
+        self.translation = fields.pop("translation") if "translation" in fields else dimos_streams.messages.geometry_msgs.Vector3()
         """
         Metres.
         LCM Type: dimos_streams.messages.geometry_msgs.Vector3
         """
 
-        self.rotation = dimos_streams.messages.geometry_msgs.Quaternion()
+        self.rotation = fields.pop("rotation") if "rotation" in fields else dimos_streams.messages.geometry_msgs.Quaternion()
         """ LCM Type: dimos_streams.messages.geometry_msgs.Quaternion """
 
         if fields:

@@ -23,7 +23,7 @@ class TransformStamped(Message):
     __dimensions__ = [None, None, None]
 
     def __init__(self, **fields):
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """
         frame_id is the parent.
         LCM Type: dimos_streams.messages.std_msgs.Header
@@ -31,7 +31,7 @@ class TransformStamped(Message):
 
         self.child_frame_id = ""
         """ LCM Type: string """
-        self.transform = dimos_streams.messages.geometry_msgs.Transform()
+        self.transform = fields.pop("transform") if "transform" in fields else dimos_streams.messages.geometry_msgs.Transform()
         """ LCM Type: dimos_streams.messages.geometry_msgs.Transform """
 
         if fields:

@@ -21,13 +21,13 @@ class Twist(Message):
     __dimensions__ = [None, None]
 
     def __init__(self, **fields):
-        self.linear = dimos_streams.messages.geometry_msgs.Vector3()
+        self.linear = fields.pop("linear") if "linear" in fields else dimos_streams.messages.geometry_msgs.Vector3()
         """
         m/s
         LCM Type: dimos_streams.messages.geometry_msgs.Vector3
         """
 
-        self.angular = dimos_streams.messages.geometry_msgs.Vector3()
+        self.angular = fields.pop("angular") if "angular" in fields else dimos_streams.messages.geometry_msgs.Vector3()
         """
         rad/s
         LCM Type: dimos_streams.messages.geometry_msgs.Vector3

@@ -23,9 +23,9 @@ class TwistStamped(Message):
     __dimensions__ = [None, None]
 
     def __init__(self, **fields):
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """ LCM Type: dimos_streams.messages.std_msgs.Header """
-        self.twist = dimos_streams.messages.geometry_msgs.Twist()
+        self.twist = fields.pop("twist") if "twist" in fields else dimos_streams.messages.geometry_msgs.Twist()
         """ LCM Type: dimos_streams.messages.geometry_msgs.Twist """
 
         if fields:

@@ -21,9 +21,9 @@ class TwistWithCovariance(Message):
     __dimensions__ = [None, [36]]
 
     def __init__(self, **fields):
-        self.twist = dimos_streams.messages.geometry_msgs.Twist()
+        self.twist = fields.pop("twist") if "twist" in fields else dimos_streams.messages.geometry_msgs.Twist()
         """ LCM Type: dimos_streams.messages.geometry_msgs.Twist """
-        self.covariance = [ 0.0 for dim0 in range(36) ]
+        self.covariance = fields.pop("covariance") if "covariance" in fields else [ 0.0 for dim0 in range(36) ]
         """
         Row-major 6x6 over linear x, y, z (m/s) and angular x, y, z (rad/s).
         LCM Type: double[36]

@@ -23,7 +23,7 @@ class MapMetaData(Message):
     __dimensions__ = [None, None, None, None, None]
 
     def __init__(self, **fields):
-        self.map_load_time = dimos_streams.messages.std_msgs.Time()
+        self.map_load_time = fields.pop("map_load_time") if "map_load_time" in fields else dimos_streams.messages.std_msgs.Time()
         """ LCM Type: dimos_streams.messages.std_msgs.Time """
         self.resolution = 0.0
         """
@@ -43,7 +43,7 @@ class MapMetaData(Message):
         LCM Type: int32_t
         """
 
-        self.origin = dimos_streams.messages.geometry_msgs.Pose()
+        self.origin = fields.pop("origin") if "origin" in fields else dimos_streams.messages.geometry_msgs.Pose()
         """
         Of the corner of cell (0, 0), in the map's frame, m.
         LCM Type: dimos_streams.messages.geometry_msgs.Pose

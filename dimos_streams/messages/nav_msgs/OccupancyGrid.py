@@ -29,9 +29,9 @@ class OccupancyGrid(Message):
         LCM Type: int32_t
         """
 
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """ LCM Type: dimos_streams.messages.std_msgs.Header """
-        self.info = dimos_streams.messages.nav_msgs.MapMetaData()
+        self.info = fields.pop("info") if "info" in fields else dimos_streams.messages.nav_msgs.MapMetaData()
         """ LCM Type: dimos_streams.messages.nav_msgs.MapMetaData """
         self.data = []
         """

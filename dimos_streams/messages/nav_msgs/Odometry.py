@@ -25,7 +25,7 @@ class Odometry(Message):
     __dimensions__ = [None, None, None, None]
 
     def __init__(self, **fields):
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """
         frame_id is that of the pose ("odom").
         LCM Type: dimos_streams.messages.std_msgs.Header
@@ -37,9 +37,9 @@ class Odometry(Message):
         LCM Type: string
         """
 
-        self.pose = dimos_streams.messages.geometry_msgs.PoseWithCovariance()
+        self.pose = fields.pop("pose") if "pose" in fields else dimos_streams.messages.geometry_msgs.PoseWithCovariance()
         """ LCM Type: dimos_streams.messages.geometry_msgs.PoseWithCovariance """
-        self.twist = dimos_streams.messages.geometry_msgs.TwistWithCovariance()
+        self.twist = fields.pop("twist") if "twist" in fields else dimos_streams.messages.geometry_msgs.TwistWithCovariance()
         """ LCM Type: dimos_streams.messages.geometry_msgs.TwistWithCovariance """
 
         if fields:

@@ -29,7 +29,7 @@ class Path(Message):
         LCM Type: int32_t
         """
 
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """ LCM Type: dimos_streams.messages.std_msgs.Header """
         self.poses = []
         """ LCM Type: dimos_streams.messages.geometry_msgs.PoseStamped[poses_length] """

@@ -29,7 +29,7 @@ class CameraInfo(Message):
         LCM Type: int32_t
         """
 
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """
         The time of the picture that it belongs to.
         LCM Type: dimos_streams.messages.std_msgs.Header
@@ -59,19 +59,19 @@ class CameraInfo(Message):
         LCM Type: double[D_length]
         """
 
-        self.K = [ 0.0 for dim0 in range(9) ]
+        self.K = fields.pop("K") if "K" in fields else [ 0.0 for dim0 in range(9) ]
         """
         Row-major 3x3 of the raw picture: fx 0 cx, 0 fy cy, 0 0 1, pixels.
         LCM Type: double[9]
         """
 
-        self.R = [ 0.0 for dim0 in range(9) ]
+        self.R = fields.pop("R") if "R" in fields else [ 0.0 for dim0 in range(9) ]
         """
         Row-major 3x3 rectification rotation.
         LCM Type: double[9]
         """
 
-        self.P = [ 0.0 for dim0 in range(12) ]
+        self.P = fields.pop("P") if "P" in fields else [ 0.0 for dim0 in range(12) ]
         """
         Row-major 3x4 projection to the rectified picture, pixels.
         LCM Type: double[12]
@@ -89,7 +89,7 @@ class CameraInfo(Message):
         LCM Type: int32_t
         """
 
-        self.roi = dimos_streams.messages.sensor_msgs.RegionOfInterest()
+        self.roi = fields.pop("roi") if "roi" in fields else dimos_streams.messages.sensor_msgs.RegionOfInterest()
         """
         The part of the full picture that is sent.
         LCM Type: dimos_streams.messages.sensor_msgs.RegionOfInterest

@@ -27,7 +27,7 @@ class Image(Message):
         LCM Type: int32_t
         """
 
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """
         Time of exposure; an optical frame (x right, y down, z forward).
         LCM Type: dimos_streams.messages.std_msgs.Header

@@ -25,35 +25,35 @@ class Imu(Message):
     __dimensions__ = [None, None, [9], None, [9], None, [9]]
 
     def __init__(self, **fields):
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """ LCM Type: dimos_streams.messages.std_msgs.Header """
-        self.orientation = dimos_streams.messages.geometry_msgs.Quaternion()
+        self.orientation = fields.pop("orientation") if "orientation" in fields else dimos_streams.messages.geometry_msgs.Quaternion()
         """ LCM Type: dimos_streams.messages.geometry_msgs.Quaternion """
-        self.orientation_covariance = [ 0.0 for dim0 in range(9) ]
+        self.orientation_covariance = fields.pop("orientation_covariance") if "orientation_covariance" in fields else [ 0.0 for dim0 in range(9) ]
         """
         Row-major 3x3, rad^2.
         LCM Type: double[9]
         """
 
-        self.angular_velocity = dimos_streams.messages.geometry_msgs.Vector3()
+        self.angular_velocity = fields.pop("angular_velocity") if "angular_velocity" in fields else dimos_streams.messages.geometry_msgs.Vector3()
         """
         rad/s
         LCM Type: dimos_streams.messages.geometry_msgs.Vector3
         """
 
-        self.angular_velocity_covariance = [ 0.0 for dim0 in range(9) ]
+        self.angular_velocity_covariance = fields.pop("angular_velocity_covariance") if "angular_velocity_covariance" in fields else [ 0.0 for dim0 in range(9) ]
         """
         Row-major 3x3, (rad/s)^2.
         LCM Type: double[9]
         """
 
-        self.linear_acceleration = dimos_streams.messages.geometry_msgs.Vector3()
+        self.linear_acceleration = fields.pop("linear_acceleration") if "linear_acceleration" in fields else dimos_streams.messages.geometry_msgs.Vector3()
         """
         m/s^2
         LCM Type: dimos_streams.messages.geometry_msgs.Vector3
         """
 
-        self.linear_acceleration_covariance = [ 0.0 for dim0 in range(9) ]
+        self.linear_acceleration_covariance = fields.pop("linear_acceleration_covariance") if "linear_acceleration_covariance" in fields else [ 0.0 for dim0 in range(9) ]
         """
         Row-major 3x3, (m/s^2)^2.
         LCM Type: double[9]

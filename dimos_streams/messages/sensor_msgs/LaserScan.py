@@ -33,7 +33,7 @@ class LaserScan(Message):
         LCM Type: int32_t
         """
 
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """
         When the first ray was measured.
         LCM Type: dimos_streams.messages.std_msgs.Header

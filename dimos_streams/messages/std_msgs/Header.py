@@ -27,7 +27,7 @@ class Header(Message):
         LCM Type: int32_t
         """
 
-        self.stamp = dimos_streams.messages.std_msgs.Time()
+        self.stamp = fields.pop("stamp") if "stamp" in fields else dimos_streams.messages.std_msgs.Time()
         """
         When the data was taken, not when it was sent.
         LCM Type: dimos_streams.messages.std_msgs.Time

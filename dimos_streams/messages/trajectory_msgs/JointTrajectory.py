@@ -35,7 +35,7 @@ class JointTrajectory(Message):
         LCM Type: int32_t
         """
 
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """ LCM Type: dimos_streams.messages.std_msgs.Header """
         self.joint_names = []
         """

@@ -69,7 +69,7 @@ class JointTrajectoryPoint(Message):
         LCM Type: double[effort_length]
         """
 
-        self.time_from_start = dimos_streams.messages.std_msgs.Duration()
+        self.time_from_start = fields.pop("time_from_start") if "time_from_start" in fields else dimos_streams.messages.std_msgs.Duration()
         """
         Since the trajectory's beginning.
         LCM Type: dimos_streams.messages.std_msgs.Duration

@@ -21,7 +21,7 @@ class BoundingBox2D(Message):
     __dimensions__ = [None, None, None]
 
     def __init__(self, **fields):
-        self.center = dimos_streams.messages.vision_msgs.Pose2D()
+        self.center = fields.pop("center") if "center" in fields else dimos_streams.messages.vision_msgs.Pose2D()
         """
         Pixels.
         LCM Type: dimos_streams.messages.vision_msgs.Pose2D

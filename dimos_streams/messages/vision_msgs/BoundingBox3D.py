@@ -23,13 +23,13 @@ class BoundingBox3D(Message):
     __dimensions__ = [None, None]
 
     def __init__(self, **fields):
-        self.center = dimos_streams.messages.geometry_msgs.Pose()
+        self.center = fields.pop("center") if "center" in fields else dimos_streams.messages.geometry_msgs.Pose()
         """
         Its middle, and how it is turned.
         LCM Type: dimos_streams.messages.geometry_msgs.Pose
         """
 
-        self.size = dimos_streams.messages.geometry_msgs.Vector3()
+        self.size = fields.pop("size") if "size" in fields else dimos_streams.messages.geometry_msgs.Vector3()
         """
         Metres along its own axes.
         LCM Type: dimos_streams.messages.geometry_msgs.Vector3

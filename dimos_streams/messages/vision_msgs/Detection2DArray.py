@@ -29,7 +29,7 @@ class Detection2DArray(Message):
         LCM Type: int32_t
         """
 
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """
         The picture's.
         LCM Type: dimos_streams.messages.std_msgs.Header

@@ -31,7 +31,7 @@ class Detection3D(Message):
         LCM Type: int32_t
         """
 
-        self.header = dimos_streams.messages.std_msgs.Header()
+        self.header = fields.pop("header") if "header" in fields else dimos_streams.messages.std_msgs.Header()
         """
         Time and frame of the box.
         LCM Type: dimos_streams.messages.std_msgs.Header
@@ -43,7 +43,7 @@ class Detection3D(Message):
         LCM Type: dimos_streams.messages.vision_msgs.ObjectHypothesisWithPose[results_length]
         """
 
-        self.bbox = dimos_streams.messages.vision_msgs.BoundingBox3D()
+        self.bbox = fields.pop("bbox") if "bbox" in fields else dimos_streams.messages.vision_msgs.BoundingBox3D()
         """ LCM Type: dimos_streams.messages.vision_msgs.BoundingBox3D """
         self.id = ""
         """

@@ -23,9 +23,9 @@ class ObjectHypothesisWithPose(Message):
     __dimensions__ = [None, None]
 
     def __init__(self, **fields):
-        self.hypothesis = dimos_streams.messages.vision_msgs.ObjectHypothesis()
+        self.hypothesis = fields.pop("hypothesis") if "hypothesis" in fields else dimos_streams.messages.vision_msgs.ObjectHypothesis()
         """ LCM Type: dimos_streams.messages.vision_msgs.ObjectHypothesis """
-        self.pose = dimos_streams.messages.geometry_msgs.PoseWithCovariance()
+        self.pose = fields.pop("pose") if "pose" in fields else dimos_streams.messages.geometry_msgs.PoseWithCovariance()
         """
         Metres; NaN where unknown.
         LCM Type: dimos_streams.messages.geometry_msgs.PoseWithCovariance

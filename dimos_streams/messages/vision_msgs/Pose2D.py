@@ -21,7 +21,7 @@ class Pose2D(Message):
     __dimensions__ = [None, None]
 
     def __init__(self, **fields):
-        self.position = dimos_streams.messages.vision_msgs.Point2D()
+        self.position = fields.pop("position") if "position" in fields else dimos_streams.messages.vision_msgs.Point2D()
         """
         Pixels.
         LCM Type: dimos_streams.messages.vision_msgs.Point2D

@@ -98,12 +98,12 @@ class World:
 
     def pose(self) -> PlanarPose:
         """Return the base's pose."""
-        x, y, yaw = self.data.qpos[:3]
-        return PlanarPose(float(x), float(y), math.remainder(float(yaw), math.tau))
+        x, y, yaw = self.data.qpos[:3].tolist()
+        return PlanarPose(x, y, math.remainder(yaw, math.tau))
 
     def twist(self) -> Velocity:
         """Return the base's velocity, in its own frame."""
-        vx, vy, wz = (float(value) for value in self.data.qvel[:3])
+        vx, vy, wz = self.data.qvel[:3].tolist()
         cos, sin = self._heading()
         return Velocity(cos * vx + sin * vy, cos * vy - sin * vx, wz)
 
