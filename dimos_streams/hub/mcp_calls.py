@@ -48,9 +48,9 @@ class FleetCalls:
     async def meet(self, skill: str) -> None:
         """See ``McpCalls``. What robots offered last is in the database."""
 
-    async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
+    async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str, key: str | None) -> str:
         """See ``McpCalls``."""
-        body = FleetCallBody(skill=skill, arguments=dict(arguments), caller=caller)
+        body = FleetCallBody(skill=skill, arguments=dict(arguments), caller=caller, idempotency_key=key)
         with _as_skill_errors():
             robot, reply = await begin(self._parts, body, None, 0.0, model=True)
         _content(reply)  # raises the bridge's refusal

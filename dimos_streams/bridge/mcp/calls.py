@@ -22,8 +22,8 @@ class McpCalls(Protocol):
     async def meet(self, skill: str) -> None:
         """Wait for a skill, if those that may have it may not have been heard yet."""
 
-    async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
-        """Begin a call; return its id."""
+    async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str, key: str | None) -> str:
+        """Begin a call, unless the caller has begun it before with the same idempotency key; return its id."""
 
     async def view(self, call_id: str) -> CallView:
         """A call as it stands."""
@@ -84,9 +84,9 @@ class BrokerCalls:
         """See ``McpCalls``."""
         await self._broker.directory.meet(lambda: self._broker.directory.known(skill) is not None)
 
-    async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str) -> str:
+    async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str, key: str | None) -> str:
         """See ``McpCalls``."""
-        return await self._broker.call(skill, arguments, caller=caller)
+        return await self._broker.call(skill, arguments, caller=caller, idempotency_key=key)
 
     async def view(self, call_id: str) -> CallView:
         """See ``McpCalls``."""

@@ -64,7 +64,7 @@ async def _answer_without_session(server: McpServer, request: Request, message: 
             session, response = await server.initialize(message)
             return _json(response, headers={SESSION: session.id})
     except SessionsBusyError as problem:
-        return _refusal(503, INTERNAL_ERROR, str(problem), message.id, {"Retry-After": "5"})
+        return _busy(problem, message.id)
     except RpcError as problem:
         return _json(error(message.id, problem.code, str(problem)))
     return None
@@ -104,9 +104,11 @@ def _session(server: McpServer, request: Request, id: str | int | None) -> Sessi
     given = request.headers.get(SESSION)
     if given is None:
         return _refusal(400, INVALID_REQUEST, f"{SESSION} is missing; begin with `initialize`", id)
-    return server.sessions.get(given) or _refusal(
-        404, INVALID_REQUEST, "no such session; begin with `initialize`", id
-    )
+    try:
+        found = server.sessions.get(given)
+    except SessionsBusyError as problem:
+        return _busy(problem, id)
+    return found or _refusal(404, INVALID_REQUEST, "no such session; begin with `initialize`", id)
 
 
 async def _frames(messages: Messages) -> AsyncGenerator[bytes, None]:
@@ -122,6 +124,10 @@ async def _frames(messages: Messages) -> AsyncGenerator[bytes, None]:
 
 def _json(content: dict[str, Any], status: int = 200, headers: dict[str, str] | None = None) -> Response:
     return Response(to_json(content, inf_nan_mode="null"), status, headers=headers, media_type="application/json")
+
+
+def _busy(problem: SessionsBusyError, id: str | int | None) -> Response:
+    return _refusal(503, INTERNAL_ERROR, str(problem), id, {"Retry-After": "5"})
 
 
 def _refusal(

@@ -81,6 +81,6 @@ GET: dict[str, Any] = {
     "openapi_extra": {"parameters": _HEADERS},
 }
 DELETE: dict[str, Any] = {
-    "responses": {204: {"description": "The session has ended."}, **_refusals(400, 404)},
+    "responses": {204: {"description": "The session has ended."}, **_refusals(400, 404, 503)},
     "openapi_extra": {"parameters": _HEADERS},
 }

@@ -122,7 +122,7 @@ class McpServer:
                 if begun.cancelled:
                     return
                 begun.cursor = self._broadcast.last_offset
-                begun.call_id = await self._tools.begin(session, name, arguments)
+                begun.call_id = await self._tools.begin(session, request.id, name, arguments)
                 if begun.cancelled:
                     await self._calls.cancel(begun.call_id, begun.cancelled)
                 async with contextlib.aclosing(self._until_answered(begun, request.progress_token)) as sent:

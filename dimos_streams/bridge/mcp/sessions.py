@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import hashlib
+import re
 import secrets
 from collections import OrderedDict
 from collections.abc import Iterator
@@ -12,7 +14,7 @@ from dataclasses import dataclass, field
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
 from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, INVALID_REQUEST, MAX_ID, Id, RpcError
-from dimos_streams.common.names import MAX_NAME, as_name
+from dimos_streams.common.names import MAX_NAME, as_name, is_name
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.secrets import has_secret
 from dimos_streams.errors import DimosStreamsError
@@ -31,6 +33,10 @@ MAX_STREAMS = 2
 noticed."""
 MAX_ALL_STREAMS = 64
 """Maximum number of ``GET`` streams of all sessions."""
+_MAX_CLIENT = MAX_NAME // 2
+_ID = re.compile(rf"(?P<client>\S{{1,{_MAX_CLIENT}}})\.[0-9a-f]{{32}}")
+"""The form of a session's id. It has the client's name, so that a server which does not know the session can go on
+with it. It gives nobody a right: clients choose their names."""
 
 
 class SessionsBusyError(DimosStreamsError):
@@ -97,6 +103,13 @@ class Session:
             del self._running[id]
             self._over[id] = request
 
+    def key_of(self, id: Id) -> str | None:
+        """The idempotency key of the call of a request: one that comes again after the server was restarted begins no
+        second call. It gives away no session. None without a session, whose ids are nobody's own."""
+        if not self.id:
+            return None
+        return f"mcp-{hashlib.blake2b(f'{self.id} {id!r}'.encode(), digest_size=16).hexdigest()}"
+
     @contextlib.contextmanager
     def stream(self) -> Iterator[None]:
         """A ``GET`` stream while it is open."""
@@ -134,6 +147,8 @@ class Sessions:
 
     def __init__(self) -> None:
         self._sessions: OrderedDict[str, Session] = OrderedDict()
+        self._ended: NewestEntries[str, None] = NewestEntries(MAX_SESSIONS)
+        """The newest sessions that their clients have ended."""
         self._passing = 0
         """Number of requests without a session that are being answered."""
 
@@ -154,29 +169,38 @@ class Sessions:
         """Open a session for a client that calls itself ``client``: any text, of which a name is made. Raises
         ``SessionsBusyError``, and ``RpcError`` for a text that has a secret in it: redacted, it could be another
         client's, and give away that one's calls."""
-        name = as_name(client, MAX_NAME // 2) if client else "client"
+        name = as_name(client, _MAX_CLIENT) if client else "client"
         if has_secret(client) or has_secret(name):
             text = "initialize can't take these parameters: params.clientInfo.name: it has a secret of this run in it"
             raise RpcError(INVALID_PARAMS, f"{text}; valid is any other text")
+        return self._keep(f"{name}.{secrets.token_hex(16)}", name)
+
+    def get(self, id: str) -> Session | None:
+        """A session, also one that is not known any more, or was begun with a server before this one: few clients
+        begin anew where theirs has gone. None if it was ended, or the id is of no session. Raises
+        ``SessionsBusyError``."""
+        session = self._sessions.get(id)
+        if session is not None:
+            self._sessions.move_to_end(id)
+            return session
+        form = _ID.fullmatch(id)
+        if form is None or id in self._ended or not is_name(form["client"]) or has_secret(id):
+            return None
+        return self._keep(id, form["client"])
+
+    def end(self, id: str) -> None:
+        """Forget a session. Its calls go on."""
+        self._sessions.pop(id, None)
+        self._ended[id] = None
+
+    def _keep(self, id: str, client: str) -> Session:
         if len(self._sessions) >= MAX_SESSIONS:
             idle = next((id for id, session in self._sessions.items() if not session.busy), None)
             if idle is None:
                 raise SessionsBusyError
             del self._sessions[idle]
-        id = secrets.token_urlsafe(16)
-        session = self._sessions[id] = Session(id, f"{MCP}{name}")
+        session = self._sessions[id] = Session(id, f"{MCP}{client}")
         return session
-
-    def get(self, id: str) -> Session | None:
-        """A session, None if it was ended or forgotten."""
-        session = self._sessions.get(id)
-        if session is not None:
-            self._sessions.move_to_end(id)
-        return session
-
-    def end(self, id: str) -> None:
-        """Forget a session. Its calls go on."""
-        self._sessions.pop(id, None)
 
     def __contains__(self, session: Session) -> bool:
         return self._sessions.get(session.id) is session

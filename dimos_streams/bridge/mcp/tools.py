@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError
 
 from dimos_streams.bridge.mcp.calls import McpCalls
-from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, RpcError
+from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, Id, RpcError
 from dimos_streams.bridge.mcp.reading import read_page
 from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, content, skill_tool, updates
 from dimos_streams.bridge.mcp.sessions import Session
@@ -98,14 +98,15 @@ class McpTools:
             info for info in self._calls.skills() if info.audience == "everyone" and info.name not in OWN_TOOLS
         )
 
-    async def begin(self, session: Session, name: str, arguments: Mapping[str, Any]) -> str:
-        """Begin a call of a skill; return its id. Raises ``RpcError`` for an unknown tool, and ``SkillError``."""
+    async def begin(self, session: Session, id: Id, name: str, arguments: Mapping[str, Any]) -> str:
+        """Begin the call of a skill that a request asks for; return the call's id. Raises ``RpcError`` for an unknown
+        tool, and ``SkillError``."""
         await self._calls.meet(name)
         known = [info.name for info in self.skills()]
         if name not in known:
             near = suggest(name, [*known, *OWN_TOOLS])
             raise RpcError(INVALID_PARAMS, f"no tool is called {name!r}{near}")
-        return await self._calls.begin(name, arguments, session.caller)
+        return await self._calls.begin(name, arguments, session.caller, session.key_of(id))
 
     async def use_own(self, session: Session, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The result of one of our own tools. Raises ``SkillError``."""

@@ -63,10 +63,47 @@ def test_an_idle_session_gives_way_and_one_in_use_never() -> None:
         assert len(sessions) == MAX_SESSIONS
         assert sessions.get(waits.id) is waits
         assert sessions.get(listens.id) is listens
-        assert sessions.get(idle.id) is None
+        assert idle not in sessions
     for _ in range(MAX_SESSIONS):
         sessions.open("z")
-    assert sessions.get(waits.id) is None
+    assert waits not in sessions
+
+
+@pytest.mark.feature("F8")
+@pytest.mark.virtual_time
+async def test_a_client_goes_on_with_its_session_at_a_bridge_that_was_started_again() -> None:
+    async with scene() as made:
+        begun = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
+        session, _ = await begun.initialize(Incoming.model_validate(INITIALIZE))
+        request = Incoming.model_validate(call(7, "at_once", value=1))
+        answer = await begun.answer(session, request)
+        again = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
+        same = again.sessions.get(session.id)
+        assert same is not None
+        assert same.caller == session.caller
+        assert same in again.sessions
+        assert await again.answer(same, request) == answer, "no second call"
+        assert len(await made.broker.calls()) == 1
+        other = await again.answer(same, Incoming.model_validate(call(8, "at_once", value=1)))
+        assert other is not None
+        assert len(await made.broker.calls()) == 2
+
+
+def test_only_what_is_the_id_of_a_session_that_was_not_ended_is_taken_up() -> None:
+    sessions = Sessions()
+    ended = sessions.open("x")
+    sessions.end(ended.id)
+    digits = ended.id.rpartition(".")[2]
+    for id in (ended.id, "", "x", digits, f".{digits}", f"x.{digits[1:]}", f"x y.{digits}", f"{'x' * 101}.{digits}"):
+        assert sessions.get(id) is None, id
+    assert sessions.get(f"robots/x.y.{digits}") is not None
+    with contextlib.ExitStack() as stack:
+        for number in range(MAX_SESSIONS):
+            session = sessions.get(f"x.{number:032x}")
+            assert session is not None
+            stack.enter_context(session.stream())
+        with pytest.raises(SessionsBusyError):
+            sessions.get(f"y.{digits}")
 
 
 @pytest.mark.feature("F8")
