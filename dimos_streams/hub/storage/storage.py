@@ -277,15 +277,16 @@ def _entry(row: Row) -> EncodedEntry:
 
 
 def _last_before(db: Transaction, first: int, last: int, stored: int) -> int:
-    """The newest event that was stored before a time, ``first - 1`` if none was, or if it was stored when the hub
-    did not know the time: it is as old as what follows it at most."""
+    """The newest number up to which all was stored before a time, ``first - 1`` if nothing was, or if it was stored
+    when the hub did not know the time: it is as old as what follows it at most."""
+    newest = "SELECT stored FROM events WHERE seq > ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
     low, high = first - 1, last
     while low < high:
         middle = (low + high + 1) // 2
-        rows = db.rows("SELECT stored FROM events WHERE seq = ?", middle)
-        if not rows or rows[0][0] < stored:  # another hub may have dropped it just now
+        rows = db.rows(newest, low, middle)
+        if not rows or rows[0][0] < stored:  # another hub may have dropped it just now, or its number is no event's
             low = middle
         else:
             high = middle - 1
-    rows = db.rows("SELECT stored FROM events WHERE seq = ?", low)
+    rows = db.rows(newest, first - 1, low)
     return first - 1 if rows and rows[0][0] < clock.KNOWN_FROM_US else low
