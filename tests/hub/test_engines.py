@@ -159,10 +159,8 @@ def test_notices_come_again_after_a_time_in_which_the_database_was_not_fit(
     monkeypatch.setattr(postgres, "_RETRY_S", 0.01)
     monkeypatch.setattr(postgres, "_log", LimitedLog(logging.getLogger(postgres.__name__)))
     engine = postgres.PostgresEngine(postgres_url, partition=PARTITION)
-    connect, refusals = (
-        engine._connections.connect,
-        iter([UserError("it keeps texts in SQL_ASCII"), ValueError("a defect")]),
-    )
+    connect = engine._connections.connect
+    refusals = iter([UserError("it keeps texts in SQL_ASCII"), ValueError("a defect")])
 
     def connect_later() -> Any:
         for refusal in refusals:

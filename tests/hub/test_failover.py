@@ -21,6 +21,7 @@ def test_no_number_that_a_hub_has_seen_is_given_again(postgres_url: str, caplog:
         reading.store([batch(*numbered(3, 4))])
         assert seqs(reading) == [1, 2, 5, 6]
     assert "goes on behind 4" in caplog.text
+    assert reading.losses == 1
 
 
 def test_events_are_stored_though_the_newest_partitions_are_lost(postgres_url: str) -> None:

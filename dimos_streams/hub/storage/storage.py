@@ -69,6 +69,8 @@ class HubStorage:
         self._last = 0
         """The newest number that was seen here. Whoever gives numbers makes room behind them, so that other hubs have
         some, too, and gives none of those up to it."""
+        self.losses = 0
+        """The number of times that the database had less than was seen here."""
 
     def open(self, *, migrate: bool = False) -> int:
         """Make the tables if there are none; return the version that they had, 0 if they were made.
@@ -220,6 +222,7 @@ class HubStorage:
         self._number_commands_anew(db)
         last = self._last
         if db.run("UPDATE fleet SET last_seq = ? WHERE last_seq < ?", last, last):
+            self.losses += 1
             _logger.warning(
                 "the hub's database %s has lost the newest events: the sequence goes on behind %d, and robots ship"
                 " again what they still have",
