@@ -37,7 +37,8 @@ class Hello(FleetMessage):
     protocol: Whole = PROTOCOL
     version: str
     hub: str
-    """The name of the hub's process."""
+    """The name of the hub's process, another one after its database has lost something: what it has is to be asked
+    again."""
     robot: RobotName
     doubled: bool = False
     """True if two processes have taken turns as this robot lately: see ``two_robots``."""

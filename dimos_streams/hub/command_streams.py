@@ -74,8 +74,11 @@ class CommandStreams:
     """The streams of commands at this hub, and the robots that were heard of here. Use from the loop only."""
 
     def __init__(self, storage: HubStorage, executor: Executor, hub: str) -> None:
-        self.hub = hub
+        """``hub`` is the name of its process."""
+        self._hub = hub
         self._storage = storage
+        self._losses = storage.losses
+        """Of those of ``storage``, the ones that robots were told of."""
         self._executor = executor
         self._streams: dict[str, CommandStream] = {}
         self._ending = OwnedTasks()
@@ -85,6 +88,13 @@ class CommandStreams:
 
     def __len__(self) -> int:
         return len(self._streams)
+
+    @property
+    def hub(self) -> str:
+        """The name that robots are told: another one after each loss of the database, which makes them ask what it
+        has of them, as after a restart."""
+        losses = self._storage.losses
+        return f"{self._hub}/{losses}" if losses else self._hub
 
     def wake(self) -> None:
         """Note that there may be a command."""
@@ -100,7 +110,7 @@ class CommandStreams:
 
         Raises ``StorageUnavailableError``.
         """
-        stream = CommandStream(robot, f"{self.hub}/{next(self._numbers)}", id)
+        stream = CommandStream(robot, f"{self._hub}/{next(self._numbers)}", id)
         connect = self._storage.robots.connect
         stream.doubled = await in_thread(self._executor, connect, robot, stream.name, process, _VALID_S)
         if stream.doubled:
@@ -147,6 +157,9 @@ class CommandStreams:
         """Note in the storage who is connected and was heard of, until cancelled."""
         while True:
             await asyncio.sleep(_KEEP_S)
+            if self._losses != self._storage.losses:
+                self._losses = self._storage.losses
+                self.end()
             streams = {robot: stream.name for robot, stream in self._streams.items()}
             clocks, self._clocks = self._clocks, {}
             try:

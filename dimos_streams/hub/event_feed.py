@@ -59,17 +59,19 @@ class EventFeed:
             await self._wakeup.wait()
 
     async def _read_on(self) -> bool:
-        """Hand on a page; return whether there was any."""
+        """Hand on a page; return whether there was any number behind the newest one that was read."""
         last = self.log.last_offset
         read = await in_thread(self._executor, self._storage.read, Query(last), _FEED_EVENTS, _FEED_BYTES)
         if read.first > last + 1:
             text = f"the events of numbers {last + 1} to {read.first - 1} were dropped before this hub read them"
-            self._hand_on([gap_entry(read.first - 1, last + 1, read.first - 1, text, caller=None)])
-        if not read.entries:
+            gap = gap_entry(read.first - 1, last + 1, read.first - 1, text, caller=None)
+            self._hand_on([gap], gap.offset)
+        if read.upto <= last:
             return False
-        self._hand_on(read.entries)
+        self._hand_on(read.entries, read.upto)
         return True
 
-    def _hand_on(self, entries: list[EncodedEntry]) -> None:
-        self.log.bounds = self.log.bounds._replace(last=entries[-1].offset)
+    def _hand_on(self, entries: list[EncodedEntry], upto: int) -> None:
+        """Hand on all events up to a number; there may be none, where a database has lost the newest it had."""
+        self.log.bounds = self.log.bounds._replace(last=upto)
         self.broadcast.publish(entries)

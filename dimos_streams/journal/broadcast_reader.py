@@ -173,8 +173,8 @@ class BroadcastReader:
                 self._lag_before = None
                 return [missing]
             found, self._offset = read.entries, read.upto
-        elif found:
-            self._offset = found[-1].offset
+        else:  # there may be none: numbers that a hub's database has lost stay empty
+            self._offset = min(self._offset + PAGE, self._broadcast.last_offset)
             found = [entry for entry in found if self._query.wants(entry)]
         self._lag_before = lag
         # A reader that catches up is not slow, however far behind it began.

@@ -159,14 +159,15 @@ def test_notices_come_again_after_a_time_in_which_the_database_was_not_fit(
     monkeypatch.setattr(postgres, "_RETRY_S", 0.01)
     monkeypatch.setattr(postgres, "_log", LimitedLog(logging.getLogger(postgres.__name__)))
     engine = postgres.PostgresEngine(postgres_url, partition=PARTITION)
-    connect, refusals = engine._connect, iter([UserError("it keeps texts in SQL_ASCII"), ValueError("a defect")])
+    connect = engine._connections.connect
+    refusals = iter([UserError("it keeps texts in SQL_ASCII"), ValueError("a defect")])
 
-    def connect_later(*, autocommit: bool) -> Any:
+    def connect_later() -> Any:
         for refusal in refusals:
             raise refusal
-        return connect(autocommit=autocommit)
+        return connect()
 
-    monkeypatch.setattr(engine, "_connect", connect_later)
+    monkeypatch.setattr(engine._connections, "connect", connect_later)
     woken: SimpleQueue[str] = SimpleQueue()
     engine.listen(woken.put)
     assert {woken.get(timeout=20) for _ in range(2)} == {EVENTS, COMMANDS}

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
-from tests.hub.stored import batch, command, numbered, opened, seqs
+from tests.hub.stored import ALL, PARTITION, batch, command, numbered, opened, seqs
 
 pytestmark = [pytest.mark.feature("H2"), pytest.mark.slow]
 
@@ -20,6 +21,17 @@ def test_no_number_that_a_hub_has_seen_is_given_again(postgres_url: str, caplog:
         reading.store([batch(*numbered(3, 4))])
         assert seqs(reading) == [1, 2, 5, 6]
     assert "goes on behind 4" in caplog.text
+    assert reading.losses == 1
+
+
+def test_events_are_stored_though_the_newest_partitions_are_lost(postgres_url: str) -> None:
+    with opened(postgres_url) as storage:
+        storage.store([batch(*numbered(1, 130))])
+        _fail_over(postgres_url, events=2, first_lost_partition=51)
+        with pytest.raises(StorageUnavailableError, match="no partition"):
+            storage.store([batch(*numbered(3, 4))])
+        storage.store([batch(*numbered(3, 4))])
+        assert seqs(storage) == [1, 2, 131, 132]
 
 
 def test_no_number_of_a_command_is_given_again(postgres_url: str) -> None:
@@ -30,7 +42,7 @@ def test_no_number_of_a_command_is_given_again(postgres_url: str) -> None:
         assert _given(storage, "other") > before[-1]
 
 
-def _fail_over(url: str, *, events: int, last_command: int = 1) -> None:
+def _fail_over(url: str, *, events: int, last_command: int = 1, first_lost_partition: int = ALL) -> None:
     """Make a server into one that has fewer events and commands, and end all connections to it."""
     import psycopg
 
@@ -38,6 +50,7 @@ def _fail_over(url: str, *, events: int, last_command: int = 1) -> None:
         for statement in (
             f"UPDATE fleet SET last_seq = {events}",
             f"DELETE FROM events WHERE seq > {events}",
+            *(f"DROP TABLE IF EXISTS events_{first}" for first in range(first_lost_partition, 1000, PARTITION)),
             f"UPDATE journals SET acknowledged = {events}",
             f"DELETE FROM commands WHERE id > {last_command}",
             f"SELECT setval('commands_id_seq', {last_command})",

@@ -134,3 +134,23 @@ def test_pages_have_what_another_hub_has_stored(storage: HubStorage) -> None:
             return [entry.offset for entry in read.entries]
 
     assert asyncio.run(read()) == [3, 4, 5, 6]
+
+
+@pytest.mark.feature("H2")
+@pytest.mark.parametrize("numbers", [300, 5000])
+def test_readers_pass_over_numbers_that_were_lost(numbers: int, storage: HubStorage) -> None:
+    """A server that stands in for one that failed has events behind those that it lacks."""
+
+    async def read() -> list[int]:
+        async with behind(storage) as feed:
+            reader = feed.broadcast.reader(after=3)
+            with storage.engine.transaction() as db:
+                db.run("UPDATE fleet SET last_seq = ?", 6 + numbers)
+            storage.store([batch(*numbered(7, 8))])
+            found: list[int] = []
+            async with at_work(feed), asyncio.timeout(10):
+                while len(found) < 5:
+                    found += [entry.offset for entry in await reader.page()]
+            return found
+
+    assert asyncio.run(read()) == [4, 5, 6, 7 + numbers, 8 + numbers]

@@ -151,6 +151,18 @@ def test_what_is_old_goes_in_whole_partitions(storage: HubStorage) -> None:
 
 
 @pytest.mark.slow
+def test_numbers_that_were_lost_make_nothing_before_them_old(storage: HubStorage) -> None:
+    storage.store([batch(*numbered(1, 90))])
+    with storage.engine.transaction() as db:
+        db.run("UPDATE fleet SET last_seq = 190")
+    storage.store([batch(*numbered(91, 92))])
+    assert storage.trim(Retention()) == (1, 192)
+    with storage.engine.transaction() as db:
+        db.run("UPDATE events SET stored = ? WHERE seq <= 70", clock.KNOWN_FROM_US)
+    assert storage.trim(Retention()) == (51, 192)
+
+
+@pytest.mark.slow
 def test_a_call_is_known_for_as_long_as_an_event_of_it(storage: HubStorage) -> None:
     ended, long = entry(1, call="ended", type="open"), entry(2, call="long", type="open")
     storage.store([batch(ended, long, *numbered(3, 160), entry(161, call="long"))])

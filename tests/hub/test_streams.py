@@ -72,6 +72,28 @@ def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_
 
 
 @pytest.mark.feature("H2")
+def test_robots_are_told_that_the_database_has_lost_something_as_by_another_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_streams, "_KEEP_S", 0.0)
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    added(database, "r1")
+
+    async def lose(known: command_streams.CommandStreams) -> None:
+        stream, before = await known.open("r1", "a-random-stream-id", "a-random-process-id"), known.hub
+        storage.losses += 1
+        keeping = asyncio.create_task(known.keep())
+        async with asyncio.timeout(20):
+            assert len([frame async for frame in stream.frames(before)]) == 1, "the stream ends behind its greeting"
+        keeping.cancel()
+        await asyncio.wait([keeping])
+        assert known.hub != before
+
+    with opened_storage(database) as storage, ThreadPoolExecutor(1) as pool:
+        asyncio.run(lose(command_streams.CommandStreams(storage, pool, "hub")))
+
+
+@pytest.mark.feature("H2")
 def test_a_robot_is_connected_at_once_though_somebody_has_just_looked(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
     robot = Robot("r1", added(database, "r1")["r1"])

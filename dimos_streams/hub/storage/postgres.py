@@ -6,15 +6,15 @@ import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.engine import COMMANDS, EVENTS, Engine, Row, Transaction, Wake
+from dimos_streams.hub.storage.postgres_connections import PostgresConnections
 from dimos_streams.hub.storage.postgres_errors import error_line
 from dimos_streams.hub.storage.rows import StorageUnavailableError
-from dimos_streams.hub.storage.urls import check_user, shown, without_parts
 
 if TYPE_CHECKING:
     import psycopg
@@ -27,16 +27,6 @@ _SCHEMA_LOCK = 0x64537472
 """The key of PostgreSQL's advisory lock for changes of the tables."""
 _CONNECTION_PROBE_S = 5.0
 _RETRY_S = 1.0
-_OPTIONS = " ".join(
-    f"-c {name}={value}"
-    for name, value in {
-        # A hub that is stopped in the middle of a transaction would hold up all others for good.
-        "idle_in_transaction_session_timeout": "10s",
-        "statement_timeout": "60s",
-        "lock_timeout": "20s",
-        "timezone": "UTC",
-    }.items()
-)
 
 _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
@@ -49,36 +39,17 @@ class PostgresEngine(Engine):
     partitioned = " PARTITION BY RANGE (seq)"
 
     def __init__(self, url: str, *, partition: int) -> None:
-        """Read the URL; connect later. Raises ``UserError`` if the driver is not installed, or can't read the URL."""
-        try:
-            import psycopg
-        except ImportError as error:
-            raise UserError(
-                "PostgreSQL needs the extra `hub`: pip install 'dimos-streams[hub]'"
-                " (without it: --database sqlite:///FILE)"
-            ) from error
-        self.where = shown(url)
-        check_user(url)
-        try:
-            read = psycopg.conninfo.conninfo_to_dict(url)
-        except psycopg.Error as error:
-            said = without_parts(" ".join(str(error).split()), url)
-            # Not from the driver's error, whose text has parts of the URL.
-            raise UserError(f"--database {self.where!r} can't be read: {said}") from None
-        for name in ("password", "sslpassword"):
-            know(str(read.get(name) or ""))
-        self._psycopg = psycopg
-        self._url = url
+        """Raises ``UserError`` as ``PostgresConnections`` does."""
+        self._connections = PostgresConnections(url)
+        self.where = self._connections.where
         self.partition = partition
-        self._local = threading.local()
-        self._guard = threading.Lock()
-        self._connections: set[psycopg.Connection[Any]] = set()
-        self._listener: threading.Thread | None = None
-        self._closed = threading.Event()
-        self._room_upto = 0
-        self._era = 0
-        """Number of times that all connections had to be made anew."""
+        self._psycopg = self._connections.psycopg
         self._resume: Callable[[Transaction], None] | None = None
+        self._local = threading.local()
+        """Of each thread: ``begun``, the connection over which it has written already."""
+        self._room_upto = 0
+        """The number behind the last partition, as far as the server was asked."""
+        self._listener: threading.Thread | None = None
 
     def on_reconnect(self, resume: Callable[[Transaction], None]) -> None:
         """See ``Engine``."""
@@ -106,17 +77,21 @@ class PostgresEngine(Engine):
     @contextlib.contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """See ``Engine``."""
-        with self.reading() as db:
-            if self._resume is not None and not self._local.resumed:
+        with self._begun() as db:
+            if self._resume is not None and getattr(self._local, "begun", None) is not db.connection:
+                self._room_upto = 0  # the newest partitions may be lacking, too
                 self._resume(db)
             yield db
-        self._local.resumed = self._resume is not None
+        self._local.begun = db.connection
+
+    def reading(self) -> AbstractContextManager[Transaction]:
+        """See ``Engine``."""
+        return self._begun()
 
     @contextlib.contextmanager
-    def reading(self) -> Iterator[Transaction]:
-        """See ``Engine``."""
+    def _begun(self) -> Iterator[_PostgresTransaction]:
         try:
-            db = self._begin()
+            db = self._connections.begin()
             try:
                 yield _PostgresTransaction(db)
                 db.execute("COMMIT")
@@ -126,8 +101,8 @@ class PostgresEngine(Engine):
                 raise
         except self._psycopg.Error as error:
             if isinstance(error, self._psycopg.errors.ReadOnlySqlTransaction):
-                self._renew()
-            self._drop_broken()
+                self._connections.renew()
+            self._connections.drop_broken()
             self.trouble = text = f"the hub's database {self.where}: {error_line(error)}"
             raise StorageUnavailableError(text) from error
 
@@ -179,116 +154,53 @@ class PostgresEngine(Engine):
 
     def close(self) -> None:
         """See ``Engine``."""
-        self._closed.set()
-        with self._guard:
-            connections, self._connections = self._connections, set()
-        for db in connections:
-            with contextlib.suppress(self._psycopg.Error):
-                db.close()
+        self._connections.close()
 
     def _listen(self, wake: Wake) -> None:
-        while not self._closed.is_set():
+        while not self._connections.closed.is_set():
             try:
-                with self._connect(autocommit=True) as db:
+                with self._connections.connect() as db:
                     self._pass_on_notices(db, wake)
             except Exception as error:  # without this thread the hub would only look now and then
-                if not self._closed.is_set():
+                if not self._connections.closed.is_set():
                     _log.warning("the hub's database %s notifies nobody: %s", self.where, error_line(error))
-                    self._closed.wait(_RETRY_S)
+                    self._connections.closed.wait(_RETRY_S)
 
     def _pass_on_notices(self, db: psycopg.Connection[Any], wake: Wake) -> None:
         """Wake readers at each notice of a connection, until it dies or the engine is closed."""
         for channel in (EVENTS, COMMANDS):
             db.execute(f"LISTEN {channel}")
             wake(channel)  # for what came before
-        while not self._closed.is_set():
+        while not self._connections.closed.is_set():
             for notice in db.notifies(timeout=_CONNECTION_PROBE_S):
                 wake(notice.channel)
             db.execute("SELECT 1")  # a connection that is dead says nothing by itself
 
-    def _begin(self) -> psycopg.Connection[Any]:
-        """This thread's connection, in a new transaction. One that has died since it was used is replaced at once."""
-        db = self._connection()
-        try:
-            db.execute("BEGIN")
-        except self._psycopg.OperationalError:
-            if not (db.closed or db.broken):
-                raise
-            self._drop_broken()
-            db = self._connection()
-            db.execute("BEGIN")
-        return db
-
-    def _connection(self) -> psycopg.Connection[Any]:
-        db: psycopg.Connection[Any] | None = getattr(self._local, "db", None)
-        if db is not None and self._local.era != self._era:
-            db.close()
-        if db is None or db.closed:
-            self._local.era, self._local.resumed = self._era, False
-            db = self._local.db = self._connect(autocommit=True)
-        return db
-
-    def _connect(self, *, autocommit: bool) -> psycopg.Connection[Any]:
-        db = self._psycopg.connect(
-            self._url,
-            autocommit=autocommit,
-            connect_timeout=5,
-            keepalives_idle=5,
-            keepalives_interval=2,
-            keepalives_count=3,
-            tcp_user_timeout=15_000,
-            application_name="dimos-streams hub",
-            options=_OPTIONS,
-            client_encoding="UTF8",
-        )
-        if (encoding := db.info.parameter_status("server_encoding")) != "UTF8":
-            db.close()
-            raise UserError(
-                f"the hub's database {self.where} keeps texts in {encoding}, which has not all characters of events;"
-                " make it with ENCODING 'UTF8' TEMPLATE template0"
-            )
-        with self._guard:
-            self._connections = {each for each in self._connections if not each.closed} | {db}
-        if self._closed.is_set():
-            db.close()
-        return db
-
-    def _renew(self) -> None:
-        """Have each thread begin anew with its next transaction: a session keeps the settings with which it began,
-        also after the database has others."""
-        self._era += 1
-
-    def _drop_broken(self) -> None:
-        """Drop this thread's connection if it can't be used any more: its next transaction then has a new one."""
-        db: psycopg.Connection[Any] | None = getattr(self._local, "db", None)
-        if db is not None and (db.closed or db.broken):
-            self._local.db = None
-
 
 class _PostgresTransaction(Transaction):
     def __init__(self, db: psycopg.Connection[Any]) -> None:
-        self._db = db
+        self.connection = db
 
     def rows(self, statement: str, *values: object) -> list[Row]:
-        return self._db.execute(statement.replace("?", "%s"), values or None).fetchall()
+        return self.connection.execute(statement.replace("?", "%s"), values or None).fetchall()
 
     @contextlib.contextmanager
     def each(self, statement: str, *values: object) -> Iterator[Iterator[Row]]:
         # One with a name is the server's. Where that ends meanwhile, only a second attempt closes it here.
-        with contextlib.closing(self._db.cursor(name="page")) as cursor, cursor:
+        with contextlib.closing(self.connection.cursor(name="page")) as cursor, cursor:
             cursor.itersize = _FETCHED
             yield iter(cursor.execute(statement.replace("?", "%s"), values or None))
 
     def run(self, statement: str, *values: object) -> int:
-        return self._db.execute(statement.replace("?", "%s"), values or None).rowcount
+        return self.connection.execute(statement.replace("?", "%s"), values or None).rowcount
 
     def many(self, statement: str, rows: Sequence[Row]) -> None:
         if rows:
-            with self._db.cursor() as cursor:
+            with self.connection.cursor() as cursor:
                 cursor.executemany(statement.replace("?", "%s"), rows)
 
     def insert_events(self, rows: Sequence[Row]) -> None:
-        with self._db.cursor() as cursor, cursor.copy("COPY events FROM STDIN") as copy:
+        with self.connection.cursor() as cursor, cursor.copy("COPY events FROM STDIN") as copy:
             for row in rows:
                 copy.write_row(row)
 

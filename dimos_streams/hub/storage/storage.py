@@ -69,6 +69,8 @@ class HubStorage:
         self._last = 0
         """The newest number that was seen here. Whoever gives numbers makes room behind them, so that other hubs have
         some, too, and gives none of those up to it."""
+        self.losses = 0
+        """The number of times that the database had less than was seen here."""
 
     def open(self, *, migrate: bool = False) -> int:
         """Make the tables if there are none; return the version that they had, 0 if they were made.
@@ -220,6 +222,7 @@ class HubStorage:
         self._number_commands_anew(db)
         last = self._last
         if db.run("UPDATE fleet SET last_seq = ? WHERE last_seq < ?", last, last):
+            self.losses += 1
             _logger.warning(
                 "the hub's database %s has lost the newest events: the sequence goes on behind %d, and robots ship"
                 " again what they still have",
@@ -277,15 +280,16 @@ def _entry(row: Row) -> EncodedEntry:
 
 
 def _last_before(db: Transaction, first: int, last: int, stored: int) -> int:
-    """The newest event that was stored before a time, ``first - 1`` if none was, or if it was stored when the hub
-    did not know the time: it is as old as what follows it at most."""
+    """The newest number up to which all was stored before a time, ``first - 1`` if nothing was, or if it was stored
+    when the hub did not know the time: it is as old as what follows it at most."""
+    newest = "SELECT stored FROM events WHERE seq > ? AND seq <= ? ORDER BY seq DESC LIMIT 1"
     low, high = first - 1, last
     while low < high:
         middle = (low + high + 1) // 2
-        rows = db.rows("SELECT stored FROM events WHERE seq = ?", middle)
-        if not rows or rows[0][0] < stored:  # another hub may have dropped it just now
+        rows = db.rows(newest, low, middle)
+        if not rows or rows[0][0] < stored:  # another hub may have dropped it just now, or its number is no event's
             low = middle
         else:
             high = middle - 1
-    rows = db.rows("SELECT stored FROM events WHERE seq = ?", low)
+    rows = db.rows(newest, first - 1, low)
     return first - 1 if rows and rows[0][0] < clock.KNOWN_FROM_US else low

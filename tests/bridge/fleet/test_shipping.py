@@ -91,6 +91,7 @@ async def test_the_hub_decides_where_it_goes_on(opened: OpenJournal) -> None:
         await asyncio.sleep(2)
         await robot.shipped()
     assert hub.stored(robot.name) == whole(1, 301)
+    assert robot.shipper.losses == 1, "earlier runs are asked for, too"
 
 
 async def test_a_hub_that_was_put_back_gets_what_it_lost_of_a_robot_with_nothing_new(opened: OpenJournal) -> None:

@@ -185,6 +185,7 @@ class Shipper:
                 return after
             self._most = MAX_ENTRIES
         elif error.kind == FLEET_POSITION and error.offset != after:
+            self.losses += error.offset < after
             self._after = max(error.offset, self._journal.begin - 1)
             return self._after
         elif error.kind == FLEET_CONFLICT:
