@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection
 
 from dimos_streams import clock
 from dimos_streams.agent.loop.loop import AgentLoop
-from dimos_streams.agent.missions.boot_time import since_boot
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.subagents.delegation import Delegation
+from dimos_streams.common.boot_time import since_boot
 
 
 class OpenMissions:

@@ -107,17 +107,15 @@ class CuttableSession(StraightSession):
         timer = threading.Timer(waits_s + WHOLE_S, give_up)
         timer.daemon = True
         timer.start()
-        error: Exception | None = None
         try:
             yield
-        except (requests.RequestException, OSError) as failure:
+        except (requests.RequestException, OSError):
             if not late.is_set():
                 raise
-            error = failure
         finally:
             timer.cancel()
         if late.is_set():  # also where the end of the connection looks like the end of the answer
-            raise requests.ReadTimeout(f"its answer was not whole within {waits_s + WHOLE_S:g} s") from error
+            raise requests.ReadTimeout(f"its answer was not whole within {waits_s + WHOLE_S:g} s")
 
     def cut(self) -> None:
         """End what the session does with an error in its thread; new connections are refused. Never waits."""

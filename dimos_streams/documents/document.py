@@ -13,6 +13,7 @@ from typing import Any, NoReturn
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
 from ruamel.yaml.nodes import MappingNode, Node, SequenceNode
+from ruamel.yaml.scanner import Scanner, ScannerError
 
 from dimos_streams.common.process.disk import real_path, why_endless
 from dimos_streams.common.readable.shortening import shortened
@@ -161,6 +162,17 @@ def _read(text: str, origin: str) -> tuple[Any, Mapping[Path, int]]:
     return reader.read(text), reader.lines
 
 
+class _Scanner(Scanner):
+    """A scanner of YAML 1.2 only: by a line ``%YAML 1.1`` the same words would mean other values."""
+
+    def scan_yaml_directive_value(self, start_mark: Any) -> Any:
+        major, minor = version = super().scan_yaml_directive_value(start_mark)
+        if version != (1, 2):
+            text = f"it is to be YAML {major}.{minor}, and is read as YAML 1.2: leave that line out"
+            raise ScannerError(None, None, text, start_mark)
+        return version
+
+
 class _NodeReader:
     """Turns YAML nodes into plain data and notes where each came from."""
 
@@ -169,6 +181,7 @@ class _NodeReader:
         self._values = 0
         self._origin = origin
         self._yaml = YAML(typ="safe", pure=True)
+        self._yaml.Scanner = _Scanner
 
     def read(self, text: str) -> Any:
         node = self._yaml.compose(text)
@@ -199,7 +212,7 @@ class _NodeReader:
         tag = str(node.tag).removeprefix(_YAML_TAG)
         if node.tag in _NO_SCALARS:
             raise ValueError(f"the tag !!{tag} makes no text, number or truth value of it")
-        if node.tag in _NUMBERS and len(node.value) > _MAX_NUMBER:  # those of base 60 take the square of their length
+        if node.tag in _NUMBERS and len(node.value) > _MAX_NUMBER:
             raise ValueError(f"it has {len(node.value)} characters, a number has {_MAX_NUMBER} at most")
         try:
             value = self._yaml.constructor.construct_object(node)

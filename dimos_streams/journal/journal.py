@@ -11,6 +11,7 @@ from typing import TypeVar
 from dimos_streams import clock
 from dimos_streams.journal import tables
 from dimos_streams.journal.checkpoint import Checkpoint
+from dimos_streams.journal.clock_note import CLOCK_NOTE, ClockNote
 from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.journal.file_copy import InThread
 from dimos_streams.journal.homing import Homing
@@ -30,8 +31,6 @@ _MEMORY_BYTES = 32 * 1024 * 1024
 """Maximum size of a journal that is in memory instead of a file, in bytes."""
 _FEW = 8
 """Maximum number of events that are kept in the tail first; for more, a commit costs less for each."""
-_SET_S = 5.0
-"""Change of the wall clock against the steady one, in seconds, from which on it was set."""
 _TRIM_EVERY = 512
 _TRIM_STEP = 1024
 _CHECKPOINTS = 3
@@ -61,18 +60,15 @@ class Journal(JournalStorage):
         self.limits = limits or JournalLimits()
         self.homing = Homing(self)
         self._since_trim = 0
-        self._ahead_s = 0.0
-        """The time, in seconds, by which the wall clock is ahead of the steady one."""
-        self._undated, self._undated_until = 0, 0.0
-        """The newest offset when the clock was last set, and the time on ``clock.steady`` until which all events up
-        to it are kept."""
+        self._clock = ClockNote(boot="", ahead_s=0.0)
         self._checkpointed = (0, 0)
         """The number of the file that was last checkpointed as a whole, and how much had been written to it."""
 
     def open(self) -> None:
         """See ``JournalStorage``."""
-        self._ahead_s = clock.utime() / 1e6 - clock.steady()
         super().open()
+        note = ClockNote.of_text(self._notes.get(CLOCK_NOTE))
+        self.ask(lambda db: self._go_by(note, db), None)
 
     def append(self, events: Sequence[ToolEvent], calls: Sequence[CallRow] = ()) -> list[EncodedEntry]:
         """Give the events their offsets and keep them, and what is new of their calls, in one transaction."""
@@ -207,10 +203,16 @@ class Journal(JournalStorage):
     def _aged(self, db: sqlite3.Connection, upto: int) -> int:
         """The newest offset, not beyond ``upto``, of an event that is too old; 0 for none. What came before the clock
         was set may be of any age, and counts as of that moment."""
-        now, utime = clock.steady(), clock.utime()
-        if abs((utime / 1e6 - now) - self._ahead_s) > _SET_S:
-            self._ahead_s = utime / 1e6 - now
-            self._undated, self._undated_until = self.last_offset, now + self.limits.age_s
-        if self.first_offset <= self._undated and now < self._undated_until:
+        if (note := self._clock.looked_at(self.last_offset, self.limits.age_s)) is not self._clock:
+            self._go_by(note, db)
+        if self.first_offset <= note.undated and clock.steady() < note.undated_until:
             return 0
-        return tables.last_between(db, clock.KNOWN_FROM_US, utime - int(self.limits.age_s * 1e6), upto)
+        oldest = clock.utime() - int(self.limits.age_s * 1e6)
+        return tables.last_between(db, clock.KNOWN_FROM_US, oldest, upto)
+
+    def _go_by(self, note: ClockNote, db: sqlite3.Connection) -> None:
+        """Go by a note of the clock, and keep it for the next process of the same boot."""
+        self._clock = note
+        if note.boot and (text := note.model_dump_json()) != self._notes.get(CLOCK_NOTE):
+            self._notes[CLOCK_NOTE] = text
+            tables.set_note(db, CLOCK_NOTE, text)

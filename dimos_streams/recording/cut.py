@@ -19,6 +19,7 @@ from dimos_streams.recording.reader import LogReader, OnProgress, events_of_logs
 from dimos_streams.recording.selection import Selection
 from dimos_streams.recording.steady_times import Steadiness, going_on
 from dimos_streams.recording.writer import LogWriter
+from dimos_streams.tool_stream.liveness.heartbeat import announces_end
 from dimos_streams.tool_stream.liveness.skill_fragments import fragment_number
 from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
@@ -118,8 +119,8 @@ def cut(sources: Sequence[LogReader], target: Path, part: LogPart, on_progress: 
     """Copy a part of logs, which are open and count as one, to a new file.
 
     Metadata is kept, and so are the skills that modules offered before the part begins, without which calls can't
-    be replayed. Raises ``UserError``, for a part without events too, and the errors of ``whole_file``; then nothing
-    is written.
+    be replayed, and the ends of those that are down then. Raises ``UserError``, for a part without events too, and
+    the errors of ``whole_file``; then nothing is written.
     """
     refuse_itself(target, sources)
     waiting: dict[str, tuple[str, bytes]] = {}
@@ -187,3 +188,9 @@ def _remember(waiting: dict[str, tuple[str, bytes]], channel: str, event: LogEve
             for key in [key for key in waiting if key.startswith(f"{status.module}#")]:
                 del waiting[key]
         waiting[f"{status.module}#{number}"] = channel, event.data
+    own = f"{status.module}@{status.instance}"
+    if announces_end(status.health):
+        waiting[own] = channel, event.data
+    else:  # an instance that lives, and what others have announced is over
+        for key in [key for key in waiting if key.startswith(f"{status.module}@") and key != own]:
+            del waiting[key]

@@ -17,7 +17,7 @@ from dimos_streams.regression.settings.initial_settings import Assignments
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.plan import ModulePlan
 from dimos_streams.tool_stream.hosting.settings_change import kept_assignments, restore_settings
-from dimos_streams.tool_stream.liveness.heartbeat import ENDED, head_of, stop_reason
+from dimos_streams.tool_stream.liveness.heartbeat import STOPS, announces_end, head_of, stop_reason
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.protocol.channels import STATUS
 
@@ -68,13 +68,13 @@ class ModuleLives:
         status = self._own_status(event)
         if status is None or not self._speaks(status, event.utime):
             return False
-        if stop_reason(status.health) is not None:
-            begins_to_stop = self._stopped.get(status.module) != status.instance
+        if announces_end(status.health):
+            begins_to_stop = status.module not in self._stopped
             self._stopped[status.module] = status.instance
             if begins_to_stop:
                 self._late[status.instance] = dict.fromkeys(self._ended, ENDS_HERE)
             return begins_to_stop
-        if status.health == ENDED or self._stopped.get(status.module, status.instance) == status.instance:
+        if self._stopped.get(status.module, status.instance) == status.instance:
             return False
         del self._stopped[status.module]
         return True
@@ -127,12 +127,12 @@ class ModuleLives:
             await self._apply(status)
 
     async def _apply(self, status: ModuleStatus) -> None:
-        reason = stop_reason(status.health)
-        if reason is None:
+        if not announces_end(status.health):
             await self._start(status.module, kept_assignments(status.state_json))
             return
         for module in self._host.modules:
             if module.name == status.module:
+                reason = stop_reason(status.health) or STOPS
                 await self._host.stop_module(module, reason, self._late.pop(status.instance, None))
 
     async def _start(self, name: str, settings: Assignments) -> None:

@@ -59,9 +59,17 @@ def test_what_a_tag_or_an_escape_makes_no_value_of(write: Write, value: str, why
     assert line_of(write, f"name: x\ndescription: {value}\n").startswith(f"hostile.yaml:{why}")
 
 
-def test_numbers_of_base_60_cost_no_more_than_their_size(write: Write) -> None:
-    line = line_of(write, f"%YAML 1.1\n---\ndescription: 1{':1' * 20_000}\n")
-    assert line.endswith("can't be read: it has 40001 characters, a number has 20000 at most")
+@pytest.mark.parametrize("version", ["1.1", "1.0", "1.3", "2.0"])
+def test_a_file_of_another_yaml_is_not_read_as_if_its_words_meant_the_same(write: Write, version: str) -> None:
+    # On is true in YAML 1.1, 0777 is 511, and 1:1 a number of base 60, which takes the square of its length.
+    line = line_of(write, f"%TAG !a! tag:a,2026:\n%YAML {version}\n---\nname: on\ndescription: 1{':1' * 20_000}\n")
+    assert line == (
+        f"hostile.yaml:2: not valid YAML: it is to be YAML {version}, and is read as YAML 1.2: leave that line out"
+    )
+
+
+def test_a_file_may_say_that_it_is_yaml_of_today(write: Write) -> None:
+    assert resolve(write("x.yaml", "%YAML 1.2\n---\nname: on\n")).name == "on"
 
 
 def test_a_file_that_is_too_large_is_not_read(write: Write) -> None:

@@ -74,8 +74,9 @@ def test_an_answer_that_drips_ends(head: bytes, monkeypatch: pytest.MonkeyPatch)
     """Each of its parts is in time."""
     monkeypatch.setattr(http_session, "WHOLE_S", -29.8)
     late = pytest.raises(requests.ReadTimeout, match=r"^its answer was not whole within 0\.2 s$")
-    with event_server(partial(_drips, head=head)) as server, CuttableSession() as session, late:
+    with event_server(partial(_drips, head=head)) as server, CuttableSession() as session, late as told:
         session.get(server.url, timeout=30)
+    assert http_session.why(told.value) == "its answer was not whole within 0.2 s"
 
 
 def packed(peer: Peer) -> None:

@@ -433,6 +433,27 @@ def test_a_stop_reads_the_robots_once_for_all_that_are_gone(tmp_path: Path, monk
     assert next(reads) <= 4, "the hub's own, the order's, the one of the first that is gone, and one for all others"
 
 
+@pytest.mark.feature("H2")
+def test_who_only_looks_does_not_wait_for_long_for_a_robot_that_is_not_connected(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    added(database, "r1")
+    asked: list[BridgeRequest] = []
+
+    async def answered(_: Asker, request: BridgeRequest) -> BridgeReply:
+        asked.append(request)
+        return BridgeReply(200, {}, {})
+
+    monkeypatch.setattr(Asker, "ask", answered)
+    with served_hub(database) as hub, opened_storage(database) as storage:
+        hub.get("/robots/r1/metrics")
+        hub.post("/robots/r1/calls", {"skill": "move"})
+        storage.robots.connect("r1", "s", "process", 60)
+        hub.get("/robots/r1/metrics")
+    assert [request.expires_in_s for request in asked] == [3.0, 10.0, 10.0]
+
+
 def _unavailable(*_: Any) -> list[RobotRow]:
     raise StorageUnavailableError("the hub's database is down")
 

@@ -25,10 +25,11 @@ STOPS = "stopping: an operator restarts it"
     [
         ([("a", 0.0, "ok"), ("a", 0.5, STOPS), ("a", 0.6, STOPS), ("b", 0.7, "ok"), ("b", 0.8, "ok")], [1, 3]),
         ([("a", 0.0, "ok"), ("a", 0.5, STOPS), ("a", 0.6, ENDED), ("b", 0.7, ENDED), ("c", 9.0, "ok")], [1, 4]),
+        ([("a", 0.0, "ok"), ("a", 0.5, ENDED), ("a", 0.6, ENDED), ("b", 0.7, "ok"), ("b", 0.9, STOPS)], [1, 3, 4]),
         ([("a", 0.0, "ok"), ("b", 0.5, STOPS), ("a", 0.6, "ok")], []),
         ([("a", 0.0, "ok"), ("b", 9.0, "ok"), ("b", 9.1, STOPS)], [2]),
     ],
-    ids=["stopped and started", "ended", "another says so", "killed"],
+    ids=["stopped and started", "ended", "only its end was heard", "another says so", "killed"],
 )
 def test_a_life_ends_with_its_own_word_and_the_next_begins_with_another_instance(
     told: list[tuple[str, float, str]], changes: list[int]

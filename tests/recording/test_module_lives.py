@@ -14,7 +14,9 @@ from dimos_streams.clock import run_virtual
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, ToolStreamRequest
 from dimos_streams.module import Services
+from dimos_streams.recording.cut import LogPart, cut
 from dimos_streams.recording.metadata import describe
+from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.recorder import RecordingOptions, recording
 from dimos_streams.regression.replay import ReplayOptions, replay
 from dimos_streams.runtime.in_process import InProcessRun
@@ -22,6 +24,7 @@ from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import context_for, plan_run
 from dimos_streams.tool_stream.event import MAX_SEQ
+from dimos_streams.tool_stream.liveness.heartbeat import ENDED
 from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, REQUESTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 from tests.recording.logs import raw, read_log, write_log
@@ -69,6 +72,21 @@ def test_a_module_stops_and_starts_where_it_did(tmp_path: Path, reasons: tuple[s
     assert report.passed, "\n".join(report.lines())
     assert report.calls == len(reasons)
     assert sum(stream.matched for stream in report.streams) > 10 * len(reasons)
+
+
+@pytest.mark.feature("F3")
+def test_a_module_that_is_down_where_a_part_begins_is_down_in_its_replay(tmp_path: Path) -> None:
+    events = raw(read_log(record(tmp_path / "a.lcmlog", robot_with_bridge(), "an operator restarts it", "it stops")))
+    ended = next(index for index, event in enumerate(events) if is_of_drive(event) and health(event) == ENDED)
+    utime = events[ended][0]
+    asked = SkillCall(call_id="f" * 16, module="drive", skill="turn", arguments_json='{"angle_deg": 1000}')
+    late = next(index for index, event in enumerate(events) if event[0] > utime + 500_000)
+    events.insert(late, (utime + 500_000, CALLS, encode(asked)))  # and nobody is there to take it
+    with LogReader(write_log(tmp_path / "b.lcmlog", events)) as log:
+        cut([log], tmp_path / "part.lcmlog", LogPart(from_s=(utime - events[0][0]) / 1e6 + 0.2))
+    report = replay(tmp_path / "part.lcmlog", ReplayOptions(modules=("drive",)))
+    assert report.passed, "\n".join(report.lines())
+    assert sum(stream.matched for stream in report.streams) > 10
 
 
 @pytest.mark.feature("F3")

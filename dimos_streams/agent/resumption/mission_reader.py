@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any
 
-from dimos_streams.agent.missions.boot_time import utime_now
 from dimos_streams.agent.missions.end_reasons import is_about, of_last_answer
 from dimos_streams.agent.missions.end_state import CallFact, fact_of_result, fact_of_update
 from dimos_streams.agent.missions.mission import roots
@@ -13,6 +12,7 @@ from dimos_streams.agent.record.agent_events import EventKind, sub_of, tool_call
 from dimos_streams.agent.record.event_data.calls import ResultData
 from dimos_streams.agent.record.event_data.model_answers import AnswerData, UsageData
 from dimos_streams.agent.resumption.state import AskedBatch, UnfinishedMission
+from dimos_streams.common.boot_time import utime_now
 from dimos_streams.common.json.reading import parse_command
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
 from dimos_streams.tool_stream.event import ToolEvent

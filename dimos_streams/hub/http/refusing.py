@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import AsyncGenerator, Iterator
+from dataclasses import replace
 
 from dimos_streams.common.json.depth import is_deeper
 from dimos_streams.common.json.writing import json_bytes
@@ -43,6 +44,9 @@ READ_WAITS_S = 8.0
 """Time, in seconds, for which whoever only looks waits for what has to be read: less than clients wait for a hub."""
 _GONE_S = 60.0
 """Time, in seconds, after which a robot that was not heard of is not waited for."""
+_AWAY_S = 3.0
+"""Time, in seconds, for which whoever only looks waits for a robot that is not connected: it may be on its way to a
+hub that was started again."""
 
 
 @contextlib.contextmanager
@@ -89,6 +93,8 @@ async def ask_bridge(parts: HubParts, request: BridgeRequest) -> BridgeReply:
                 " not carried out, and will not be"
             )
             raise ProblemError(hub_kinds.ROBOT_UNREACHABLE, text)
+        if not view.connected and request.method == "GET":
+            request = replace(request, timeout_s=_AWAY_S)
         try:
             return as_of_both(request, relay(robot.name, await parts.asker.ask(request)))
         except CommandRefusedError as error:

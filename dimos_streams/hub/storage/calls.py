@@ -38,8 +38,8 @@ class CallTable:
         newest first. The id has the form of one."""
         with self._engine.reading() as db:
             rows = db.rows(
-                "SELECT robot, path, answer FROM commands WHERE id > (SELECT max(id) FROM commands) - ?"
-                " AND method = 'POST' AND answer LIKE ? ORDER BY id DESC",
+                "WITH newest AS (SELECT id, robot, method, path, answer FROM commands ORDER BY id DESC LIMIT ?)"
+                " SELECT robot, path, answer FROM newest WHERE method = 'POST' AND answer LIKE ? ORDER BY id DESC",
                 _LATELY, f'%"call_id":"{call_id}"%',
             )  # fmt: skip
         found = [robot for robot, path, answer in rows if bare_path(path) == "/calls" and _names(answer, call_id)]

@@ -49,13 +49,18 @@ def stopping(reason: str) -> str:
 def module_said(health: str) -> str:
     """Return a module's own text of its health; one that would say that it stops is in quotation marks, for whoever
     hears that believes it."""
-    return f'"{health}"' if health == ENDED or stop_reason(health) is not None else health
+    return f'"{health}"' if announces_end(health) else health
 
 
 def stop_reason(health: str) -> str | None:
     """Return the reason for which a module stops, or None if it does not."""
     word, _, reason = health.partition(": ")
     return (reason or STOPS) if word == STOPPING else None
+
+
+def announces_end(health: str) -> bool:
+    """Return whether a module stops, or has stopped, by its own heartbeat."""
+    return health == ENDED or stop_reason(health) is not None
 
 
 def process_ended(how: str) -> str:

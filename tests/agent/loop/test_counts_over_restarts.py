@@ -11,10 +11,10 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.agent.loop.states import LoopState
-from dimos_streams.agent.missions import boot_time
 from dimos_streams.agent.models.protocol import Finish, TextDelta, TokenUsage
 from dimos_streams.agent.record.mission_record import MissionRecord
 from dimos_streams.agent.resumption.reader import read_resumption
+from dimos_streams.common import boot_time
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
 from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says

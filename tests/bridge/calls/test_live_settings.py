@@ -12,7 +12,8 @@ import pytest
 from pydantic import Field
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.settings.pending_changes import ROLLBACK_WITHIN_S, PendingChanges
+from dimos_streams.bridge.calls.settings.pending_changes import PendingChanges
+from dimos_streams.bridge.calls.settings.rollback_file import ROLLBACK_WITHIN_S
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import (
     CallRejectedError,

@@ -13,8 +13,9 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.settings import rollback_file
-from dimos_streams.bridge.calls.settings.pending_changes import ROLLBACK_WITHIN_S, PendingChanges
-from dimos_streams.bridge.calls.settings.rollback_file import SUFFIX, Rollback
+from dimos_streams.bridge.calls.settings.pending_changes import PendingChanges
+from dimos_streams.bridge.calls.settings.rollback_file import ROLLBACK_WITHIN_S, SUFFIX, Rollback
+from dimos_streams.common import boot_time
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import SkillUnavailableError
 from tests.bridge.scene import scene
@@ -172,6 +173,25 @@ async def test_a_clock_that_was_set_back_makes_no_bridge_wait_for_longer(tmp_pat
         )
         await world.start_bridge()
         await until(lambda: not path.exists(), ROLLBACK_WITHIN_S + 5.0)
+
+
+@pytest.mark.parametrize(("boot", "taken_back"), [("one", [{"label": "tea"}]), ("another", [])])
+async def test_a_clock_that_is_set_while_no_bridge_runs_forgets_no_old_values(
+    boot: str, taken_back: list[dict[str, str]], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setattr(clock, "is_virtual", lambda: False)
+    monkeypatch.setattr(boot_time, "boot_id", lambda: "one")
+    path, utime = tmp_path / "rollbacks.json", clock.utime
+    killed = Asked().pending(path)
+    killed.begin("kettle", {"label": "tea"}, "ann")
+    monkeypatch.setattr(boot_time, "boot_id", lambda: boot)
+    monkeypatch.setattr(clock, "utime", lambda: utime() + 86_400_000_000)
+    asked = Asked()
+    successor = asked.pending(path)
+    successor.start()
+    await until(lambda: not path.exists())
+    assert asked.orders == taken_back
+    await successor.stop()
 
 
 async def test_the_file_of_what_is_to_be_taken_back_has_no_secrets(tmp_path: Path) -> None:

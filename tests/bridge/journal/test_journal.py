@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams.common import boot_time
 from dimos_streams.journal import tables
 from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.journal.journal import Journal
@@ -184,6 +185,28 @@ def test_what_a_robot_wrote_that_did_not_know_the_time_is_not_old_after_a_restar
     times.pass_(70)
     journal.trim()
     assert journal.first_offset == 4, "they are older than what is too old"
+
+
+def test_what_came_before_the_clock_was_set_is_as_old_as_that_after_restarts_too(
+    tmp_path: Path, times: _Times, opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(boot_time, "boot_id", lambda: "one")
+    path = tmp_path / "journal.sqlite"
+    before = opened(path, age_s=60.0)
+    before.append([event(1, "open"), event(2)])
+    before.close()
+    times.wall_s += 86_400.0  # while no process runs that could see it
+    for _ in range(2):  # the second process finds the clock as the first one has noted it
+        journal = opened(path, age_s=60.0)
+        journal.trim()
+        assert journal.first_offset == 1
+        journal.close()
+        times.pass_(25)
+    monkeypatch.setattr(boot_time, "boot_id", lambda: "another")  # and a steady clock that says nothing of before
+    journal = opened(path, age_s=60.0)
+    journal.trim()
+    assert journal.first_offset == 2
+    journal.close()
 
 
 def test_calls_are_kept_with_their_newest_seq(tmp_path: Path, opened: OpenJournal) -> None:
@@ -383,7 +406,7 @@ def test_notes_outlive_a_full_disk(tmp_path: Path, opened: OpenJournal) -> None:
     journal.note("a/3", "three")
     assert journal.come_back()
     journal.close()
-    assert opened(path).notes("") == {"a/2": "two", "a/3": "three"}
+    assert opened(path).notes("a/") == {"a/2": "two", "a/3": "three"}
 
 
 def test_a_note_that_finds_the_disk_full_is_kept(tmp_path: Path, opened: OpenJournal) -> None:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NotRequired
 
-from dimos_streams.agent.missions.boot_time import SinceBoot
 from dimos_streams.agent.models.protocol import Speaker
 from dimos_streams.agent.record.event_data.base import EventData, Lenient, TextData
+from dimos_streams.common.boot_time import SinceBoot
 
 
 class MissionStartData(TextData, SinceBoot):

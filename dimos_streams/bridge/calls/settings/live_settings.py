@@ -16,11 +16,8 @@ from typing import Any
 
 from dimos_streams.bridge.calls.authority import Authority, by_model
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
-from dimos_streams.bridge.calls.settings.pending_changes import (
-    ROLLBACK_WITHIN_S,
-    PendingChanges,
-    UnknownChangeError,
-)
+from dimos_streams.bridge.calls.settings.pending_changes import PendingChanges, UnknownChangeError
+from dimos_streams.bridge.calls.settings.rollback_file import ROLLBACK_WITHIN_S
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.readable.shortening import shortened

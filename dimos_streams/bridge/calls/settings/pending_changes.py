@@ -15,8 +15,6 @@ from dimos_streams.bridge.calls.settings.rollback_file import Rollback
 from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.errors import SkillError, SkillUnavailableError
 
-ROLLBACK_WITHIN_S = 60.0
-"""Time, in seconds, after which a module that was not heard is not asked any more."""
 _LOOK_S = 0.2
 
 _logger = logging.getLogger(__name__)
@@ -59,10 +57,9 @@ class PendingChanges:
 
     def start(self) -> None:
         """Take up what an earlier life of the bridge has left."""
-        latest = _rollback_until()
         for rollback in rollback_file.load(self._path) if self._path is not None else ():
-            if rollback.until_utime > clock.utime():
-                self._start(rollback.model_copy(update={"until_utime": min(rollback.until_utime, latest)}))
+            if (left_s := rollback.left_s()) > 0:
+                self._start(rollback.waited_for(left_s))
             else:
                 _log_unknown(rollback.module)
         self._save()
@@ -71,9 +68,7 @@ class PendingChanges:
         """Note the old values of settings that a module is asked to change from now on: if the bridge does not live
         to know what becomes of that, the next one rolls it back."""
         if old:
-            self._pending[name] = Rollback(
-                module=name, settings=dict(old), caller=caller, until_utime=_rollback_until()
-            )
+            self._pending[name] = Rollback(module=name, settings=dict(old), caller=caller).waited_for()
             self._save()
 
     def discard(self, name: str) -> None:
@@ -94,7 +89,7 @@ class PendingChanges:
     def roll_back(self, name: str) -> None:
         """Ask a module for the old values of a change that is still pending, as soon as it is heard."""
         if name in self._pending:
-            rollback = self._with_pending(name).model_copy(update={"until_utime": _rollback_until()})
+            rollback = self._with_pending(name).waited_for()
             del self._pending[name]
             self._start(rollback)
             self._save()
@@ -117,7 +112,7 @@ class PendingChanges:
         name = rollback.module
         is_asked = name in self._rollbacks
         self._rollbacks[name] = rollback
-        self._until[name] = clock.monotonic() + (rollback.until_utime - clock.utime()) / 1e6
+        self._until[name] = clock.monotonic() + rollback.left_s()
         if is_asked or self._stopped:
             return
         self._tasks.spawn(self._finish(name), name=f"settings of {name}")
@@ -161,11 +156,6 @@ class PendingChanges:
                 _logger.warning("settings are not taken back yet: %s", error)
                 return False
             return True
-
-
-def _rollback_until() -> int:
-    """The time, µs since the Unix epoch, until which a module is waited for from now on."""
-    return clock.utime() + round(ROLLBACK_WITHIN_S * 1e6)
 
 
 def _log_unknown(name: str) -> None:

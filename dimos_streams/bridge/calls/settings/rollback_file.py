@@ -7,6 +7,10 @@ import logging
 from collections.abc import Iterable
 from pathlib import Path
 
+from pydantic import Field
+
+from dimos_streams import clock
+from dimos_streams.common.boot_time import SinceBoot, since_boot, utime_now
 from dimos_streams.common.invalid import problem_of
 from dimos_streams.common.process.disk import forget_outdated, load_state, outdate, replace_text
 from dimos_streams.common.schemas.frozen_model import FrozenModel
@@ -14,6 +18,9 @@ from dimos_streams.common.secrets import redacted
 
 SUFFIX = ".settings.json"
 """The suffix of the file, which is beside the bridge's journal and otherwise has the journal's name."""
+
+ROLLBACK_WITHIN_S = 60.0
+"""Time, in seconds, after which a module that was not heard is not asked any more."""
 
 _logger = logging.getLogger(__name__)
 
@@ -26,8 +33,20 @@ class Rollback(FrozenModel):
     """The values by the paths of their settings, as the texts that assign them."""
     caller: str
     """The caller who had ordered the new values."""
-    until_utime: int
-    """Time until which the module is waited for, µs since the Unix epoch."""
+    until_utime: int = 0
+    """Time until which the module is waited for, µs since the Unix epoch as the clock was set when it was written."""
+    until: SinceBoot = Field(default_factory=SinceBoot)
+    """The same time by the machine's boot."""
+
+    def waited_for(self, seconds: float = ROLLBACK_WITHIN_S) -> Rollback:
+        """Return this rollback with a module that is waited for from now on."""
+        until_utime = clock.utime() + round(seconds * 1e6)
+        return self.model_copy(update={"until_utime": until_utime, "until": since_boot(seconds)})
+
+    def left_s(self) -> float:
+        """Return the time, in seconds, for which the module is still waited for, however the clock was set."""
+        until_utime = utime_now(self.until_utime, self.until)
+        return min((until_utime - clock.utime()) / 1e6, ROLLBACK_WITHIN_S)
 
 
 class _RollbackRecord(FrozenModel):

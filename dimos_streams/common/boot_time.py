@@ -13,8 +13,8 @@ from dimos_streams.common.process.run_owner import boot_id
 
 
 class SinceBoot(TypedDict):
-    """The moment of an event by the machine's boot, in its data; empty in virtual time, whose clock nobody sets, and
-    where the system does not say it."""
+    """A moment by the machine's boot, beside its time by the wall clock; empty in virtual time, whose clock nobody
+    sets, and where the system does not say it."""
 
     boot: NotRequired[str]
     """The id of the boot."""
@@ -22,20 +22,21 @@ class SinceBoot(TypedDict):
     """The time since then."""
 
 
-def since_boot() -> SinceBoot:
-    """The present moment."""
-    boot = _boot()
-    return {"boot": boot, "boot_s": clock.steady()} if boot else {}
+def boot() -> str:
+    """The id of the machine's boot; empty in virtual time, and where the system does not say it."""
+    return "" if clock.is_virtual() else boot_id()
+
+
+def since_boot(after_s: float = 0.0) -> SinceBoot:
+    """The moment that is so many seconds after the present one."""
+    id = boot()
+    return {"boot": id, "boot_s": clock.steady() + after_s} if id else {}
 
 
 def utime_now(utime: int, moment: SinceBoot) -> int:
-    """The time of an event by the clock as it is set now, in µs since the Unix epoch; if the event is of another
+    """The time of a moment by the clock as it is set now, in µs since the Unix epoch; if the moment is of another
     boot, or does not tell, as the clock was set then, ``utime``."""
-    boot, boot_s = _boot(), moment.get("boot_s")
-    if not boot or moment.get("boot") != boot or boot_s is None:
+    id, boot_s = boot(), moment.get("boot_s")
+    if not id or moment.get("boot") != id or boot_s is None:
         return utime
     return clock.utime() - round((clock.steady() - boot_s) * 1e6)
-
-
-def _boot() -> str:
-    return "" if clock.is_virtual() else boot_id()
