@@ -85,7 +85,7 @@ class OpenAIModel:
         async with closing(self._deltas(request)) as deltas:
             async for delta in deltas:
                 if isinstance(delta, Finish):
-                    finish = finish or delta
+                    finish = delta if finish is None else finish.or_worse(delta)
                 elif isinstance(delta, TextDelta):
                     if shown := answers.add(delta.text):
                         yield TextDelta(shown)

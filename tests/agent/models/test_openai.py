@@ -397,6 +397,23 @@ def test_a_server_of_the_private_network_is_asked_without_the_environments_proxy
     assert "pa55word" not in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("reasons", "counts"),
+    [
+        (("stop", "content_filter"), "content_filter"),
+        (("SAFETY", "stop"), "content_filter"),
+        (("tool_calls", "length"), "length"),
+        (("length", "error"), "error"),
+        (("tool_calls", "stop"), "tool_calls"),
+    ],
+)
+def test_of_two_finish_reasons_the_one_counts_that_says_what_the_answer_lacks(
+    reasons: tuple[str, str], counts: str
+) -> None:
+    ((deltas,), _) = served([Reply.raw(*({"choices": [{"finish_reason": reason}]} for reason in reasons))])
+    assert deltas == [Finish(counts)]
+
+
 def test_a_server_that_does_not_hang_up_after_the_finish(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(openai_chat, "_AFTER_FINISH_S", 0.1)
     begun = Reply.say("hello", usage=None)
