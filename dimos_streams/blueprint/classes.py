@@ -219,9 +219,8 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
     if stated and not detail["loc"]:
         return Problem(f"module {spec.name!r}: the default of {stated}: {fault(detail)}", spec.where("type"))
     path = [str(part) for part in detail["loc"]]
-    if detail["type"] in ("missing", "missing_argument"):  # what was set beside it is not why
-        where = spec.where("config", *path)
-        return Problem(f"module {spec.name!r} needs the setting {'.'.join(path)!r}", where)
+    if detail["type"] in ("missing", "missing_argument"):
+        return _lack(spec, *path)
     where = _judged_at(spec, *path)
     if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
         names = fields_at(expected, path[:-1])
@@ -233,6 +232,19 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
         text = f"{'.'.join(path)} has no item {', '.join(items)} in the blueprint that could be set: set it whole"
         return Problem(f"module {spec.name!r}: {text}", spec.where("config", *path, items[0]))
     return Problem(f"module {spec.name!r}: {fault(detail)}", where)
+
+
+def _lack(spec: ModuleSpec, *path: str) -> Problem:
+    """The problem of a setting that is needed. What was set beside it is not why, unless nothing else made the part
+    that needs it, such as a row of a table: the row's name may be another's, misspelt."""
+    text = f"module {spec.name!r} needs the setting {'.'.join(path)!r}"
+    part = ".".join(("config", *path[:-1]))
+    if len(path) == 1 or part in spec.sources or not any(at.startswith(f"{part}.") for at in spec.sources):
+        return Problem(text, spec.where("config", *path))
+    table, _, row = part.rpartition(".")
+    rows = (at.removeprefix(f"{table}.").partition(".")[0] for at in spec.sources if at.startswith(f"{table}."))
+    near = suggest(row, (name for name in rows if name != row))
+    return Problem(text + near, _judged_at(spec, *path[:-1]))
 
 
 _NO_LIST = ("list_type", "tuple_type")

@@ -1,4 +1,4 @@
-"""What a loop calls and when, without what debugging needs: a virtual run makes thousands of them a second."""
+"""The calls that a loop has to make, without what debugging needs: a virtual run makes thousands of them a second."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 
 
 class BareHandle(asyncio.Handle):
-    """What asyncio's class is, made in fewer calls."""
+    """The same as asyncio's class, made in fewer calls."""
 
     __slots__ = ()
 

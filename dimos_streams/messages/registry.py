@@ -30,8 +30,7 @@ VARIABLE = "DIMOS_STREAMS_MESSAGES"
 _OWN = "dimos_streams.messages"
 _REMEDY = (
     f"; types of other packages are known by an entry point in {GROUP!r}, once they are installed with"
-    f" it, or by their import path in {VARIABLE}"
-    " (docs/own-messages.md)"
+    f" it, or by their import path in {VARIABLE} ({VARIABLE}=my_package.messages)"
 )
 
 _SAME_PACKAGE = 0.85

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -68,6 +68,16 @@ def write_end(record: RunRecord, how: str) -> None:
 def ended_runs() -> list[EndedRun]:
     """Return the ended runs of this user whose directories are kept, newest last."""
     return [_ended_run(path) for path in reversed(run_dirs()) if is_ended_run(path)]
+
+
+def last_to_end(newest_first: Sequence[Path]) -> Path:
+    """Return the directory of the run that ended last, of those of some runs: the newest if that lives, or if it
+    ended before it began, as the clock was set back."""
+    newest, ended = newest_first[0], filter(is_ended_run, newest_first)
+    ends = {path: _ended_run(path).ended_utime or 0 for path in ended}
+    if newest not in ends or ends[newest] < (_made_utime(newest) or 0):
+        return newest
+    return max(ends, key=ends.__getitem__)
 
 
 def _ended_run(run_dir: Path) -> EndedRun:

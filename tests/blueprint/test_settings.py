@@ -193,3 +193,19 @@ def test_what_was_set_is_not_blamed_for_what_the_file_lacks(write: Write) -> Non
     text = "modules:\n  key:\n    type: tests.blueprint.toy_modules:Keyless\n    config: {}\n"
     [line] = refused(resolve(write("x.yaml", text)), None, ("key.tries=2",))
     assert line == "x.yaml:4: module 'key' needs the setting 'key'"
+
+
+def test_what_was_set_in_a_row_that_is_not_in_the_file_is_blamed_for_what_the_row_lacks(write: Write) -> None:
+    text = (
+        "modules:\n  route:\n    type: tests.blueprint.toy_modules:Route\n    config:\n      stops: [{wait_s: 1}]\n"
+        "      places:\n        door: {name: front}\n        hall: {}\n"
+    )
+    lacks = "module 'route' needs the setting 'places."
+    for setting, line in (
+        ("places.dor.wait_s=2", f"command line (on top of x.yaml:6): {lacks}dor.name'; did you mean 'door'?"),
+        ("places.attic.wait_s=2", f"command line (on top of x.yaml:6): {lacks}attic.name'"),
+        ("places.hall.wait_s=2", f"x.yaml:8: {lacks}hall.name'"),
+        ("stops.0.wait_s=2", "x.yaml:5: module 'route' needs the setting 'stops.0.name'"),
+        ("stops=[{wait_s: 2}]", "command line: module 'route' needs the setting 'stops.0.name'"),
+    ):
+        assert line in refused(resolve(write("x.yaml", text)), None, (f"route.{setting}",))

@@ -141,6 +141,7 @@ class Stop(BaseModel):
 class RouteConfig(ModuleConfig):
     points: tuple[tuple[float, float], ...] = ()
     stops: tuple[Stop, ...] = ()
+    places: dict[str, Stop] = Field({})
 
 
 class Route(Module):

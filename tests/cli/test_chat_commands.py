@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
+from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch
+from dimos_streams.cli.consoles import chat_console
 from dimos_streams.cli.consoles.chat_commands import CHAT_COMMANDS, chat_command
 from dimos_streams.cli.consoles.chat_console import _HELP, _Chat
 from dimos_streams.errors import UserError
+from dimos_streams.operator.known_names import DECISION
+from dimos_streams.tool_stream.event import EventType, ToolEvent
 
 NOBODY: Any = None
 
@@ -46,6 +51,39 @@ def test_a_command_that_there_is_not_is_answered_by_the_nearest(typed: str, said
     with pytest.raises(UserError) as caught:
         asyncio.run(chat._command(typed, "x1"))
     assert str(caught.value) == said
+
+
+@pytest.mark.virtual_time
+async def test_a_decision_that_stands_behind_what_waits_for_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[str] = []
+    watch = EventWatch(lambda event: None)
+    chat = _Chat(NOBODY, watch, NOBODY, "say", is_named=True)
+
+    async def lines() -> AsyncIterator[str]:
+        for line in ("move", "turn", "/approve a1"):
+            yield line
+
+    async def take(line: str) -> bool:
+        taken.append(line)
+        if not line.startswith("/"):
+            chat._said.append(line)
+            note = {"entry": {"role": "note", "text": f"Waits for {DECISION}: {line}"}} if line == "move" else {}
+            watch.receive(_said(line, "update", note))
+        else:
+            for call_id in chat._said:
+                watch.receive(_said(call_id, "close", {"outcome": "completed"}))
+        return True
+
+    monkeypatch.setattr(chat_console, "_lines_of_stdin", lines)
+    monkeypatch.setattr(chat, "_take", take)
+    async with asyncio.timeout(600):
+        assert await chat.from_pipe() == 0
+    assert taken == ["move", "turn", "/approve a1"]
+
+
+def _said(call_id: str, type: EventType, data: dict[str, Any]) -> ToolEvent:
+    who = {"call_id": call_id, "module": "agent", "skill": "say", "caller": "cli"}
+    return ToolEvent.from_dict({"utime": 1, "seq": 1, "type": type, "text": "", "data": data, **who})
 
 
 def test_the_help_has_each_command_as_it_is_used() -> None:

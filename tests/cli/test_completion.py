@@ -12,10 +12,12 @@ from pydantic import TypeAdapter
 
 from dimos_streams.blueprint.settings import SettingRow
 from dimos_streams.cli.bridge_client import connection
+from dimos_streams.cli.bridge_client.completion import logged_processes, run_modules
 from dimos_streams.cli.commands.of_runs.live import _live_settings
 from dimos_streams.cli.system.completion import offering
+from dimos_streams.runtime.registry import write
 from tests.cli.machine import Machine
-from tests.runtime.run_records import living_record
+from tests.runtime.run_records import living_record, make_run, process_record
 
 pytestmark = pytest.mark.live
 
@@ -54,6 +56,21 @@ def test_what_runs_is_offered(rover: Machine) -> None:
     assert offered(rover, "follow ") == {}
 
 
+def test_modules_and_processes_of_all_parts_of_a_blueprint_are_offered() -> None:
+    for number, (machine, module) in enumerate((("jetson", "base"), ("laptop", "agent")), 1):
+        run_dir = make_run(f"176400000000{number}-split-{number}", lives=True)
+        for log in (module, "run"):
+            (run_dir / "logs" / f"{log}.log").touch()
+        row = SettingRow(module, "rate_hz", number, "default", True)
+        (run_dir / "settings.json").write_bytes(TypeAdapter(list[SettingRow]).dump_json([row]))
+        part = {"blueprint": "split", "machine": machine, "bridge_on": "jetson", "run_id": f"split-{number}"}
+        write(living_record(run_dir).model_copy(update={**part, "processes": (process_record(module),)}))
+    context = cast("typer.Context", SimpleNamespace(params={}))
+    assert run_modules(context, "") == [("agent", "split-2"), ("base", "split-1")]
+    assert logged_processes(context, "") == [("agent", "split-2"), ("run", "split-2"), ("base", "split-1")]
+    assert _live_settings(context, "") == [("agent.rate_hz", "2"), ("base.rate_hz", "1")]
+
+
 def test_settings_that_are_live_are_offered_of_a_run_of_this_machine(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -61,7 +78,7 @@ def test_settings_that_are_live_are_offered_of_a_run_of_this_machine(
         SettingRow("gate", field, 0.5, "default", live) for field, live in (("max_speed", True), ("rate_hz", False))
     ]
     (tmp_path / "settings.json").write_bytes(TypeAdapter(list[SettingRow]).dump_json(rows))
-    monkeypatch.setattr(connection, "find_run", lambda name: living_record(tmp_path))
+    monkeypatch.setattr(connection, "living_runs", lambda name: [living_record(tmp_path)])
 
     def offer(**given: object) -> list[tuple[str, str]]:
         return _live_settings(cast("typer.Context", SimpleNamespace(params=given)), "gate.")

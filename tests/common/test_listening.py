@@ -63,7 +63,8 @@ def test_nobody_else_gets_a_port_that_is_kept_whoever_listens(kept: KeptPort, fr
 
 def test_only_one_keeps_a_port_and_who_does_not_know_finds_it_taken(kept: KeptPort, free_port: int) -> None:
     other = KeptPort(HOST, free_port)
-    other.take()
+    with pytest.raises(OSError, match="Address already in use"):
+        other.take()
     assert not other.is_kept
     with pytest.raises(OSError, match="Address already in use"):
         listening_socket(HOST, free_port)
@@ -79,7 +80,8 @@ def test_what_is_listened_at_can_not_be_kept(free_port: int, keeps_it: bool) -> 
         port.take()
     with listening_socket(HOST, free_port, kept=keeps_it):
         other = KeptPort(HOST, free_port)
-        other.take()
+        with pytest.raises(OSError, match="Address already in use"):
+            other.take()
         assert not other.is_kept
     port.close()
 

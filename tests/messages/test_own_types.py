@@ -25,7 +25,7 @@ pytestmark = [pytest.mark.feature("K2"), pytest.mark.usefixtures("lcm_library")]
 
 OTHERS = (
     "; types of other packages are known by an entry point in 'dimos_streams.messages', once they are installed with "
-    "it, or by their import path in DIMOS_STREAMS_MESSAGES (docs/own-messages.md)"
+    "it, or by their import path in DIMOS_STREAMS_MESSAGES (DIMOS_STREAMS_MESSAGES=my_package.messages)"
 )
 
 

@@ -10,7 +10,8 @@ import pytest
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.connection import find_run
 from dimos_streams.cli.bridge_client.ended import last_ended
-from dimos_streams.common.process.run_owner import pid_space
+from dimos_streams.cli.terminal.log_files import find_run_dir
+from dimos_streams.common.process.run_owner import pid_space, run_id_of
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import NoRunError, UserError
 from dimos_streams.runtime.ended_runs import END_FILE, KILLED, EndedRun, ended_runs, write_end
@@ -90,6 +91,19 @@ def test_the_newest_run_is_the_one_that_began_last_whatever_the_clock_said_at_it
     for number, ended in ((1, BEGAN + 9_000_000), (2, BEGAN)):
         last_written(make_run(f"176400000000{number}-rover-{number}"), ended)
     assert last_ended().startswith("; the last run here, rover-2, ended ")
+
+
+def test_the_last_run_is_the_one_that_ended_last_though_a_refused_one_began_meanwhile(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    for number, ended_s in ((1, 90), (2, 30), (3, 60)):
+        run_dir = make_run(f"176400000000{number}-rover-{number}")
+        (run_dir / "logs" / "rover.log").write_text("here")
+        last_written(run_dir, BEGAN + ended_s * 1_000_000)
+    assert last_ended().startswith("; the last run here, rover-1, ended ")
+    for name in (None, "rover"):
+        assert run_id_of(find_run_dir(name)) == "rover-1"
+        assert "rover-3, the newest run, ended before: rover-1 is meant" in capsys.readouterr().err
 
 
 def test_who_names_a_run_that_has_ended_hears_how() -> None:

@@ -30,6 +30,8 @@ SLICE = 2**12
 """The number of bytes that are handed on in one turn of the loop. Tiny events cost most: some hundred fit in."""
 _Decoder = getincrementaldecoder("utf-8-sig")
 """Decodes text without the mark at its beginning, which the SDK takes for the beginning of a field's name."""
+_FIELDS = frozenset(":deir")
+"""How a line of an event stream begins: with a comment, ``data``, ``event``, ``id`` or ``retry``. No JSON does."""
 _BLANK_LINES = (b"\n\n", b"\n\r", b"\r\r")
 """The bytes by which a blank line is found: two line ends, whichever they are, have one of these in them."""
 
@@ -63,6 +65,14 @@ def media_type(response: httpx2.Response) -> str:
     return response.headers.get("content-type", "").partition(";")[0].strip()
 
 
+async def read_whole(response: httpx2.Response) -> str | None:
+    """Return the text of an answer that comes at once, or None for a stream, which is still to be read."""
+    assert isinstance(response.stream, AnswerBody)
+    if not await response.stream.is_whole():
+        return None
+    return (await response.aread()).decode()
+
+
 class ChunkStream(AsyncStream[object]):
     """The chunks of a streamed answer. A block without data is no event (a ping, ``retry:``, a further blank line):
     the SDK, which makes one of it where a block has or had another field, would read its data as JSON."""
@@ -83,6 +93,9 @@ class AnswerBody(httpx2.AsyncByteStream):
         self._body = response.stream
         self._is_error = not response.is_success
         self._is_whole = media_type(response) == "application/json"
+        self._texts = self._decoded()
+        self._begun: list[str] = []
+        """What was read to see how it begins."""
         self._size = 0
         self._event = 0
         """The size of what has come since the newest blank line, or since the beginning of an answer that comes
@@ -92,12 +105,28 @@ class AnswerBody(httpx2.AsyncByteStream):
         self.is_large = False
         """True if anything that is parsed at once was large."""
 
+    async def is_whole(self) -> bool:
+        """Return whether the answer comes at once and is no stream, by how it begins: there are servers that call a
+        stream JSON, and servers that answer with nothing but an error where a stream was asked for."""
+        async for text in self._texts:
+            if begun := text.lstrip():
+                self._begun.append(begun)
+                self._is_whole = begun[0] in "{[" or (self._is_whole and begun[0] not in _FIELDS)
+                break
+        return self._is_whole
+
     async def __aiter__(self) -> AsyncGenerator[bytes, None]:
+        for text in self._begun:
+            yield text.encode()
+        async for text in self._texts:
+            yield text.encode()
+
+    async def _decoded(self) -> AsyncGenerator[str, None]:
         decoder = _Decoder("replace")
         async for part in self._parts():
-            yield decoder.decode(part).encode()
+            yield decoder.decode(part)
             await asyncio.sleep(0)
-        yield decoder.decode(b"", final=True).encode()
+        yield decoder.decode(b"", final=True)
 
     async def _parts(self) -> AsyncGenerator[bytes, None]:
         async for piece in self._body:
@@ -111,6 +140,7 @@ class AnswerBody(httpx2.AsyncByteStream):
 
     async def aclose(self) -> None:
         """See ``AsyncByteStream``."""
+        await self._texts.aclose()
         await self._body.aclose()
 
     def _count(self, part: bytes) -> None:

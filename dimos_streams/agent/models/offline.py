@@ -37,7 +37,7 @@ from dimos_streams.tool_stream.event import Outcome, ToolEvent
 _CLIP = 300
 _OTHERWISE = (
     "Any other skill, your own too, is called with `dimos-streams call`, or in a mission by a script"
-    " (agent.model=scripted:FILE) or a language model (openai:MODEL): docs/models.md has both."
+    " (agent.model=scripted:FILE) or a language model (agent.model=openai:MODEL)."
 )
 _AS_MEANT = (Outcome.COMPLETED, Outcome.CANCELLED)
 

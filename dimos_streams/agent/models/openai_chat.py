@@ -85,7 +85,7 @@ class OpenAIModel:
         async with closing(self._deltas(request)) as deltas:
             async for delta in deltas:
                 if isinstance(delta, Finish):
-                    finish = finish or delta
+                    finish = delta if finish is None else finish.or_worse(delta)
                 elif isinstance(delta, TextDelta):
                     if shown := answers.add(delta.text):
                         yield TextDelta(shown)
@@ -131,17 +131,16 @@ class OpenAIModel:
         from httpx2 import TransportError
         from openai import APIError
 
-        from dimos_streams.agent.models.answer_body import media_type
+        from dimos_streams.agent.models.answer_body import media_type, read_whole
 
         try:
             async with await self._open(request) as stream:
-                kind = media_type(stream.response)
-                if kind == "application/json":
-                    await stream.response.aread()
-                    yield self._whole_answer(await self._checked(stream, stream.response.json()))
-                    return
-                if kind == "text/html":
+                if media_type(stream.response) == "text/html":
                     raise ModelError(f"{self._name} answers with a web page; base URLs mostly end in /v1")
+                if (whole := await read_whole(stream.response)) is not None:
+                    answer, _ = json.JSONDecoder().raw_decode(whole)  # behind an error there may be a stream's end
+                    yield self._whole_answer(await self._checked(stream, answer))
+                    return
                 async for sent in stream:
                     chunk = await self._checked(stream, sent)
                     if said := stream_problem(chunk):

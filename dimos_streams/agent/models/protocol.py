@@ -199,6 +199,10 @@ class TokenUsage:
         )
 
 
+UNFINISHED = frozenset({"content_filter", "error", "abort", "insufficient_system_resource"})
+"""The finish reasons after which no call is run: a server has held its answer back, or could not finish it."""
+
+
 @dataclass(frozen=True, slots=True)
 class Finish:
     """The end of an answer. A stream that ends without it was cut.
@@ -209,6 +213,10 @@ class Finish:
     reason: str
     about: tuple[str, ...] = ()
     """The inputs that the reason is about; empty if it is about all of them."""
+
+    def or_worse(self, other: Finish) -> Finish:
+        """Return the other one if that says of more that the answer lacks it: some servers give two."""
+        return max(self, other, key=lambda each: 2 * (each.reason in UNFINISHED) + (each.reason == "length"))
 
 
 @dataclass(frozen=True, slots=True)

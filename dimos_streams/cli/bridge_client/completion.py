@@ -16,21 +16,28 @@ if TYPE_CHECKING:
 
 @offering
 def run_modules(context: typer.Context) -> Iterable[Offer]:
-    """The modules of the run that the command line means."""
-    from dimos_streams.cli.bridge_client.connection import find_run
+    """The modules of the run that the command line means, and of the other parts of its blueprint."""
+    from dimos_streams.cli.bridge_client.connection import living_runs
+    from dimos_streams.cli.terminal.named_runs import parts_of_newest
 
-    run = find_run(context.params.get("run"))
-    return ((module, run.run_id) for module in sorted(run.modules))
+    parts = parts_of_newest(living_runs(context.params.get("run")))
+    return ((module, run.run_id) for run in parts for module in sorted(run.modules))
 
 
 @offering
 def logged_processes(context: typer.Context) -> Iterable[Offer]:
-    """The processes of the run that the command line means, as their logs are named."""
+    """The processes of the run that the command line means, and of the other parts of its blueprint, as their logs
+    are named."""
     from dimos_streams.cli.terminal.log_files import find_run_dir
+    from dimos_streams.cli.terminal.named_runs import parts_of_newest, runs_called
     from dimos_streams.common.process.run_owner import run_id_of
+    from dimos_streams.runtime.registry import runs
 
-    run_dir = find_run_dir(context.params.get("selector") or context.params.get("run"))
-    return ((path.stem, run_id_of(run_dir)) for path in sorted((run_dir / "logs").glob("*.log")))
+    selector = context.params.get("selector") or context.params.get("run")
+    parts = [run.run_dir for run in parts_of_newest(runs_called(selector, runs()))]
+    for run_dir in parts or [find_run_dir(selector)]:
+        for log in sorted((run_dir / "logs").glob("*.log")):
+            yield log.stem, run_id_of(run_dir)
 
 
 @offering

@@ -8,7 +8,7 @@ from dimos_streams.cli.terminal.log_files import find_run_dir
 from dimos_streams.cli.terminal.named_runs import runs_called
 from dimos_streams.cli.terminal.output import local_time
 from dimos_streams.errors import NoRunError, UserError
-from dimos_streams.runtime.ended_runs import EndedRun, ended_runs
+from dimos_streams.runtime.ended_runs import EndedRun, ended_runs, last_to_end
 from dimos_streams.runtime.registry import runs
 
 
@@ -24,10 +24,9 @@ def ended_in(run_dir: Path) -> EndedRun | None:
 
 
 def last_ended() -> str:
-    """Return which run of this machine that has ended is the newest, when and how it ended, for the end of an error;
-    empty if none is kept."""
-    ended = ended_runs()
-    return f"; the last run here, {_describe(ended[-1])}" if ended else ""
+    """Return which run of this machine ended last, when and how, for the end of an error; empty if none is kept."""
+    ended = {run.run_dir: run for run in reversed(ended_runs())}
+    return f"; the last run here, {_describe(ended[last_to_end([*ended])])}" if ended else ""
 
 
 def ended_called(selector: str) -> str:

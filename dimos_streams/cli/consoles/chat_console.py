@@ -13,11 +13,7 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams.cli.bridge_client.agents import agents_named_by, find_addressee, find_say
 from dimos_streams.cli.bridge_client.calls.call_list import call_table, in_families
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, watching
-from dimos_streams.cli.bridge_client.calls.paused_agents import (
-    AgentPausedError,
-    wait_unless_paused,
-    waits_behind_pause,
-)
+from dimos_streams.cli.bridge_client.calls.paused_agents import waits_behind_pause
 from dimos_streams.cli.bridge_client.calls.showing import mission_left
 from dimos_streams.cli.bridge_client.calls.skill_calls import find_call
 from dimos_streams.cli.bridge_client.connection import BridgeAddress, open_gateway
@@ -27,6 +23,7 @@ from dimos_streams.cli.consoles.prompt_screen import PromptScreen
 from dimos_streams.cli.exit_codes import DONE, FAILED, code_of_error, worst_of
 from dimos_streams.cli.system import signals
 from dimos_streams.cli.system.async_runner import run_async
+from dimos_streams.cli.terminal.approval_text import decision_note
 from dimos_streams.cli.terminal.output import table_lines
 from dimos_streams.cli.terminal.reporter import TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen
@@ -168,19 +165,27 @@ class _Chat:
         """Say each line when the one before is answered; at the end wait for all of it. Return the exit code.
 
         Between a ``/pause`` or ``/step on`` and what ends it nothing is waited for: it could not be answered, nor
-        could what waits behind a pause of somebody else.
+        could what waits behind a pause of somebody else, or for a decision, which the next line may be.
         """
         async for line in _lines_of_stdin():
             if not await self._take(line):
                 return self._code
             if self._said and not self._held_by:
-                with contextlib.suppress(AgentPausedError):
-                    await wait_unless_paused(self._watch, self._said[-1], "answer")
+                await self._watch.until(self._is_answered_or_held)
         if self._said and (self._held_by or waits_behind_pause(self._watch, self._said[-1])):
             self._note(f"what was said last may wait: the agent is held by {self._held_by or 'a pause'}")
             return max(self._code, FAILED)
         closes = [await self._watch.wait(call_id, "close") for call_id in self._said]
         return max(self._code, worst_of(closes))
+
+    def _is_answered_or_held(self) -> bool:
+        """Return whether what was said last is answered, or is held until an operator does something."""
+        watch, last = self._watch, self._said[-1]
+        return (
+            watch.has_reached(last, "answer")
+            or waits_behind_pause(watch, last)
+            or any(decision_note(watch.open[call_id]) for call_id in self._said if call_id in watch.open)
+        )
 
     async def _take(self, line: str) -> bool:
         """Do what a line asks for; return False if it asks to leave."""

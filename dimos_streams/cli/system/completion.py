@@ -35,7 +35,8 @@ def offering(source: Callable[[typer.Context], Iterable[Offer]]) -> Source:
         except DimosStreamsError:
             return []
         fitting = [offer for offer in found if offer[0].startswith(incomplete) and _VALUE.fullmatch(offer[0])]
-        return [(value, shortened(_plain(words), _LONGEST_WORDS)) for value, words in fitting]
+        first = dict(reversed(fitting))  # which the command means, of what several parts of a blueprint have
+        return [(value, shortened(_plain(first[value]), _LONGEST_WORDS)) for value in dict(fitting)]
 
     return offered
 

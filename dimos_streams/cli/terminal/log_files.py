@@ -15,6 +15,7 @@ from dimos_streams.cli.terminal.named_runs import part_with, runs_called
 from dimos_streams.cli.terminal.output import note, write, write_json
 from dimos_streams.common.process.run_owner import run_id_of
 from dimos_streams.errors import NoRunError, UserError, suggest
+from dimos_streams.runtime.ended_runs import last_to_end
 from dimos_streams.runtime.log_names import log_name
 from dimos_streams.runtime.processes.rotated_log import LogTail
 from dimos_streams.runtime.registry import runs
@@ -29,10 +30,10 @@ _RECORD = re.compile(
 
 def find_run_dir(selector: str | None, process: str | None = None) -> Path:
     """Return the directory of a run by id, blueprint or process id, or that of the newest; a living one comes before
-    those that have ended, a part of a blueprint that has the ``process`` before the others, and one that has logged
-    before those that were refused at their start. Which it is, is said where it is not the only one that lives or the
-    newest. Raises ``NoRunError`` if there are none, and ``UserError``
-    if none is called so."""
+    those that have ended, a part of a blueprint that has the ``process`` before the others, the one that ended last
+    before other ended ones, and one that has logged before those that were refused at their start. Which it
+    is, is said where it is not the only one that lives or the newest. Raises ``NoRunError`` if there are none, and
+    ``UserError`` if none is called so."""
     if meant := runs_called(selector, runs()):
         return part_with(process or "", meant, selector).run_dir
     directories = run_dirs()
@@ -49,11 +50,12 @@ def find_run_dir(selector: str | None, process: str | None = None) -> Path:
 
 
 def _logged_one(newest_first: Sequence[Path]) -> Path:
-    """Return the newest run that has logged, and say if another is newer; the newest of all if none has."""
-    newest = newest_first[0]
-    chosen = next(filter(_has_logged, newest_first), newest)
+    """Return the run that ended last, or else the newest that has logged, and say if another is newer."""
+    newest, last = newest_first[0], last_to_end(newest_first)
+    chosen = next(filter(_has_logged, (last, *newest_first)), last)
     if chosen != newest:
-        note(f"{run_id_of(newest)}, the newest run, has logged nothing: {run_id_of(chosen)} is meant")
+        why = "ended before" if _has_logged(newest) else "has logged nothing"
+        note(f"{run_id_of(newest)}, the newest run, {why}: {run_id_of(chosen)} is meant")
     return chosen
 
 

@@ -34,10 +34,16 @@ def newest_of(meant: Sequence[RunRecord], selector: str | None = None) -> RunRec
 def part_with(place: str, meant: Sequence[RunRecord], selector: str | None = None) -> RunRecord:
     """Return the newest of the runs that may be meant, or, if it is a part of a blueprint, the newest of the parts
     that have a module or a process called ``place``. Say which it is if others are meant, too."""
-    parts = [run for run in meant if run is meant[0] or are_parts_of_one(run, meant[0])]
+    parts = parts_of_newest(meant)
     having = [run for run in parts if any(place in (each.label, *each.modules) for each in run.processes)]
     strangers = [run for run in meant if run not in parts]
     return newest_of([*having, *strangers] if having else meant, selector)
+
+
+def parts_of_newest(meant: Sequence[RunRecord]) -> list[RunRecord]:
+    """Return the newest of some runs and, if it is a part of a blueprint, the other parts of that, the newest
+    first."""
+    return [run for run in meant if run is meant[0] or are_parts_of_one(run, meant[0])]
 
 
 def are_parts_of_one(run: RunRecord, other: RunRecord) -> bool:

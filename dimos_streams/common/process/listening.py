@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import socket
 import sys
 
@@ -27,6 +27,13 @@ def listening_socket(host: str, port: int, *, send_buffer: int = 0, kept: bool =
     return sock
 
 
+def why_not_listening(host: str, port: int, error: OSError, *, chosen_by: str) -> str:
+    """Return why a port can't be listened at, for people; ``chosen_by`` says how they choose another."""
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} is taken on {host!r}; choose another with {chosen_by}"
+    return f"can't listen on {host!r}, port {port}: {error.strerror or error}"
+
+
 class KeptPort:
     """A port that is this user's from ``take`` to ``close``, whether anybody listens at it or not.
 
@@ -36,7 +43,7 @@ class KeptPort:
     """
 
     def __init__(self, host: str, port: int) -> None:
-        self._host, self._port = host, port
+        self.host, self.port = host, port
         self._socket: socket.socket | None = None
 
     @property
@@ -45,15 +52,14 @@ class KeptPort:
         return self._socket is not None
 
     def take(self) -> None:
-        """Keep the port, if it is free. If it is not, whoever is to listen there finds out, and says so."""
+        """Keep the port. Raises ``OSError`` if it can't be listened at."""
+        # What only keeps the port would not notice who listens.
+        listening_socket(self.host, self.port).close()
         if not sys.platform.startswith("linux"):
             return
-        with contextlib.suppress(OSError):
-            # What only keeps the port would not notice who listens.
-            listening_socket(self._host, self._port).close()
-            self._socket = _bound(self._host, self._port, shared=True)
-            # Left on, it would admit whoever has it on.
-            self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        self._socket = _bound(self.host, self.port, shared=True)
+        # Left on, it would admit whoever has it on.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
 
     def close(self) -> None:
         """Let go of the port. Twice is fine."""

@@ -70,7 +70,8 @@ class Supervisor:
         """Start all processes, few at once, and wait until every module is ready.
 
         Raises ``BusError`` if there is no route to the bus, ``UserError`` if a module of the blueprint runs already,
-        ``UserError`` or ``ModuleFailedError`` with the first failure; what had started is stopped then.
+        or its port can't be had, ``UserError`` or ``ModuleFailedError`` with the first failure; what had started is
+        stopped then.
         """
         if self._options.run_dir is not None:
             (self._options.run_dir / "logs").mkdir(exist_ok=True)
@@ -79,7 +80,7 @@ class Supervisor:
             await self._neighbours.open()
             start_forkserver(shared_imports(slot.plan for slot in self._slots))
             await self._neighbours.refuse()
-            self._ports.take()
+            await self._ports.take()
             for slot in self._slots:
                 while crowded(self._slots):
                     await self._wait_for_change()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import errno
 import logging
 import socket
 from collections.abc import Iterator
@@ -14,7 +13,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from dimos_streams.common.limited_log import LimitedRecords
-from dimos_streams.common.process.listening import listening_socket
+from dimos_streams.common.process.listening import listening_socket, why_not_listening
 from dimos_streams.common.process.loopback import authority_here
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import UserError
@@ -83,12 +82,7 @@ class HttpServer:
             # Connections inherit it: what the kernel takes for a client that does not read counts as sent.
             bound = listening_socket(self._host, self._port, send_buffer=_SEND_BUFFER, kept=self._port_is_kept)
         except OSError as error:
-            if error.errno == errno.EADDRINUSE:
-                raise UserError(
-                    f"port {self._port} is taken on {self._host!r}; choose another with --port"
-                ) from error
-            why = error.strerror or str(error)
-            raise UserError(f"can't listen on {self._host!r}, port {self._port}: {why}") from error
+            raise UserError(why_not_listening(self._host, self._port, error, chosen_by="--port")) from error
         self._port = bound.getsockname()[1]
         # libuv accepts one connection in each turn of the loop for each descriptor that listens. With a single one,
         # who connects would wait for as many turns as others came before, and greedy clients make turns long.

@@ -46,6 +46,7 @@ PICTURES = block("data", "Pictures of the result of observe (a):", skill="observ
 _DEEP = 900 if sys.version_info < (3, 12) else 5000
 """So deep that Python's JSON still reads it, and whoever walks through it comes to the limit of recursion."""
 HELLO = ModelRequest((UserMessage("hello"),))
+STREAM = {"content-type": "text/event-stream"}
 JPEG = ImagePart(b"\xff\xd8\xff")
 JPEG_URL = {"type": "image_url", "image_url": {"url": "data:image/jpeg;base64,/9j/"}}
 
@@ -274,6 +275,9 @@ def test_what_is_left_out_on_trial_is_sent_again_if_the_trial_ends_otherwise(dur
         (Reply.raw({"error": {"message": "too long", "code": "invalid_request_error"}}), "too long", False, None),
         (Reply.raw({"object": "error", "message": "the engine died", "code": 500}), "the engine died", True, 500),
         (Reply.raw({"choices": [], "x_groq": {"error": "no such tool"}}), "no such tool", True, None),
+        (Reply(body='\n{"error": "no slot"}\n\ndata: [DONE]\n\n', headers=STREAM), "no slot", True, None),
+        (Reply(body='{"error": {"message": "overloaded", "code": 529}}', headers=STREAM), "overloaded", True, 529),
+        (Reply(body='"no slot"'), "sent 'no slot', not an object", True, None),
         (Reply(status=503, body='{"detail": [{"given": null}]}'), 'HTTP 503: .*"given": null', True, 503),
         (Reply.say("hello").but(cut_after=0), "the connection failed", True, None),
     ],
@@ -395,6 +399,30 @@ def test_a_server_of_the_private_network_is_asked_without_the_environments_proxy
     with pytest.raises(UserError, match="can't be asked by the proxy of the environment: Unknown scheme") as caught:
         create_model("openai:m", base_url="https://api.example.com/v1")
     assert "pa55word" not in str(caught.value)
+
+
+@pytest.mark.parametrize("begin", ["", "\n: ping\n\n", "event: message\n"])
+def test_a_stream_that_is_called_json_is_a_stream(begin: str) -> None:
+    events = (f"data: {json.dumps(chunk)}\n\n" for chunk in Reply.say("hello", usage=None).chunks)
+    ((deltas,), _) = served([Reply(body=begin + "".join(events), headers={"content-type": "application/json"})])
+    assert deltas == [TextDelta("hello"), Finish("stop")]
+
+
+@pytest.mark.parametrize(
+    ("reasons", "counts"),
+    [
+        (("stop", "content_filter"), "content_filter"),
+        (("SAFETY", "stop"), "content_filter"),
+        (("tool_calls", "length"), "length"),
+        (("length", "error"), "error"),
+        (("tool_calls", "stop"), "tool_calls"),
+    ],
+)
+def test_of_two_finish_reasons_the_one_counts_that_says_what_the_answer_lacks(
+    reasons: tuple[str, str], counts: str
+) -> None:
+    ((deltas,), _) = served([Reply.raw(*({"choices": [{"finish_reason": reason}]} for reason in reasons))])
+    assert deltas == [Finish(counts)]
 
 
 def test_a_server_that_does_not_hang_up_after_the_finish(monkeypatch: pytest.MonkeyPatch) -> None:

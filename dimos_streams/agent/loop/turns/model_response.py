@@ -11,6 +11,7 @@ from dimos_streams.agent.context.token_estimate import estimated_usage
 from dimos_streams.agent.missions.end_reasons import of_model
 from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.models.protocol import (
+    UNFINISHED,
     Cut,
     Finish,
     Model,
@@ -33,8 +34,6 @@ from dimos_streams.common.readable.surrogates import TextJoiner, well_formed
 CUT = "cut"
 CAPPED = "too_long"
 """The finish reason of an answer that was longer than it may be; the rest was not read."""
-_UNFINISHED = frozenset({"content_filter", "error", "abort", "insufficient_system_resource"})
-"""The finish reasons after which no call is run: a server has held its answer back, or could not finish it."""
 _MAX_REASON, _MAX_WHY = 100, 500
 """Maximum lengths of what a model says of the end of its answer, in characters."""
 CONTENT_PERIOD_S = 0.1
@@ -116,7 +115,7 @@ class Answering:
         self._report_text()
         finish = self._finish
         calls = assembler.finish(
-            complete=finish is not None and finish not in _UNFINISHED,
+            complete=finish is not None and finish not in UNFINISHED,
             limited=finish in ("length", CAPPED),
             new_id=lambda: f"made_{next(self._call_numbers)}",
         )

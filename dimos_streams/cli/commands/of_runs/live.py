@@ -16,13 +16,16 @@ from dimos_streams.cli.terminal.output import write, write_json
 
 @offering
 def _live_settings(context: typer.Context) -> Iterable[Offer]:
-    """The settings that are live of the run that the command line means, with what it began with."""
-    from dimos_streams.cli.bridge_client.connection import find_run
+    """The settings that are live of the run that the command line means, and of the other parts of its blueprint,
+    with what they began with."""
+    from dimos_streams.cli.bridge_client.connection import living_runs
     from dimos_streams.cli.running.begun_with import kept_settings
+    from dimos_streams.cli.terminal.named_runs import parts_of_newest
 
     if context.params.get("url") is not None or context.params.get("port") is not None:
         return ()  # a hub's or another machine's
-    rows = kept_settings(find_run(context.params.get("run")).run_dir)
+    parts = parts_of_newest(living_runs(context.params.get("run")))
+    rows = (row for part in parts for row in kept_settings(part.run_dir))
     return ((f"{row.module}.{row.field}", str(row.value)) for row in rows if row.live)
 
 
