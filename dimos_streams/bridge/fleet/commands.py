@@ -164,7 +164,7 @@ class CommandDesk:
 
     def _is_noted(self, command: Command) -> bool:
         """Note a command that must not be carried out twice; return False if there are too many for that."""
-        return not changes(command) or self._notes.begin(command.key, call_of(command))
+        return not changes(command) or self._notes.begin(command.key, call_of(command), _lane(command))
 
     def _has_room(self, command: Command) -> bool:
         lane = _lane(command)
