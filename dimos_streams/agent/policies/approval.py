@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.agent.missions.mission import roots
-from dimos_streams.agent.policies.canonical import canonical, shown
+from dimos_streams.agent.policies.canonical import canonical, exactly, shown
 from dimos_streams.agent.policies.decision_time import DecisionTime
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import ApprovalState, ApprovalView
@@ -78,7 +78,7 @@ class Approval:
 
     def decision(self) -> Decision:
         """Return the decision on it."""
-        changed = canonical(self.arguments) != canonical(self.asked)
+        changed = exactly(self.arguments) != exactly(self.asked)
         return Decision(
             approved=self.state == "approved",
             rejected=self.state == "rejected",
@@ -92,7 +92,7 @@ class Approval:
         arguments."""
         if state != self.state:
             raise self._refusal(f"be {state.replace('_', ' ')}")
-        if arguments is not None and canonical(self.check(arguments)) != canonical(self.arguments):
+        if arguments is not None and exactly(self.check(arguments)) != exactly(self.arguments):
             raise self._refusal(f"become {shown(self.skill, arguments)}")
 
     def check_seen(self, revision: int | None, arguments: Mapping[str, Any] | None) -> None:
@@ -100,7 +100,7 @@ class Approval:
         are the present ones anyway; None stands for any revision."""
         if revision in (None, self.revision):
             return
-        if arguments is not None and canonical(self.check(arguments)) == canonical(self.arguments):
+        if arguments is not None and exactly(self.check(arguments)) == exactly(self.arguments):
             return
         state = "waits" if self.state == "pending" else f"is {self.view('').decision}"
         raise ConflictError(

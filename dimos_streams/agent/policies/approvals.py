@@ -11,7 +11,7 @@ from typing import Any, Literal, cast
 from dimos_streams import clock
 from dimos_streams.agent.policies.approval import Approval, Check, Decision
 from dimos_streams.agent.policies.approval_texts import request_text, unknown_approval
-from dimos_streams.agent.policies.canonical import canonical
+from dimos_streams.agent.policies.canonical import canonical, exactly
 from dimos_streams.agent.policies.decision_time import DecisionTime
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.agent.record.agent_events import Emit, EventKind
@@ -244,7 +244,7 @@ class ApprovalRegistry:
 
     def _change(self, approval: Approval, arguments: Mapping[str, Any]) -> None:
         arguments = approval.check(arguments)
-        if canonical(arguments) == canonical(approval.arguments):
+        if exactly(arguments) == exactly(approval.arguments):
             return
         approval.arguments = dict(arguments)
         approval.revision += 1

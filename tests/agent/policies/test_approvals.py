@@ -138,6 +138,23 @@ async def test_changed_arguments_are_checked_and_what_was_changed_is_asked_again
 
 
 @pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    "asked_for", ["ls  # no more\nrm -r /", "ls # no more\u202e rm -r /", "ls # no more   rm -r /"]
+)
+async def test_what_an_operator_changes_and_nobody_sees_is_changed_all_the_same(asked_for: str) -> None:
+    made, wanted = book(), {"n": "ls # no more rm -r /"}
+    task, id = await asked(made, {"n": asked_for})
+    assert made.decide(id, "approve", wanted).arguments == wanted
+    with pytest.raises(ConflictError, match="it can't become"):
+        made.decide(id, "approve", {"n": asked_for})
+    assert await task == Decision(approved=True, arguments=wanted, changed=True)
+    task, id = await asked(made, {"n": asked_for})
+    assert made.amend(id, wanted).revision == 2
+    made.close()
+    assert not (await task).approved
+
+
+@pytest.mark.virtual_time
 async def test_who_approves_names_the_revision_that_he_saw() -> None:
     made = book()
     task, id = await asked(made, {"n": 1})
