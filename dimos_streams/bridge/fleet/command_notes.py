@@ -28,7 +28,8 @@ cancel take the place of the oldest of their lane; all others are an attack or a
 _MAX_BYTES = 16 * 1024 * 1024
 _SMALL = 1000
 """The size, in bytes, up to which a note's answer is not worth letting go of."""
-_MAX_OWED = 100
+MAX_OWED = 100
+"""Maximum number of commands of one key that are owed its answer: nobody asks again so often."""
 _GONE = "it was carried out; the answer is not kept, there are too many"
 
 _logger = logging.getLogger(__name__)
@@ -133,7 +134,7 @@ class CommandNotes:
         note = self._notes[key]
         if not self._make_room(len(answer.model_dump_json())):
             answer = _bare(answer)
-        owed = (*(each for each in note.owed if each != answer.id), answer.id)[-_MAX_OWED:]
+        owed = (*(each for each in note.owed if each != answer.id), answer.id)[-MAX_OWED:]
         self._set(key, note.model_copy(update={"answer": answer, "settled": settled, "owed": owed}))
         return answer
 

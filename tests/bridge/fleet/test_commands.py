@@ -266,6 +266,20 @@ async def test_who_asks_again_while_a_command_is_carried_out_gets_an_answer_too(
         assert not CommandNotes(made.bridge.journal).owed()
 
 
+async def test_a_hub_that_asks_again_without_end_is_answered_so_often_and_no_more() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        await made.broker.call("follow", {"description": "a"}, caller="x")
+        for id in range(1, 2 * command_notes.MAX_OWED):
+            hub.command(id, "/calls", key="k", body={**call("follow", description="b"), "lease_wait_s": 5.0})
+        hub.command(1000, "/healthz", method="GET")
+        await answer_to(hub, 1000)
+        assert len(hub.answers) == 1
+        await answer_to(hub, command_notes.MAX_OWED)
+        await asyncio.sleep(10.0)
+        assert len(hub.answers) == 1 + command_notes.MAX_OWED
+
+
 @pytest.mark.slow
 async def test_a_command_that_began_nothing_is_carried_out_when_its_key_comes_again() -> None:
     hub = FakeHub()
