@@ -55,6 +55,9 @@ class Approval:
     decided_by: str = ""
     call_id: str = ""
     call_end: str = ""
+    is_over: bool = False
+    """True if somebody else than the agent has ended the call that it let begin, as an operator who stops the robot:
+    it lets no other one begin."""
     waiters: int = 0
 
     @property
@@ -74,7 +77,7 @@ class Approval:
     def holds_again(self) -> bool:
         """True if its decision holds for the same call of the same missions."""
         final = self.state == "rejected" or (self.state == "approved" and not self.decision().changed)
-        return final and bool(self.missions)
+        return final and bool(self.missions) and not self.is_over
 
     def decision(self) -> Decision:
         """Return the decision on it."""

@@ -17,6 +17,8 @@ from dimos_streams.errors import ConflictError, SkillError
 from tests.agent.policies.brain import Brain
 from tests.agent.policies.gate_inputs import Events
 from tests.agent.policies.robot_stage import decide, robot_stage
+from tests.bridge.scene import event
+from tests.helpers import until
 
 
 def book(events: Events | None = None, **settings: Any) -> ApprovalRegistry:
@@ -306,3 +308,44 @@ async def test_an_approval_says_which_call_has_begun_by_it_and_how_that_has_ende
         await said.result()
         (view,) = made.agent.core.gate_state.approvals.find(asked["id"])
         assert (view.state, bool(view.call_id), view.call_end) == ("approved", True, "completed: dropped a box")
+
+
+@pytest.mark.virtual_time
+async def test_what_an_operator_has_ended_is_asked_again_and_what_the_agent_has_ended_is_not() -> None:
+    follow = ("follow", {"who": "ann"})
+    brain = Brain([follow], "on it", [follow], [("cancel_call", {"call_id": "all"})], "enough", [follow], "done")
+    async with robot_stage(brain, approval={"rules": [{"skill": "follow"}]}) as (made, robot):
+        said = await made.say("follow ann")
+        first = await decide(made, "approve")
+        await until(lambda: bool(made.agent.core.calls.known.open) and len(brain.requests) == 2)
+        (call,) = made.agent.core.calls.known.open
+        await made.bridge.broker.cancel(call.call_id, "no further")
+        again = await decide(made, "approve")
+        assert again["id"] != first["id"]
+        await until(lambda: len(brain.requests) == 7)
+        robot.done.set()
+        await said.closed()
+        assert sum("following ann" in entry.text for entry in made.entries("tool")) == 3
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("begun", ["c1", "c1~2", "c1~2~1"])
+@pytest.mark.parametrize("is_heard_first", [False, True])
+async def test_what_was_approved_as_a_part_of_a_call_that_was_ended_is_asked_again(
+    begun: str, is_heard_first: bool
+) -> None:
+    made = book()
+    task, id = await asked(made, {"n": 1})
+    made.decide(id, "approve")
+    assert (await task).approved
+    close = event(2, "close", call_id="c1", data={"outcome": "cancelled"})
+    ends = [
+        lambda: made.call_begun("drop", {"n": 1}, ("m",), begun),
+        lambda: made.call_ended(close, by_agent=False),
+    ]
+    for end in reversed(ends) if is_heard_first else ends:
+        end()
+    task, id = await asked(made, {"n": 1})
+    assert id
+    made.close()
+    assert not (await task).approved
