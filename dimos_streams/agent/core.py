@@ -23,7 +23,7 @@ from dimos_streams.agent.loop.reviews import Reviews
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.memory import AgentMemory
 from dimos_streams.agent.missions.message_queue import MessageQueue
-from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.model_factory import ModelFactory
 from dimos_streams.agent.model_switch import ModelSwitch
@@ -210,7 +210,7 @@ class AgentCore:
         self.oversight.pause_for_unended(self.calls.known.open)
 
     def _note_closed(self, call: OpenCall, close: ToolEvent) -> None:
-        self.gate_state.approvals.call_ended(close, by_agent=call.ended_by_agent)
+        self.gate_state.call_ended(close, ids(call.missions), by_agent=call.ended_by_agent)
 
     def _connect(self) -> None:
         """Let parts hear of what happens in those that are made of them. Whatever is to outlive the process is

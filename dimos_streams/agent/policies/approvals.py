@@ -133,8 +133,7 @@ class ApprovalRegistry:
                 return
 
     def call_ended(self, close: ToolEvent, *, by_agent: bool) -> None:
-        """Take in how a call has ended; that may be heard before it is known to have begun. ``by_agent`` is True if
-        the agent itself wanted it to end."""
+        """Take in how a call has ended; that may be heard before it is known to have begun. See ``GateState``."""
         by_another = bool(cancelled_by_another(close, by_agent=by_agent))
         self._ends[close.call_id] = _End(f"{close.outcome}: {close.text[:_SHOWN_END]}", by_another)
         for approval in self._decided.values():
