@@ -29,7 +29,7 @@ _ENDS, _SHOWN_END = 100, 200
 _TOO_LATE = "nobody decided in time"
 
 
-class _End(NamedTuple):
+class _CallEnd(NamedTuple):
     """The end of a call, and whether somebody else than the agent has brought it about."""
 
     text: str = ""
@@ -67,7 +67,7 @@ class ApprovalRegistry:
         self._numbers = itertools.count(1)
         self._pending: dict[str, Approval] = {}
         self._decided = NewestEntries[str, Approval](_DECIDED)
-        self._ends = NewestEntries[str, _End](_ENDS)
+        self._ends = NewestEntries[str, _CallEnd](_ENDS)
         self._watched = True
 
     @property
@@ -135,15 +135,15 @@ class ApprovalRegistry:
     def call_ended(self, close: ToolEvent, *, by_agent: bool) -> None:
         """Take in how a call has ended; that may be heard before it is known to have begun. See ``GateState``."""
         by_another = bool(cancelled_by_another(close, by_agent=by_agent))
-        self._ends[close.call_id] = _End(f"{close.outcome}: {close.text[:_SHOWN_END]}", by_another)
+        self._ends[close.call_id] = _CallEnd(f"{close.outcome}: {close.text[:_SHOWN_END]}", by_another)
         for approval in self._decided.values():
             if head_of_family(approval.call_id) == close.call_id:
                 self._note_end(approval)
 
     def _note_end(self, approval: Approval) -> None:
         """Note what is known of the end of the call that an approval let begin, and of the one that it belongs to."""
-        approval.call_end = self._ends.get(approval.call_id, _End()).text
-        approval.is_over |= self._ends.get(head_of_family(approval.call_id), _End()).by_another
+        approval.call_end = self._ends.get(approval.call_id, _CallEnd()).text
+        approval.is_over |= self._ends.get(head_of_family(approval.call_id), _CallEnd()).by_another
 
     def decide(
         self,
