@@ -10,6 +10,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.event_reader import EventReader
+from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.images import Pictures
@@ -22,7 +23,7 @@ from dimos_streams.agent.loop.reviews import Reviews
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.memory import AgentMemory
 from dimos_streams.agent.missions.message_queue import MessageQueue
-from dimos_streams.agent.missions.mission import Mission
+from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.model_factory import ModelFactory
 from dimos_streams.agent.model_switch import ModelSwitch
@@ -42,6 +43,7 @@ from dimos_streams.agent.work import AgentWork
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
@@ -207,6 +209,9 @@ class AgentCore:
         """Pause if calls that move the robot were asked to end, and nobody waits for that any more."""
         self.oversight.pause_for_unended(self.calls.known.open)
 
+    def _note_closed(self, call: OpenCall, close: ToolEvent) -> None:
+        self.gate_state.call_ended(close, ids(call.missions), by_agent=call.ended_by_agent)
+
     def _connect(self) -> None:
         """Let parts hear of what happens in those that are made of them. Whatever is to outlive the process is
         written before anybody hears of it."""
@@ -214,7 +219,7 @@ class AgentCore:
         self.memory.listen()
         self.events.listen(self._on_event)
         self.events.listen(self.reviews.apply)
-        self.calls.incoming.closed.add(self.gate_state.approvals.call_ended)
+        self.calls.incoming.closed.add(self._note_closed)
         self.calls.incoming.adopted.add(self.reviews.note_begun)
         self.catalog.refreshed.add(self.skill_watch.look)
         self.models.retried.add(self.model_switch.note_retry)

@@ -136,7 +136,9 @@ def test_no_half_of_a_character_is_left_where_a_text_is_cut(script_modules: Scri
 
 
 def test_what_is_to_be_approved_reads_as_it_is(script_modules: ScriptModules) -> None:
+    script = "ls  # and no more\n\n  rm -r /"
     arguments = {"description": REORDERED, "\u202eplace": {"deep": [REORDERED]}, "button": "<button>Approve</button>"}
+    arguments |= {"script": script}
     made = script_modules(
         "conversation/approval.js",
         """async (module, { approval }) => {
@@ -164,6 +166,7 @@ def test_what_is_to_be_approved_reads_as_it_is(script_modules: ScriptModules) ->
     )  # fmt: skip
     assert not any(each in made["said"] for each in "\u202e\u2066\u200b\x07")
     assert made["said"].count(r"\u202e") >= 5
+    assert script in made["said"], "lines and blanks are what they are"
     assert made["buttons"] == ["Approve", "Reject", "Delete", "Approve with these", "Only change"]
     (answer,) = made["answers"]
     assert answer["arguments"] == arguments, "what is written out comes back as it was"

@@ -48,8 +48,8 @@ class CallEvents:
         self._deliver = deliver
         self.adopted: Listeners[[OpenCall]] = Listeners()
         """Called with each call that somebody else has begun on this caller's behalf, before its updates."""
-        self.closed: Listeners[[ToolEvent]] = Listeners()
-        """Called with the close of each call."""
+        self.closed: Listeners[[OpenCall, ToolEvent]] = Listeners()
+        """Called with each call and its close, before anybody acts upon that."""
         self._answers: dict[str, int] = {}
 
     def recorded(self, call: OpenCall) -> None:
@@ -77,10 +77,11 @@ class CallEvents:
         if call is None or event.seq <= call.last_seq:
             return
         call.note_event(event)
+        if event.type == "close":
+            self.closed.notify(call, event)
         if event.type != "open":
             await self._report(call, event, offset)
         if event.type == "close" and self._known.get(call.call_id) is not None:
-            self.closed.notify(event)
             self._known.close(call, event)
 
     async def _report(self, call: OpenCall, event: ToolEvent, offset: int) -> None:

@@ -101,7 +101,7 @@ def fact_of_update(event: ToolEvent, cancelled: str) -> CallFact:
     failed = event.outcome not in (None, Outcome.COMPLETED, Outcome.CANCELLED)
     return CallFact(
         failed=f"{event.skill}: {event.text}" if failed else "",
-        stopped=_stopped_by(event),
+        stopped=stopped_by(event),
         cancelled=cancelled if event.type == "close" else None,
     )
 
@@ -115,7 +115,7 @@ def fact_of_result(
         return CallFact()
     return CallFact(
         failed=f"{skill}: {text}" if has_failed(text, event, is_error=is_error) else "",
-        stopped=_stopped_by(event),
+        stopped=stopped_by(event),
         cancelled=cancelled if began else None,
     )
 
@@ -128,7 +128,7 @@ def cancelled_by_another(event: ToolEvent | None, *, by_agent: bool) -> str:
     return f"{event.skill}: {event.text}"
 
 
-def _stopped_by(event: ToolEvent | None) -> str:
+def stopped_by(event: ToolEvent | None) -> str:
     """The text of an event by which an operator's stop of the robot has ended a call; empty for any other event."""
     if event is None or event.outcome is not Outcome.CANCELLED or not event.text.startswith(STOPPED):
         return ""

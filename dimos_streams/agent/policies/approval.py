@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from dimos_streams.agent.missions.mission import roots
-from dimos_streams.agent.policies.canonical import canonical, shown
+from dimos_streams.agent.policies.canonical import canonical, exactly, shown
 from dimos_streams.agent.policies.decision_time import DecisionTime
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import ApprovalState, ApprovalView
@@ -55,6 +55,9 @@ class Approval:
     decided_by: str = ""
     call_id: str = ""
     call_end: str = ""
+    is_over: bool = False
+    """True if somebody else than the agent has ended the call that it let begin, as an operator who stops the robot:
+    it lets no other one begin."""
     waiters: int = 0
 
     @property
@@ -74,11 +77,11 @@ class Approval:
     def holds_again(self) -> bool:
         """True if its decision holds for the same call of the same missions."""
         final = self.state == "rejected" or (self.state == "approved" and not self.decision().changed)
-        return final and bool(self.missions)
+        return final and bool(self.missions) and not self.is_over
 
     def decision(self) -> Decision:
         """Return the decision on it."""
-        changed = canonical(self.arguments) != canonical(self.asked)
+        changed = exactly(self.arguments) != exactly(self.asked)
         return Decision(
             approved=self.state == "approved",
             rejected=self.state == "rejected",
@@ -92,7 +95,7 @@ class Approval:
         arguments."""
         if state != self.state:
             raise self._refusal(f"be {state.replace('_', ' ')}")
-        if arguments is not None and canonical(self.check(arguments)) != canonical(self.arguments):
+        if arguments is not None and exactly(self.check(arguments)) != exactly(self.arguments):
             raise self._refusal(f"become {shown(self.skill, arguments)}")
 
     def check_seen(self, revision: int | None, arguments: Mapping[str, Any] | None) -> None:
@@ -100,7 +103,7 @@ class Approval:
         are the present ones anyway; None stands for any revision."""
         if revision in (None, self.revision):
             return
-        if arguments is not None and canonical(self.check(arguments)) == canonical(self.arguments):
+        if arguments is not None and exactly(self.check(arguments)) == exactly(self.arguments):
             return
         state = "waits" if self.state == "pending" else f"is {self.view('').decision}"
         raise ConflictError(

@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Literal, cast
+from typing import Any, Literal, NamedTuple, cast
 
 from dimos_streams import clock
+from dimos_streams.agent.missions.end_state import cancelled_by_another
 from dimos_streams.agent.policies.approval import Approval, Check, Decision
 from dimos_streams.agent.policies.approval_texts import request_text, unknown_approval
-from dimos_streams.agent.policies.canonical import canonical
+from dimos_streams.agent.policies.canonical import canonical, exactly
 from dimos_streams.agent.policies.decision_time import DecisionTime
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.agent.record.agent_events import Emit, EventKind
@@ -21,10 +22,18 @@ from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import DECIDED, AgentEvent, ApprovalState, ApprovalView, OnConsoleLoss
 from dimos_streams.operator.reporting import approvals_within
 from dimos_streams.tool_stream.event import ToolEvent
+from dimos_streams.tool_stream.family import head_of_family
 
 _DECIDED = 1000
 _ENDS, _SHOWN_END = 100, 200
 _TOO_LATE = "nobody decided in time"
+
+
+class _CallEnd(NamedTuple):
+    """The end of a call, and whether somebody else than the agent has brought it about."""
+
+    text: str = ""
+    by_another: bool = False
 
 
 class ApprovalRegistry:
@@ -33,7 +42,7 @@ class ApprovalRegistry:
     A call is known by module, skill and arguments. Within a mission the same call asks once: while the first is
     pending it waits with it, and what was decided on that (approved as it was, or rejected) holds for it again. Calls
     with other arguments ask again; so does a call whose approval was deleted, timed out, or approved with changed
-    arguments.
+    arguments, and one that somebody else than the agent has ended.
 
     Whatever happens is an event (``approval_created``, ``approval_changed``, ``approval_decided``) that carries the
     approval's view. A decision counts from the moment of the creating event on, also if it comes while that is still
@@ -58,7 +67,7 @@ class ApprovalRegistry:
         self._numbers = itertools.count(1)
         self._pending: dict[str, Approval] = {}
         self._decided = NewestEntries[str, Approval](_DECIDED)
-        self._ends = NewestEntries[str, str](_ENDS)
+        self._ends = NewestEntries[str, _CallEnd](_ENDS)
         self._watched = True
 
     @property
@@ -119,15 +128,22 @@ class ApprovalRegistry:
         key = skill, canonical(arguments)
         for approval in reversed(self._decided.values()):
             if approval.allows(key, missions):
-                approval.call_id, approval.call_end = call_id, self._ends.get(call_id, "")
+                approval.call_id = call_id
+                self._note_end(approval)
                 return
 
-    def call_ended(self, close: ToolEvent) -> None:
-        """Take in how a call has ended; that may be heard before it is known to have begun."""
-        self._ends[close.call_id] = f"{close.outcome}: {close.text[:_SHOWN_END]}"
+    def call_ended(self, close: ToolEvent, *, by_agent: bool) -> None:
+        """Take in how a call has ended; that may be heard before it is known to have begun. See ``GateState``."""
+        by_another = bool(cancelled_by_another(close, by_agent=by_agent))
+        self._ends[close.call_id] = _CallEnd(f"{close.outcome}: {close.text[:_SHOWN_END]}", by_another)
         for approval in self._decided.values():
-            if approval.call_id == close.call_id:
-                approval.call_end = self._ends[close.call_id]
+            if head_of_family(approval.call_id) == close.call_id:
+                self._note_end(approval)
+
+    def _note_end(self, approval: Approval) -> None:
+        """Note what is known of the end of the call that an approval let begin, and of the one that it belongs to."""
+        approval.call_end = self._ends.get(approval.call_id, _CallEnd()).text
+        approval.is_over |= self._ends.get(head_of_family(approval.call_id), _CallEnd()).by_another
 
     def decide(
         self,
@@ -244,7 +260,7 @@ class ApprovalRegistry:
 
     def _change(self, approval: Approval, arguments: Mapping[str, Any]) -> None:
         arguments = approval.check(arguments)
-        if canonical(arguments) == canonical(approval.arguments):
+        if exactly(arguments) == exactly(approval.arguments):
             return
         approval.arguments = dict(arguments)
         approval.revision += 1

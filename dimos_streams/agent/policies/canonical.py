@@ -18,6 +18,12 @@ def canonical(arguments: Mapping[str, Any]) -> str:
     return canonical_json(arguments, comparable)
 
 
+def exactly(arguments: Mapping[str, Any]) -> str:
+    """Return JSON that is equal for equal arguments whose texts are the same, sign for sign: what an operator puts in
+    the place of a line end, or of what nobody sees, is to be used."""
+    return canonical_json(arguments)
+
+
 def shown(skill: str, arguments: Mapping[str, Any], limit: int = 200) -> str:
     """A call as people and models read it, ``move(distance_m=1)``, shortened and in one line."""
     text = ", ".join(f"{name}={json.dumps(value, ensure_ascii=False)}" for name, value in arguments.items())

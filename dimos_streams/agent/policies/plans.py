@@ -108,7 +108,7 @@ class PlanRegistry:
     A plan is asked for like a call, with the steps as arguments, so whoever decides on approvals decides on plans,
     and may change the steps. An approval covers the plan's steps: calls of the same skill with the same arguments,
     each once, in any order. It holds for the mission in which the plan was handed in, with its sub-missions: when
-    that is over, however it ended, or the operator aborts, it is void, and what is left of the plan has to be
+    that is over, however it ended, or the operator aborts or stops the robot, it is void, and what is left has to be
     approved anew. It does not outlive the process either. The oldest plans are forgotten.
     """
 
@@ -204,6 +204,10 @@ class PlanRegistry:
             self._void("the operator has aborted", lambda plan: plan.missions)
         elif event.kind in (EventKind.ENDED, EventKind.DONE):
             self._void("the mission that it was approved for is over", lambda plan: frozenset(event.missions))
+
+    def robot_stopped(self, missions: Iterable[str]) -> None:
+        """Take in that an operator's stop of the robot has ended a call of missions."""
+        self._void("an operator has stopped the robot", lambda plan: _of(missions))
 
     def claim_step(self, skill: str, arguments: Mapping[str, Any], missions: Iterable[str]) -> PlanStep | None:
         """Use up and return the step that is this call, of a plan approved for one of these missions, or None if

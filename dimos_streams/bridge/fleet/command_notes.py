@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 from dimos_streams import clock
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.fleet.commands import Answer
+from dimos_streams.fleet.lanes import Lane
 from dimos_streams.fleet.last_order import LastOrder, OrderNote
 from dimos_streams.journal.journal import Journal
 
@@ -22,9 +23,13 @@ LAST_ORDER = "last order of a hub"
 KEEP_S = 3600.0
 """Minimum time, in seconds, for which keys are remembered, many times as long as a command is valid."""
 MAX_NOTES = 5000
-"""Maximum number of commands that are remembered: more in an hour are an attack or a mistake, and refused."""
+"""Maximum number of commands of each lane that are remembered. If more come in an hour, those that stop, release or
+cancel take the place of the oldest of their lane; all others are an attack or a mistake, and refused."""
 _MAX_BYTES = 16 * 1024 * 1024
-_MAX_OWED = 100
+_SMALL = 1000
+"""The size, in bytes, up to which a note's answer is not worth letting go of."""
+MAX_OWED = 100
+"""Maximum number of commands of one key that are owed its answer: nobody asks again so often."""
 _GONE = "it was carried out; the answer is not kept, there are too many"
 
 _logger = logging.getLogger(__name__)
@@ -41,6 +46,7 @@ class CommandNote(BaseModel):
     """The same on ``clock.steady``."""
     call: str = ""
     """The name of the call that it is to begin, see ``call_of``; empty if it begins none."""
+    lane: Lane = "others"
     answer: Answer | None = None
     """Its answer; None while it is carried out, and for ever if the bridge has ended meanwhile."""
     settled: bool = True
@@ -112,23 +118,23 @@ class CommandNotes:
         was_answered = command_id == note.answer.id or command_id in note.owed
         return note.answer if note.settled or was_answered else None
 
-    def begin(self, key: str, call: str = "") -> bool:
+    def begin(self, key: str, call: str = "", lane: Lane = "others") -> bool:
         """Note that a command is about to be carried out, which is to begin ``call``; return False if there are
-        too many to remember one more."""
+        too many of its lane to remember one more."""
         self._forget_old()
-        if key not in self._notes and len(self._notes) >= MAX_NOTES:
+        if key not in self._notes and not self._has_room(lane):
             return False
         self._taken_at[key] = clock.steady()
         self._notes.pop(key, None)  # so that the oldest stay first
-        self._set(key, CommandNote(utime=clock.utime(), at=clock.steady(), call=call))
+        self._set(key, CommandNote(utime=clock.utime(), at=clock.steady(), call=call, lane=lane))
         return True
 
     def note_answer(self, key: str, answer: Answer, *, settled: bool) -> Answer:
         """Note an answer, which is owed to the hub from now on. Return it, without its body if there is no room."""
         note = self._notes[key]
-        if sum(self._sizes.values()) > _MAX_BYTES:
-            answer = answer.model_copy(update={"status": 410, "body": {"status": 410, "detail": _GONE}})
-        owed = (*(each for each in note.owed if each != answer.id), answer.id)[-_MAX_OWED:]
+        if not self._make_room(len(answer.model_dump_json())):
+            answer = _bare(answer)
+        owed = (*(each for each in note.owed if each != answer.id), answer.id)[-MAX_OWED:]
         self._set(key, note.model_copy(update={"answer": answer, "settled": settled, "owed": owed}))
         return answer
 
@@ -153,6 +159,29 @@ class CommandNotes:
         self._notes[key], self._sizes[key] = note, len(text)
         self._journal.note(PREFIX + key, text)
 
+    def _has_room(self, lane: Lane) -> bool:
+        """Return whether one more command of a lane can be remembered, if need be in the place of the oldest one."""
+        answered = [(key, note.answer is not None) for key, note in self._notes.items() if note.lane == lane]
+        if len(answered) < MAX_NOTES:
+            return True
+        oldest = next((key for key, is_answered in answered if is_answered), None)
+        if lane == "others" or oldest is None:
+            return False
+        self._forget(oldest)
+        return True
+
+    def _make_room(self, size: int) -> bool:
+        """Let go of the oldest answers that the hub has, as far as one of so many bytes needs their room; return
+        whether it has that."""
+        excess = sum(self._sizes.values()) + size - _MAX_BYTES
+        for key, note in list(self._notes.items()):
+            if excess <= 0:
+                break
+            if note.answer is not None and not note.owed and (had := self._sizes[key]) > _SMALL:
+                self._set(key, note.model_copy(update={"answer": _bare(note.answer)}))
+                excess -= had - self._sizes[key]
+        return excess <= 0
+
     def _forget_old(self) -> None:
         """Forget what is old by both clocks, and owed to nobody."""
         oldest, taken_at = clock.utime() - int(KEEP_S * 1e6), clock.steady() - KEEP_S
@@ -163,5 +192,13 @@ class CommandNotes:
             if note.utime <= oldest and self._taken_at[key] <= taken_at and not note.owed
         ]
         for key in old:
-            del self._notes[key], self._taken_at[key], self._sizes[key]
-            self._journal.note(PREFIX + key, None)
+            self._forget(key)
+
+    def _forget(self, key: str) -> None:
+        del self._notes[key], self._taken_at[key], self._sizes[key]
+        self._journal.note(PREFIX + key, None)
+
+
+def _bare(answer: Answer) -> Answer:
+    """An answer in whose place there is no room for more than that there was one."""
+    return answer.model_copy(update={"status": 410, "body": {"status": 410, "detail": _GONE}})

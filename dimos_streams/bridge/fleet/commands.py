@@ -9,7 +9,7 @@ import logging
 from dimos_streams import __version__, clock
 from dimos_streams.bridge.fleet.answers import AnswerBox
 from dimos_streams.bridge.fleet.attempts import FAILURES, Attempts
-from dimos_streams.bridge.fleet.command_notes import CommandNotes
+from dimos_streams.bridge.fleet.command_notes import MAX_OWED, CommandNotes
 from dimos_streams.bridge.fleet.door import Door, DoorReply, begins_call, refusal, too_large
 from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreachableError
 from dimos_streams.bridge.fleet.link_context import LinkContext
@@ -133,7 +133,8 @@ class CommandDesk:
         """Carry out a command in a task, unless it was carried out before: then it gets the answer that there is.
         Return False for one that came too late."""
         if (waiting := self._waiting.get(command.key)) is not None:
-            waiting.add(command.id)
+            if len(waiting) < MAX_OWED:  # all are answered at once; the hub sends again what is not
+                waiting.add(command.id)
             return True
         is_late = clock.steady() > begin_by
         noted = self._notes.get(command.key)
@@ -164,7 +165,7 @@ class CommandDesk:
 
     def _is_noted(self, command: Command) -> bool:
         """Note a command that must not be carried out twice; return False if there are too many for that."""
-        return not changes(command) or self._notes.begin(command.key, call_of(command))
+        return not changes(command) or self._notes.begin(command.key, call_of(command), _lane(command))
 
     def _has_room(self, command: Command) -> bool:
         lane = _lane(command)

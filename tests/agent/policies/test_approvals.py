@@ -17,6 +17,8 @@ from dimos_streams.errors import ConflictError, SkillError
 from tests.agent.policies.brain import Brain
 from tests.agent.policies.gate_inputs import Events
 from tests.agent.policies.robot_stage import decide, robot_stage
+from tests.bridge.scene import event
+from tests.helpers import until
 
 
 def book(events: Events | None = None, **settings: Any) -> ApprovalRegistry:
@@ -135,6 +137,23 @@ async def test_changed_arguments_are_checked_and_what_was_changed_is_asked_again
     assert not (await again).approved
     with pytest.raises(SkillError, match="no approval has the id 'nonsense'"):
         made.decide("nonsense", "approve")
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    "asked_for", ["ls  # no more\nrm -r /", "ls # no more\u202e rm -r /", "ls # no more   rm -r /"]
+)
+async def test_what_an_operator_changes_and_nobody_sees_is_changed_all_the_same(asked_for: str) -> None:
+    made, wanted = book(), {"n": "ls # no more rm -r /"}
+    task, id = await asked(made, {"n": asked_for})
+    assert made.decide(id, "approve", wanted).arguments == wanted
+    with pytest.raises(ConflictError, match="it can't become"):
+        made.decide(id, "approve", {"n": asked_for})
+    assert await task == Decision(approved=True, arguments=wanted, changed=True)
+    task, id = await asked(made, {"n": asked_for})
+    assert made.amend(id, wanted).revision == 2
+    made.close()
+    assert not (await task).approved
 
 
 @pytest.mark.virtual_time
@@ -289,3 +308,43 @@ async def test_an_approval_says_which_call_has_begun_by_it_and_how_that_has_ende
         await said.result()
         (view,) = made.agent.core.gate_state.approvals.find(asked["id"])
         assert (view.state, bool(view.call_id), view.call_end) == ("approved", True, "completed: dropped a box")
+
+
+@pytest.mark.virtual_time
+async def test_what_an_operator_has_ended_is_asked_again_and_what_the_agent_has_ended_is_not() -> None:
+    follow = ("follow", {"who": "ann"})
+    brain = Brain([follow], "on it", [follow], [("cancel_call", {"call_id": "all"})], "enough", [follow], "done")
+    async with robot_stage(brain, approval={"rules": [{"skill": "follow"}]}) as (made, robot):
+        said = await made.say("follow ann")
+        first = await decide(made, "approve")
+        await until(lambda: bool(made.agent.core.calls.known.open) and len(brain.requests) == 2)
+        (call,) = made.agent.core.calls.known.open
+        await made.bridge.broker.cancel(call.call_id, "no further")
+        again = await decide(made, "approve")
+        assert again["id"] != first["id"]
+        await until(lambda: len(brain.requests) == 7)
+        robot.done.set()
+        await said.closed()
+        assert sum("following ann" in entry.text for entry in made.entries("tool")) == 3
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("begun", ["c1", "c1~2", "c1~2~1"])
+@pytest.mark.parametrize("is_heard_first", [False, True])
+async def test_what_was_approved_as_a_part_of_a_call_that_was_ended_is_asked_again(
+    begun: str, is_heard_first: bool
+) -> None:
+    made = book()
+    task, id = await asked(made, {"n": 1})
+    made.decide(id, "approve")
+    assert (await task).approved
+    close = event(2, "close", call_id="c1", data={"outcome": "cancelled"})
+    if is_heard_first:
+        made.call_ended(close, by_agent=False)
+    made.call_begun("drop", {"n": 1}, ("m",), begun)
+    if not is_heard_first:
+        made.call_ended(close, by_agent=False)
+    task, id = await asked(made, {"n": 1})
+    assert id
+    made.close()
+    assert not (await task).approved

@@ -9,12 +9,14 @@ from typing import Any
 import pytest
 
 from dimos_streams.errors import SkillError
+from dimos_streams.tool_stream.protocol.close_data import STOPPED
 from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
 from tests.agent.loop.line_world import LineWorld
 from tests.agent.policies.brain import Answer, Brain
 from tests.agent.policies.robot_stage import decide, robot_stage
 from tests.agent.policies.test_looked_at_again import LAB, stand
 from tests.agent.stage import Stage
+from tests.bridge.scene import event
 from tests.helpers import until
 
 Calls = list[tuple[str, dict[str, Any]]]
@@ -61,6 +63,24 @@ async def test_an_approved_plan_is_void_when_its_mission_is_over_and_can_be_appr
         assert (await decide(made, "approve"))["skill"] == "submit_plan"
         await second.result()
         assert robot.log_ == ["go_to 2 0"]
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.virtual_time
+async def test_a_plan_does_not_go_on_in_its_mission_when_an_operator_has_stopped_the_robot() -> None:
+    brain = Brain([("follow", {}), *PLAN], "I wait", [INTO_THE_LAB], "no")
+    async with robot_stage(brain, zones=[LAB], plan={"motions": None}) as (made, robot):
+        stand(made.agent)
+        said = await made.say("look into the lab")
+        await decide(made, "approve")
+        await made.until("assistant", "I wait")
+        gates = made.agent.core.gate_state
+        stop = event(9, "close", text=f"{STOPPED}: wait", data={"outcome": "cancelled"})
+        gates.call_ended(stop, tuple(gates.plans.get("plan-1").missions), by_agent=False)
+        robot.done.set()
+        await said.closed()
+        assert robot.log_ == []
+        assert gates.plans.get("plan-1").reason == "an operator has stopped the robot"
 
 
 @pytest.mark.feature("B8")

@@ -14,6 +14,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.app import create_app
+from dimos_streams.bridge.fleet import command_notes
 from dimos_streams.bridge.fleet.answers import AnswerBox
 from dimos_streams.bridge.fleet.command_notes import KEEP_S, CommandNote, CommandNotes
 from dimos_streams.bridge.fleet.commands import CommandDesk
@@ -174,6 +175,38 @@ async def test_no_commands_keep_out_what_makes_the_robot_stop() -> None:
         assert (await answer_to(hub, 72)).outcome == "answered"
 
 
+async def test_no_commands_of_the_last_hour_keep_out_what_makes_the_robot_stop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(command_notes, "MAX_NOTES", 2)
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        for id in (1, 2, 3):
+            hub.command(id, "/calls", role="model", body=call("at_once", "mcp/x", value=1))
+        assert [(await answer_to(hub, id)).outcome for id in (1, 2, 3)] == ["answered", "answered", "refused"]
+        for id in (4, 5):
+            hub.command(id, "/calls/cancel", role="model", body={"calls": [], "caller": "mcp/x", "reason": ""})
+        for id in (6, 7, 8):
+            hub.command(id, "/robots/stop", body={"reason": "enough"})
+            assert (await answer_to(hub, id)).status == 200
+        hub.command(9, "/calls", body=call("at_once", value=1))
+        assert (await answer_to(hub, 9)).outcome == "refused"
+
+
+async def test_the_newest_answers_have_room_whatever_older_ones_took(
+    opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_notes, "_MAX_BYTES", 5000)
+    notes = CommandNotes(opened())
+    said = {id: Answer(id=id, outcome="answered", status=200, body="x" * 2000) for id in (1, 2, 3)}
+    for id, answer in said.items():
+        assert notes.begin(f"k{id}")
+        assert notes.note_answer(f"k{id}", answer, settled=True) is answer
+        notes.note_delivered(f"k{id}", id)
+    kept = [notes.answer_to(f"k{id}", 9) for id in said]
+    assert [answer and answer.status for answer in kept] == [410, 200, 200]
+
+
 @pytest.mark.parametrize(
     "path",
     [
@@ -231,6 +264,20 @@ async def test_who_asks_again_while_a_command_is_carried_out_gets_an_answer_too(
         assert (again.status, again.body) == (first.status, first.body)
         assert [answer.id for answer in hub.answers] == [1, 2]
         assert not CommandNotes(made.bridge.journal).owed()
+
+
+async def test_a_hub_that_asks_again_without_end_is_answered_so_often_and_no_more() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub):
+        await made.broker.call("follow", {"description": "a"}, caller="x")
+        for id in range(1, 2 * command_notes.MAX_OWED):
+            hub.command(id, "/calls", key="k", body={**call("follow", description="b"), "lease_wait_s": 5.0})
+        hub.command(1000, "/healthz", method="GET")
+        await answer_to(hub, 1000)
+        assert len(hub.answers) == 1
+        await answer_to(hub, command_notes.MAX_OWED)
+        await asyncio.sleep(10.0)
+        assert len(hub.answers) == 1 + command_notes.MAX_OWED
 
 
 @pytest.mark.slow

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
+from dimos_streams.agent.missions.end_state import stopped_by
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
@@ -14,6 +15,7 @@ from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.agent.record.agent_events import Emit, sub_of
 from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.tool_stream.event import ToolEvent
 
 
 class GateState:
@@ -47,6 +49,12 @@ class GateState:
         self.approvals.apply(event)
         if not sub_of(event):
             self.plans.apply(event)
+
+    def call_ended(self, close: ToolEvent, missions: Sequence[str], *, by_agent: bool) -> None:
+        """Take in how a call of missions has ended; ``by_agent`` is True if the agent itself wanted it to end."""
+        self.approvals.call_ended(close, by_agent=by_agent)
+        if stopped_by(close):
+            self.plans.robot_stopped(missions)
 
     def restore(self, events: Iterable[AgentEvent]) -> None:
         """Take in the events of the process before this one."""
