@@ -155,8 +155,16 @@ def test_a_server_that_wants_the_models_thoughts_gets_them_back(text: str) -> No
     assert [thoughts for thoughts in sent if thoughts] == [" ", "A d\nog?"]
 
 
+WORDS = (
+    "Unknown name \"{}\" at 'tools[0].function_declarations[1].parameters': Cannot find field.",
+    "`go` functionDeclaration `parameters.metres` schema is refused",
+    "other fields alongside any_of",
+)
+
+
 @pytest.mark.feature("D7")
-def test_a_gateway_that_hands_schemas_on_to_gemini_gets_plain_ones() -> None:
+@pytest.mark.parametrize("words", WORDS)
+def test_a_gateway_that_hands_schemas_on_to_gemini_gets_plain_ones(words: str) -> None:
     bounded = {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "title": "T"}, {"type": "null"}], "default": None}
     parameters = {
         "type": "object",
@@ -170,7 +178,6 @@ def test_a_gateway_that_hands_schemas_on_to_gemini_gets_plain_ones() -> None:
         "required": ["names"],
     }
     tools = (ToolSchema("look", "Look.", {}), ToolSchema("go", "Go.", parameters))
-    words = "Unknown name \"{}\" at 'tools[0].function_declarations[1].parameters': Cannot find field."
     unknown = ("additionalProperties", "exclusiveMinimum", "oneOf", "const", "default", "null", "prefixItems")
 
     def reply(request: RecordedRequest) -> Reply:
