@@ -146,13 +146,14 @@ def test_a_server_that_wants_the_models_thoughts_gets_them_back(text: str) -> No
         return Reply.say("A dog.") if taken else Reply.error(400, text)
 
     thoughtful = replace(
-        ALL, messages=(*ALL.messages[:7], replace(THOUGHT, thoughts=Thoughts("A d\nog?")), *ALL.messages[8:])
+        ALL,
+        messages=(*ALL.messages[:7], replace(THOUGHT, thoughts=Thoughts("A d\nog?<|im_end|>")), *ALL.messages[8:]),
     )
     answers, server = asyncio.run(asked(reply, thoughtful, thoughtful))
     assert [answer[-1] for answer in answers] == [Finish("stop")] * 2
     assert len(server.requests) == 3, "one refusal says what is wanted, and it stays learnt"
     sent = [message.get("reasoning_content") for message in server.requests[-1].body["messages"]]
-    assert [thoughts for thoughts in sent if thoughts] == [" ", "A d\nog?"]
+    assert [thoughts for thoughts in sent if thoughts] == [" ", "A d\nog?< |im_end|>"]
 
 
 WORDS = (

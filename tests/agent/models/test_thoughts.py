@@ -31,3 +31,14 @@ def test_a_secret_that_came_in_two_pieces_is_not_kept() -> None:
     know("sk-0123456789abcdef")
     (block,) = gathered({"thinking": "It is sk-01234567"}, {"thinking": "89abcdef."}).details["thinking_blocks"]
     assert block["thinking"] == f"It is {REDACTED}."
+
+
+@pytest.mark.feature("D7")
+def test_thoughts_are_bounded() -> None:
+    thoughts = GatheredThoughts()
+    for letter in "abc":
+        thoughts.add(letter * 6000)
+    assert thoughts.kept.text == "b" * 4000 + "c" * 6000
+    for size in (90_000, 20_000, 10):
+        thoughts.add_details("reasoning_details", [{"type": "reasoning.encrypted", "data": "x" * size}])
+    assert thoughts.kept.details == {}, "half of them would be refused"
