@@ -68,8 +68,9 @@ class GatheredThoughts:
 
 def _continues(newest: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
     same = all(newest.get(key) == part.get(key) for key in ("type", "index"))
-    is_signed = bool(newest.get("signature")) and any(map(part.get, _TEXTS))
-    return same and not is_signed and any(key in newest for key in _TEXTS)
+    signature = newest.get("signature")
+    is_over = bool(signature) and signature != part.get("signature") and any(map(part.get, _TEXTS))
+    return same and not is_over and any(key in newest for key in _TEXTS)
 
 
 def _join(newest: dict[str, Any], part: Mapping[str, Any]) -> None:

@@ -24,6 +24,8 @@ def test_what_comes_behind_a_signature_is_a_block_of_its_own() -> None:
     first, second = kept.details["thinking_blocks"]
     assert (first["thinking"], first["signature"]) == ("So", "c2ln")
     assert (second["thinking"], second["signature"]) == ("or", "bmV4dA==")
+    signed_each = [{"thinking": letter, "signature": "c2ln"} for letter in "So"]
+    assert [block["thinking"] for block in gathered(*signed_each).details["thinking_blocks"]] == ["So"]
 
 
 @pytest.mark.feature("H4")
