@@ -20,8 +20,9 @@ from asyncio.format_helpers import _format_callback_source
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from dimos_streams.common.bare_handles import BareHandle, BareTimer
 from dimos_streams.common.process.bounded_run import run_bounded
+from dimos_streams.common.virtual_loop.bare_handles import BareHandle, BareTimer
+from dimos_streams.common.virtual_loop.jumping_selector import JumpingSelector
 from dimos_streams.common.waiting import who_waits
 from dimos_streams.errors import DimosStreamsError
 
@@ -34,15 +35,8 @@ KNOWN_FROM_US = 1_577_836_800_000_000
 SETTLED_AFTER_S = 0.001
 """The time after which, in virtual time, all that an instant has brought about has happened, in seconds: messages in
 memory take turns of the loop and no time."""
-_FILES_OF_A_LOOP = 1
-"""The number of files that each loop has for itself: the pipe by which other threads wake it."""
-_PIPE_EVERY = 16
-"""The number of turns of a loop in which it looks into its pipe once."""
 _FEW_TIMERS = 100
 """The number of timers up to which those that were cancelled may stay, each until it would be due."""
-_TURNS_AT_ONCE = 500_000
-"""The number of turns that a loop may take in one instant, far more than any run needs: a task that goes on without
-ever sleeping keeps time from passing."""
 END_BOUND_S = 60.0
 """The virtual time, in seconds, in which all tasks must end after the one that was to be run. It costs little: time
 jumps."""
@@ -101,59 +95,6 @@ class VirtualTimeOverError(DimosStreamsError):
     """Raised when a run in virtual time has gone on for longer than it may."""
 
 
-class _JumpingSelector(selectors.BaseSelector):
-    """A selector that moves the loop's time forward instead of waiting, unless only a file could wake the loop.
-
-    A loop whose only file is its own pipe is rarely asked for: what other threads want is among its ready callbacks
-    anyway, the pipe has to be emptied and brings signals. Each look is a system call, a twentieth of a run.
-    """
-
-    def __init__(self, advance: Callable[[float | None], None], stand_still: Callable[[], None]) -> None:
-        """``stand_still`` is called when the loop has taken as many turns as it may without moving forward."""
-        self._inner = selectors.DefaultSelector()
-        self._advance = advance
-        self._stand_still = stand_still
-        self._files = self._unseen = self._turns = 0
-
-    def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
-        self._unseen += 1
-        if timeout is None or self._unseen >= _PIPE_EVERY or self._files > _FILES_OF_A_LOOP:
-            self._unseen = 0
-            ready = self._inner.select(0)
-            if ready:
-                return ready
-        if timeout is not None and timeout <= 0:
-            self._turns += 1
-            if self._turns >= _TURNS_AT_ONCE:
-                self._turns = 0
-                self._stand_still()
-            return []
-        self._turns = 0
-        if timeout is None and self._files > _FILES_OF_A_LOOP:
-            return self._inner.select(None)
-        self._advance(timeout)
-        return []
-
-    def register(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        key = self._inner.register(fileobj, events, data)
-        self._files = len(self._inner.get_map())
-        return key
-
-    def unregister(self, fileobj: Any) -> selectors.SelectorKey:
-        key = self._inner.unregister(fileobj)
-        self._files = len(self._inner.get_map())
-        return key
-
-    def modify(self, fileobj: Any, events: int, data: Any = None) -> selectors.SelectorKey:
-        return self._inner.modify(fileobj, events, data)
-
-    def get_map(self) -> Any:
-        return self._inner.get_map()
-
-    def close(self) -> None:
-        self._inner.close()
-
-
 class VirtualTimeLoop(asyncio.SelectorEventLoop):
     """An event loop whose time jumps to the next timer instead of waiting for it.
 
@@ -167,7 +108,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
     _scheduled: list[tuple[float, int, Any]]
     """A heap of timers by when they are due and by their numbers: Python compares those without asking a timer."""
     _process_events: Callable[[list[tuple[selectors.SelectorKey, int]]], None]
-    _selector: _JumpingSelector
+    _selector: JumpingSelector
     _stopping: bool
     _timer_cancelled_count: int
     _eras = itertools.count(1)
@@ -180,7 +121,7 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
         self._start_utime = start_utime
         self._timers = itertools.count()
         self._limit_ns: float | None = None if limit_s is None else limit_s * 1e9
-        super().__init__(_JumpingSelector(self._advance, self._stand_still))
+        super().__init__(JumpingSelector(self._advance, self._stand_still))
         self._clock_resolution = 1e-7
 
     def run_forever(self) -> None:

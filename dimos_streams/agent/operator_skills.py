@@ -14,7 +14,7 @@ from dimos_streams import clock
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.control.reports import AbortReport, UndoReport
 from dimos_streams.agent.models import late_imports
-from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.agent_events import EventKind, reported
 from dimos_streams.agent.standing_events import MODE, Setting
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.documents.problem import BlueprintError
@@ -64,7 +64,7 @@ class OperatorSkills(Module):
                 changed.clear()
                 while backlog:
                     event = backlog.popleft()
-                    await call.update(event.kind, **event_data(event))
+                    await call.update(event.kind, **event_data(reported(event)))
                 if (left_s := due - clock.monotonic()) > 0:
                     await ends_within(left_s, changed.wait())
                 if backlog:

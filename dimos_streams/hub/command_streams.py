@@ -78,7 +78,7 @@ class CommandStreams:
         self._hub = hub
         self._storage = storage
         self._losses = storage.losses
-        """Of those of ``storage``, the ones that robots were told of."""
+        """The number of losses of ``storage`` of which robots were told."""
         self._executor = executor
         self._streams: dict[str, CommandStream] = {}
         self._ending = OwnedTasks()

@@ -1,4 +1,4 @@
-"""What a journal notes of the clock: when it was set, so that a later process on the same boot knows it too."""
+"""The note of a journal on the clock: when it was set, so that a later process on the same boot knows it too."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _logger = logging.getLogger(__name__)
 
 
 class ClockNote(FrozenModel):
-    """How the wall clock stands to the steady one, and the events of before it was set to that."""
+    """The relation of the wall clock to the steady one, and the events of before it was set to that."""
 
     boot: str
     """The id of the boot since which the steady clock runs; empty where the system does not say it."""

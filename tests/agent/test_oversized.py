@@ -19,9 +19,11 @@ from dimos_streams.agent.models.protocol import (
     ToolCall,
     ToolCallDelta,
 )
+from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.errors import SkillArgumentError
+from dimos_streams.testing.bus_calls import request_call
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 from dimos_streams.tool_stream.arguments.schemas import check_arguments
 from dimos_streams.tool_stream.event import Outcome
@@ -30,6 +32,7 @@ from tests.agent.policies.brain import Brain
 from tests.agent.policies.gate_inputs import offered
 from tests.agent.policies.lookout_world import lookout_world, round_with
 from tests.agent.policies.robot_stage import decide, robot_stage
+from tests.agent.stage import stage
 from tests.helpers import until
 
 END = Finish("tool_calls")
@@ -203,6 +206,21 @@ async def test_long_last_words_are_cut_and_the_mission_is_complete(character: st
         text = close.data["result"]["text"]
         assert text.startswith(character * 1000)
         assert text.endswith("x" if character == "x" else "of 19000 characters are left out here]")
+
+
+@pytest.mark.feature("D4")
+@pytest.mark.virtual_time
+async def test_operators_get_an_answer_whole_beside_the_signatures_of_its_thoughts() -> None:
+    async with stage() as s:
+        request_call(s.harness.bus, "r", module="agent", skill="report", caller="operator", arguments={})
+        await until(lambda: any(each.text == "reporting" for each in s.harness.events()))
+        signed = {"reasoning_details": [{"data": "x" * 90_000}]}
+        s.agent.core.events.emit(
+            EventKind.ANSWER, text="t" * 3000, finish="stop", tool_calls=[], thought_details=signed
+        )
+        await until(lambda: any(each.text == "answer" for each in s.harness.events()))
+        (told,) = (each.data["event"]["data"] for each in s.harness.events() if each.text == "answer")
+        assert told == {"text": "t" * 3000, "finish": "stop", "tool_calls": []}
 
 
 def test_entries_fit_into_an_event_with_their_line() -> None:

@@ -85,6 +85,24 @@ def test_a_part_here_has_the_bridge_of_another_part_here_which_is_ordered_once(b
     assert (own and own.url) == (url if is_part else None)
 
 
+@pytest.mark.parametrize("ports", [(9, None), (9, 8)])
+def test_a_name_of_several_parts_with_one_bridge_is_that_of_one_run(
+    ports: tuple[int | None, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    parts = [living_record().model_copy(update={"port": port, "bridge_on": "brain-side"}) for port in ports]
+    for record in parts:
+        registry.write(record)
+    choice = BridgeChoice(run=parts[0].blueprint)
+    if None in ports:
+        assert [each.address and each.address.url for each in receivers(choice)] == ["http://127.0.0.1:9"]
+        assert (find_bridge(choice).url, capsys.readouterr().err) == ("http://127.0.0.1:9", "")
+    else:
+        with pytest.raises(UserError, match="several runs are called"):
+            receivers(choice)
+        assert find_bridge(choice).url == "http://127.0.0.1:8"
+        assert "several runs are called" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(("bridge_on", "other_is_meant"), [("brain-side", True), ("", False)])
 def test_of_the_parts_here_the_one_is_meant_that_has_the_module(
     bridge_on: str, other_is_meant: bool, capsys: pytest.CaptureFixture[str]

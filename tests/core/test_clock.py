@@ -17,6 +17,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.virtual_loop import jumping_selector
 from dimos_streams.errors import UnendingError
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.streams.reader import Reader
@@ -155,7 +156,7 @@ def test_what_swallows_its_cancellation_is_named_and_ends_with_the_loop() -> Non
 
 
 def test_what_never_sleeps_ends_the_run_in_which_time_stands_still(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clock, "_TURNS_AT_ONCE", 5_000)
+    monkeypatch.setattr(jumping_selector, "_TURNS_AT_ONCE", 5_000)
 
     async def main() -> None:
         await asyncio.wait([asyncio.create_task(spin(), name="the-busy-one")], timeout=1)

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from dimos_streams.agent.record.agent_events import reported
 from dimos_streams.common.json.depth import is_deeper
 from dimos_streams.common.json.writing import json_text
 from dimos_streams.errors import UnknownAgentError
@@ -51,6 +52,19 @@ def test_what_is_too_long_is_shortened_and_says_so(data: dict[str, object]) -> N
     reported = report_of(packed)
     assert isinstance(reported, AgentEvent)
     assert reported.data["shortened"] is True
+
+
+def test_an_answer_is_reported_whole_beside_long_signatures() -> None:
+    signed = [{"type": "reasoning.encrypted", "data": "x" * 9000}] * 6
+    call = {"id": "a", "name": "look", "arguments": "{}"}
+    told = {"text": "t" * 3000, "finish": "stop", "tool_calls": [call], "thoughts": "h" * 9000}
+    more = {
+        "tool_calls": [{**call, "extra": {"signature": signed}}],
+        "thought_details": {"reasoning_details": signed},
+    }
+    answer = event(**{**told, **more}).model_copy(update={"kind": "answer"})
+    assert report_of(event_data(reported(answer))) == answer.model_copy(update={"data": told})
+    assert reported(event(thought_details=1)) == event(thought_details=1), "it is no answer"
 
 
 def test_of_a_snapshot_the_oldest_entries_go_first() -> None:

@@ -2,7 +2,7 @@
 
 The oldest goes first, an answer of the model only with the results of the calls that it asked for. What stays is the
 newest of all, the operator's input since the last answer that asked for nothing more, and, where there is none, the
-newest input with the answer that closed it. Where nothing else is left, the middles of long texts go.
+newest input with the answer that closed it. Where nothing else is left, thoughts go, and the middles of long texts.
 """
 
 from __future__ import annotations
@@ -56,11 +56,9 @@ def halved(messages: Messages) -> list[Message | None] | None:
     gone = expendable(messages, lambda unit: sum(sizes[unit.start : unit.stop]), sum(sizes) // 2)
     if any(messages[index] is not None for index in gone):
         return [None if index in gone else message for index, message in enumerate(messages)]
-    longest = max((_longest(message) for message in messages), default=0)
-    if longest <= _SHORTEST:
-        return None
-    limit = max(_SHORTEST, longest // 2)
-    return [message if _longest(message) <= limit else _cut(message, limit) for message in messages]
+    limit = max(_SHORTEST, max(map(_longest, messages), default=0) // 2)
+    shorter = [_cut(message, limit) for message in messages]
+    return shorter if shorter != list(messages) else None
 
 
 def _units(messages: Messages) -> list[range]:

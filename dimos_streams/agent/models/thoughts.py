@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 from dimos_streams.common.json.reading import repaired
+from dimos_streams.common.secrets import redacted_data
 
 KEPT_CHARACTERS = 10_000
 """Maximum length of the thoughts that are kept with an answer, in characters: their end counts most."""
@@ -60,13 +61,16 @@ class GatheredThoughts:
 
     @property
     def kept(self) -> Thoughts:
-        """The thoughts that have come so far."""
-        return Thoughts(self._text, {name: tuple(repaired(parts)) for name, parts in self._details.items()})
+        """The thoughts that have come so far, without secrets that were spread over several pieces."""
+        details = {name: tuple(redacted_data(repaired(parts))) for name, parts in self._details.items()}
+        return Thoughts(self._text, details)
 
 
 def _continues(newest: Mapping[str, Any], part: Mapping[str, Any]) -> bool:
     same = all(newest.get(key) == part.get(key) for key in ("type", "index"))
-    return same and any(key in newest for key in _TEXTS)
+    signature = newest.get("signature")
+    is_over = bool(signature) and signature != part.get("signature") and any(map(part.get, _TEXTS))
+    return same and not is_over and any(key in newest for key in _TEXTS)
 
 
 def _join(newest: dict[str, Any], part: Mapping[str, Any]) -> None:

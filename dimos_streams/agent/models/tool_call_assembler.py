@@ -103,11 +103,11 @@ class _Slot:
 class ToolCallAssembler:
     """Takes the deltas of one answer and gives its calls, in the order in which they began.
 
-    A piece belongs to the call of its index and id. An index comes with a new id where a new call begins, unless
-    the piece only continues arguments; a piece of arguments under an index that no call has continues the newest
-    call, as long as that lacks some; a piece with an id only belongs to the call of that id or gives the newest call
-    its id; a piece with neither continues the newest call, or begins one if it brings a name after arguments, or one
-    that can't continue the newest's name.
+    A piece belongs to the call of its index and id. An index comes with a new id where a new call begins, unless the
+    piece only continues arguments; a piece without id and name under an index that no call has continues the newest
+    call, as long as its arguments go on; a piece with an id only belongs to the call of that id or gives the newest
+    call its id; a piece with neither continues the newest call, or begins one if it brings a name after arguments, or
+    one that can't continue the newest's name.
     """
 
     def __init__(self, offered: Iterable[str] = ()) -> None:
@@ -191,7 +191,7 @@ class ToolCallAssembler:
         """The call whose arguments go on under an index that no call has: there are servers that count pieces."""
         newest = self._newest.get(None)
         goes_on = newest is not None and bool(newest.name) and not newest.extent.closed
-        return newest if goes_on and delta.arguments and not (delta.id or delta.name) else None
+        return newest if goes_on and not (delta.id or delta.name) else None
 
     def _begin(self, index: int | None) -> _Slot:
         slot = self._newest[None] = _Slot(len(self._slots), index)

@@ -158,6 +158,17 @@ def data_from(phase: tuple[Any, ...], data: dict[str, Any]) -> dict[str, Any]:
     return dict(*phase) if phase else data
 
 
+def reported(event: AgentEvent) -> AgentEvent:
+    """An event as operators are told of it: without what only a model's server reads, which may be so long that all
+    else would be shortened for it."""
+    answer = EventKind.ANSWER.data_of(event)
+    if answer is None:
+        return event
+    calls = [{name: part for name, part in call.items() if name != "extra"} for call in answer["tool_calls"]]
+    told = {name: part for name, part in answer.items() if name != "thought_details"}
+    return event.model_copy(update={"data": {**told, "tool_calls": calls}})
+
+
 def sub_of(event: AgentEvent) -> str:
     """The sub-mission whose loop has logged an event; empty for the agent's own."""
     return cast("EventData", event.data).get("sub", "")

@@ -12,10 +12,11 @@ from dimos_streams.cli.bridge_client.connection import (
     BridgeUnreachableError,
     bridge_of_run,
     find_bridge,
-    find_run,
+    living_runs,
     open_gateway,
 )
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
+from dimos_streams.cli.terminal.named_runs import refuse_several
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.client.asking_again import stop_until_answered
 from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order, OrderReport
@@ -69,17 +70,21 @@ def receivers(choice: BridgeChoice) -> list[Receiver]:
     """Return the bridge that a choice names, else those of all living runs, else the one at the usual port. The parts
     of one blueprint have one bridge, which is asked once.
 
-    Raises ``UserError`` for a choice that contradicts itself, and for a name that no run has, or several.
+    Raises ``UserError`` for a choice that contradicts itself, and for a name that no run has, or several with bridges
+    of their own.
     """
     from dimos_streams.runtime.registry import runs
     from dimos_streams.runtime.unreadable_runs import unreadable_runs
 
     choice.check()
     # An order with an address needs no run of this machine, nor the right to look for any.
-    named = None if choice.run is None else find_run(choice.run, alone=True)
-    everybody = named is None and not choice.has_address
-    living = [named] if named is not None else runs() if everybody else []
-    unreadable = unreadable_runs() if everybody else []
+    if choice.run is not None:
+        named = living_runs(choice.run)
+        bridges = list(_by_bridges(named, choice.sent_token))
+        if len(bridges) > 1:
+            refuse_several(named, choice.run)
+        return bridges
+    living, unreadable = ([], []) if choice.has_address else (runs(), unreadable_runs())
     if not living and not unreadable:
         address = find_bridge(choice)
         return [Receiver(address.url, address)]

@@ -46,7 +46,7 @@ class PostgresEngine(Engine):
         self._psycopg = self._connections.psycopg
         self._resume: Callable[[Transaction], None] | None = None
         self._local = threading.local()
-        """Of each thread: ``begun``, the connection over which it has written already."""
+        """The state of each thread: ``begun``, the connection over which it has written already."""
         self._room_upto = 0
         """The number behind the last partition, as far as the server was asked."""
         self._listener: threading.Thread | None = None

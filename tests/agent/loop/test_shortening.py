@@ -26,6 +26,7 @@ from dimos_streams.agent.models.protocol import (
     ToolResultMessage,
     UserMessage,
 )
+from dimos_streams.agent.models.thoughts import Thoughts
 from dimos_streams.tool_stream.event import ToolEvent
 from tests.agent.loop.fake_bridge import FakeCall, offered
 from tests.agent.loop.function_model import Answer, FunctionModel, asks, says
@@ -76,6 +77,14 @@ def test_what_is_left_is_a_conversation(parts: list[str]) -> None:
     since = len(parts) - parts[::-1].index("answer") if "answer" in parts else 0
     unanswered = [*parts[since:], "input"].count("input")
     assert len(texts(messages)) < max(700, 50 * unanswered + 51), "all input stays that no answer closes"
+
+
+@pytest.mark.feature("D7")
+def test_thoughts_go_where_nothing_else_can_become_shorter() -> None:
+    thought = AssistantMessage("Yes.", thoughts=Thoughts("t" * 10_000))
+    shorter = halved([UserMessage("look"), thought])
+    assert shorter == [UserMessage("look"), AssistantMessage("Yes.")]
+    assert halved(shorter) is None
 
 
 def limited(characters: int, answer: Answer) -> FunctionModel:

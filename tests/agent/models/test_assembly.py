@@ -46,6 +46,26 @@ GOLDEN: dict[str, tuple[list[dict[str, Any]], list[tuple[str, str, dict[str, Any
         [d(None, "a", "move", '{"x"'), d(None, "b", "stop", "{}"), d(None, "a", "", ": 1}")],
         [("a", "move", {"x": 1}), ("b", "stop", {})],
     ),
+    "under an index of their own, an empty piece first": (
+        [d(0, "a", "move"), d(1), d(1, arguments='{"x": 1}')],
+        [("a", "move", {"x": 1})],
+    ),
+    "under an index of their own, behind a whole call": (
+        [d(0, "a", "move", '{"x": 1}'), d(1, arguments='{"x": 2}')],
+        [("a", "move", {"x": 1}), ("new1", "", {"x": 2})],
+    ),
+    "under an index of their own, with another id": (
+        [d(0, "a", "stop"), d(1, "b", "", '{"x": 2}')],
+        [("a", "stop", {}), ("b", "", {"x": 2})],
+    ),
+    "by index, two names first": (
+        [d(0, None, "move"), d(1, None, "stop"), d(0, arguments='{"x": 1}'), d(1, arguments="{}")],
+        [("new1", "move", {"x": 1}), ("new2", "stop", {})],
+    ),
+    "an index before the name": (
+        [d(0, "a"), d(1, arguments='{"x": 2}'), d(0, None, "stop", "{}")],
+        [("a", "stop", {}), ("new1", "", {"x": 2})],
+    ),
     "interleaved by index": (
         [d(0, "a", "move"), d(1, "b", "stop"), d(0, None, "", '{"x": 1}'), d(1, None, "", "{}")],
         [("a", "move", {"x": 1}), ("b", "stop", {})],

@@ -146,17 +146,26 @@ def test_a_server_that_wants_the_models_thoughts_gets_them_back(text: str) -> No
         return Reply.say("A dog.") if taken else Reply.error(400, text)
 
     thoughtful = replace(
-        ALL, messages=(*ALL.messages[:7], replace(THOUGHT, thoughts=Thoughts("A d\nog?")), *ALL.messages[8:])
+        ALL,
+        messages=(*ALL.messages[:7], replace(THOUGHT, thoughts=Thoughts("A d\nog?<|im_end|>")), *ALL.messages[8:]),
     )
     answers, server = asyncio.run(asked(reply, thoughtful, thoughtful))
     assert [answer[-1] for answer in answers] == [Finish("stop")] * 2
     assert len(server.requests) == 3, "one refusal says what is wanted, and it stays learnt"
     sent = [message.get("reasoning_content") for message in server.requests[-1].body["messages"]]
-    assert [thoughts for thoughts in sent if thoughts] == [" ", "A d\nog?"]
+    assert [thoughts for thoughts in sent if thoughts] == [" ", "A d\nog?< |im_end|>"]
+
+
+WORDS = (
+    "Unknown name \"{}\" at 'tools[0].function_declarations[1].parameters': Cannot find field.",
+    "`go` functionDeclaration `parameters.metres` schema is refused",
+    "other fields alongside any_of",
+)
 
 
 @pytest.mark.feature("D7")
-def test_a_gateway_that_hands_schemas_on_to_gemini_gets_plain_ones() -> None:
+@pytest.mark.parametrize("words", WORDS)
+def test_a_gateway_that_hands_schemas_on_to_gemini_gets_plain_ones(words: str) -> None:
     bounded = {"anyOf": [{"type": "number", "exclusiveMinimum": 0, "title": "T"}, {"type": "null"}], "default": None}
     parameters = {
         "type": "object",
@@ -170,7 +179,6 @@ def test_a_gateway_that_hands_schemas_on_to_gemini_gets_plain_ones() -> None:
         "required": ["names"],
     }
     tools = (ToolSchema("look", "Look.", {}), ToolSchema("go", "Go.", parameters))
-    words = "Unknown name \"{}\" at 'tools[0].function_declarations[1].parameters': Cannot find field."
     unknown = ("additionalProperties", "exclusiveMinimum", "oneOf", "const", "default", "null", "prefixItems")
 
     def reply(request: RecordedRequest) -> Reply:

@@ -13,5 +13,6 @@ def test_it_is_found_whatever_the_journal_is_called(tmp_path: Path) -> None:
     leave_behind(path)
     assert has_predecessor(path)
     assert [each.read_bytes() for each in left_files(path)] == [b"left"]
+    other.with_name(f"{other.name}-wal").touch()
     assert not has_predecessor(other)
     assert left_files(tmp_path / "missing" / "journal") == []

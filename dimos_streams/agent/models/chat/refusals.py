@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.agent.models.chat.format import SIGNATURE_FIELDS, THOUGHT_FIELDS
-from dimos_streams.agent.models.chat.plain_schemas import plain_schema
+from dimos_streams.agent.models.chat.plain_schemas import plain_parameters
 from dimos_streams.agent.models.chat.request import SHORT_ID, ChatStyle
 from dimos_streams.agent.models.failures import REFUSALS, SPENT, is_too_long
 
@@ -81,13 +81,8 @@ def _has_images(body: Body) -> bool:
 
 
 def _has_full_schemas(body: Body) -> bool:
-    functions = (tool["function"] for tool in body.get("tools", ()))
-    return any(function.get("parameters", {}) != _plain(function) for function in functions)
-
-
-def _plain(function: Mapping[str, Any]) -> Mapping[str, Any]:
-    parameters = function.get("parameters", {})
-    return plain_schema(parameters) if parameters.get("properties") else {}
+    schemas = (tool["function"].get("parameters", {}) for tool in body.get("tools", ()))
+    return any(schema != plain_parameters(schema) for schema in schemas)
 
 
 def _is_signed(body: Body) -> bool:
@@ -183,7 +178,7 @@ _QUIRKS = (
         "images are not sent",
     ),
     _Quirk(
-        re.compile(r"function_?declarations|additionalProperties|exclusiveM|\boneOf\b|\banyOf\b", re.IGNORECASE),
+        re.compile(r"function_?declaration|additionalProperties|exclusiveM|\b(one|any)_?of\b", re.IGNORECASE),
         _has_full_schemas,
         lambda dialect: replace(dialect, plain_schemas=True),
         "schemas of tools are sent in a plain form",

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from dimos_streams.agent.models.chat.plain_schemas import plain_schema
+from dimos_streams.agent.models.chat.plain_schemas import plain_parameters
 from dimos_streams.agent.models.framing import (
     RULES,
     block,
@@ -75,10 +75,8 @@ def chat_tools(tools: Sequence[ToolSchema], *, plain: bool = False) -> list[dict
 def _function(tool: ToolSchema, plain: bool) -> dict[str, Any]:
     parameters = _without_blocks({**_NO_PARAMETERS, **tool.parameters})
     described = {"name": tool.name, "description": without_blocks(tool.description)}
-    if not plain:
-        return {**described, "parameters": parameters}
-    # Gemini takes no object without properties for parameters.
-    return {**described, "parameters": plain_schema(parameters)} if parameters["properties"] else described
+    sent = plain_parameters(parameters) if plain else parameters
+    return {**described, "parameters": sent} if sent else described
 
 
 def _without_blocks(schema: Any) -> Any:

@@ -26,8 +26,10 @@ def find_bridge(choice: BridgeChoice) -> BridgeAddress:
     """
     choice.check()
     if choice.run is not None:
-        record = find_run(choice.run)
-        if (address := bridge_of_run(record, choice.sent_token)) is None:
+        record, *others = living_runs(choice.run)
+        address = bridge_of_run(record, choice.sent_token)
+        newest_of([record, *(run for run in others if not _shares(run, address))], choice.run)
+        if address is None:
             raise _bridgeless(record)
         return address
     if choice.url is not None:
@@ -45,6 +47,11 @@ def bridge_of_run(run: RunRecord, token: str | None = None) -> BridgeAddress | N
     others = runs() if run.bridge_on else []
     asked = next((each for each in others if each.bridge_url is not None and are_parts_of_one(run, each)), None)
     return None if asked is None else bridge_of_run(asked, token)
+
+
+def _shares(run: RunRecord, bridge: BridgeAddress | None) -> bool:
+    own = bridge_of_run(run)
+    return own is not None and bridge is not None and own.url == bridge.url
 
 
 def _bridge_here(port: int | None, token: str | None) -> BridgeAddress:
