@@ -7,7 +7,7 @@ import math
 import sqlite3
 
 from dimos_streams import clock
-from dimos_streams.journal.file_copy import FileCopy, InThread
+from dimos_streams.journal.files.file_copy import FileCopy, InThread
 from dimos_streams.journal.storage import JournalStorage
 
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 4.0, 60.0

@@ -13,7 +13,7 @@ from dimos_streams.journal import tables
 from dimos_streams.journal.checkpoint import Checkpoint
 from dimos_streams.journal.clock_note import CLOCK_NOTE, ClockNote
 from dimos_streams.journal.entry import EncodedEntry
-from dimos_streams.journal.file_copy import InThread
+from dimos_streams.journal.files.file_copy import InThread
 from dimos_streams.journal.homing import Homing
 from dimos_streams.journal.limits import JournalLimits
 from dimos_streams.journal.query import Asked

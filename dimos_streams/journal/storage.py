@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from dimos_streams import clock
 from dimos_streams.journal import tables
-from dimos_streams.journal.file_copy import FileCopy
-from dimos_streams.journal.moved_files import (
+from dimos_streams.journal.files.file_copy import FileCopy
+from dimos_streams.journal.files.moved_files import (
     has_predecessor,
     is_damaged,
     is_lock,
@@ -25,8 +25,8 @@ from dimos_streams.journal.moved_files import (
     set_aside,
     stat_of,
 )
+from dimos_streams.journal.files.tail import Tail
 from dimos_streams.journal.tables import Identity
-from dimos_streams.journal.tail import Tail
 
 DELETED = "a deleted file"
 """The state of a journal whose file was deleted, or has another one in its place."""

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from dimos_streams.common.process.run_owner import OWNER_FILE
-from dimos_streams.journal.moved_files import left_files
+from dimos_streams.journal.files.moved_files import left_files
 
 ROBOT_NOTE = "fleet/robot"
 """The name of a journal's note that says as which robot it is shipped."""

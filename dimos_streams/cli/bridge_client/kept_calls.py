@@ -15,7 +15,7 @@ from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.journal import tables
-from dimos_streams.journal.tail import left_in_tail
+from dimos_streams.journal.files.tail import left_in_tail
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 

@@ -20,7 +20,7 @@ from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake, check_tables
 from dimos_streams.hub.storage.rows import StorageUnavailableError
-from dimos_streams.journal.moved_files import is_same, stat_of
+from dimos_streams.journal.files.moved_files import is_same, stat_of
 
 _BUSY_S = 10.0
 _STEP = 10_000

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.journal.file_copy import FileCopy
+from dimos_streams.journal.files.file_copy import FileCopy
 from dimos_streams.journal.journal import Journal
 from dimos_streams.journal.limits import JournalLimits
 from dimos_streams.journal.query import Query
@@ -118,7 +118,7 @@ async def test_nothing_is_copied_to_where_another_process_has_its_journal(
     journal.append([event(number) for number in range(1, 1201)])
     path.unlink()
     journal.look_for_file()
-    monkeypatch.setattr("dimos_streams.journal.tail._is_locked", lambda _: False)
+    monkeypatch.setattr("dimos_streams.journal.files.tail._is_locked", lambda _: False)
 
     async def never(work: Callable[[], None]) -> None:
         raise AssertionError("it is copied")
@@ -148,7 +148,7 @@ async def test_a_copy_that_takes_no_place_is_removed(
     path.unlink()
     path.touch()
     journal.look_for_file()
-    monkeypatch.setattr("dimos_streams.journal.file_copy.leave_behind", lambda _: None)
+    monkeypatch.setattr("dimos_streams.journal.files.file_copy.leave_behind", lambda _: None)
     assert not journal.come_back()
     assert path.name in os.listdir(tmp_path)
     assert f"{path.name}.new" not in os.listdir(tmp_path)

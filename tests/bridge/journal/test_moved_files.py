@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dimos_streams.journal.moved_files import has_predecessor, leave_behind, left_files
+from dimos_streams.journal.files.moved_files import has_predecessor, leave_behind, left_files
 
 
 def test_it_is_found_whatever_the_journal_is_called(tmp_path: Path) -> None:

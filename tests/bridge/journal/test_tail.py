@@ -21,9 +21,9 @@ from dimos_streams.journal import tables
 from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.catch_up import JournalPages
 from dimos_streams.journal.entry import EncodedEntry
+from dimos_streams.journal.files.tail import left_in_tail
 from dimos_streams.journal.journal import Journal
 from dimos_streams.journal.query import Query
-from dimos_streams.journal.tail import left_in_tail
 from tests.bridge.journals import OpenJournal
 from tests.bridge.scene import event
 from tests.helpers import run_virtual

@@ -14,9 +14,9 @@ from dimos_streams.bridge.fleet.run_journals import ROBOT_NOTE
 from dimos_streams.bridge.fleet.shipping.ended_calls import close_open_calls
 from dimos_streams.journal import tables
 from dimos_streams.journal.catch_up import PAGE, PAGE_BYTES
+from dimos_streams.journal.files.tail import left_in_tail
 from dimos_streams.journal.query import Query, Read
 from dimos_streams.journal.tables import Identity
-from dimos_streams.journal.tail import left_in_tail
 
 T = TypeVar("T")
 

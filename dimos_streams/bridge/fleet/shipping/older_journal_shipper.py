@@ -15,7 +15,7 @@ from dimos_streams.bridge.fleet.run_journals import journals_in, other_runs
 from dimos_streams.bridge.fleet.shipping.older_journal import OlderJournal, is_busy
 from dimos_streams.bridge.fleet.shipping.shipper import Shipper
 from dimos_streams.common.process.run_owner import is_ended_run
-from dimos_streams.journal.moved_files import left_files, stat_of
+from dimos_streams.journal.files.moved_files import left_files, stat_of
 
 _LOOK_S = 60.0
 _MAX_FILES = 100

@@ -13,7 +13,7 @@ from functools import partial
 from pathlib import Path
 
 from dimos_streams.journal import tables
-from dimos_streams.journal.moved_files import leave_behind
+from dimos_streams.journal.files.moved_files import leave_behind
 from dimos_streams.journal.tables import Row
 
 _STEP_ROWS = 1000
