@@ -7,10 +7,10 @@ import inspect
 from typing import Any
 
 from pydantic import PydanticUserError, TypeAdapter, ValidationError
-from pydantic_core import to_jsonable_python
 
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.json.losses import lost_numbers
+from dimos_streams.common.json.writing import plain_data
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.references import inlined
 from dimos_streams.common.secrets import redacted
@@ -51,7 +51,7 @@ class ResultType:
 
     def _loss(self, result: Any) -> str | None:
         """Return which number of a result JSON does not have, if there is one."""
-        for path, number in lost_numbers(to_jsonable_python(result)):
+        for path, number in lost_numbers(plain_data(result)):
             return f"{path or 'the result'}: callers get null, because JSON has no {number}"
         return None
 

@@ -6,17 +6,26 @@ import json
 import math
 import re
 import unicodedata
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from typing import Any, Literal
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dimos_streams.common.json.reading import parse_command, parse_json, repaired, well_formed_json
+from dimos_streams.common.json.writing import json_text, plain_data
 from dimos_streams.common.readable.comparable_text import comparable, normalized
 from dimos_streams.common.readable.surrogates import TextJoiner, well_formed, with_escaped_bytes
 
 ANY_TEXT = st.text(st.characters() | st.sampled_from(["\ud83d", "\ude00", "\udcff", "\\", '"', "u", "😀"]))
+
+
+@dataclass
+class Found:
+    sizes: dict[str, float]
+    at: datetime
 
 
 @pytest.mark.parametrize(
@@ -45,10 +54,18 @@ def test_pieces_make_the_same_text_as_the_whole(pieces: list[str]) -> None:
 
 
 @pytest.mark.slow
+@example({"\udcff.txt": 1})
 @given(st.recursive(ANY_TEXT | st.integers(), lambda inner: st.dictionaries(ANY_TEXT, inner) | st.lists(inner)))
 def test_json_of_any_text_is_read_as_its_repaired_form(value: Any) -> None:
     assert parse_json(json.dumps(value)) == json.loads(json.dumps(repaired(value)))
     assert json.loads(well_formed_json(json.dumps(value))) == parse_json(json.dumps(value))
+    assert json_text(value) == json_text(repaired(value))
+
+
+def test_the_name_of_a_file_that_is_no_utf8_may_be_a_name_in_json() -> None:
+    found = [Found(sizes={"\udcff.txt": math.inf}, at=datetime(2026, 1, 2, tzinfo=UTC))]
+    assert json_text(found) == '[{"sizes":{"\ufffd.txt":null},"at":"2026-01-02T00:00:00Z"}]'
+    assert plain_data(found) == [{"sizes": {"\ufffd.txt": math.inf}, "at": "2026-01-02T00:00:00Z"}]
 
 
 @pytest.mark.parametrize(

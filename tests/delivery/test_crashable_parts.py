@@ -154,3 +154,24 @@ async def test_a_bridge_that_lost_its_journal_gives_no_lease_away_that_is_held(t
         with pytest.raises(CallRejectedError, match=f"needs 'base', which .*call '{driving}'"):
             await world.drive()
         assert [body.call_id for body in world.bodies] == [driving]
+
+
+@pytest.mark.virtual_time
+async def test_requests_to_a_part_that_crashes_fail_in_their_order() -> None:
+    """Whatever happens then is the same in each run."""
+    part = CrashablePart(create_bus("memq://"), lambda context: [])
+    await part.start()
+    failed: list[int] = []
+
+    async def ask(number: int) -> None:
+        with pytest.raises(PartDownError):
+            await part.ask(asyncio.sleep(10))
+        failed.append(number)
+
+    async with asyncio.TaskGroup() as asking:
+        for number in range(100):
+            asking.create_task(ask(number))
+        await asyncio.sleep(1)
+        part.crash()
+    await part.stop()
+    assert failed == list(range(100))

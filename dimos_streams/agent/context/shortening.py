@@ -1,8 +1,9 @@
 """Shortens a conversation: chooses what of it goes first.
 
-The oldest goes first, an answer of the model only with the results of the calls that it asked for. What stays is the
-newest of all, the operator's input since the last answer that asked for nothing more, and, where there is none, the
-newest input with the answer that closed it. Where nothing else is left, thoughts go, and the middles of long texts.
+The oldest goes first, an answer of the model with the results of the calls that it asked for, and with what it
+answers. What stays is the newest of all, the newest message of a user, the operator's input since the last answer
+that asked for nothing more, and, where there is none, the newest input with the answer that closed it. Where nothing
+else is left, thoughts go, and the middles of long texts.
 """
 
 from __future__ import annotations
@@ -38,12 +39,14 @@ def expendable(messages: Messages, size: Callable[[range], int], goal: int) -> s
     left = sum(map(size, units))
     kept = _kept(messages, units)
     gone: list[range] = []
+    is_answered = True
     for number, unit in enumerate(units):
         if number in kept:
+            is_answered = is_final(messages[unit.start])
             continue
-        # What is left begins with what was said, not with an answer to what has gone.
-        headless = gone and number < min(kept)
-        if left <= goal and not (headless and isinstance(_seen_from(messages, unit.start), AssistantMessage)):
+        # No answer to what has gone stays: there are servers that refuse one that follows nothing, or another one.
+        headless = gone and is_answered and isinstance(_seen_from(messages, unit.start), AssistantMessage)
+        if left <= goal and not headless:
             break
         gone.append(unit)
         left -= size(unit)
@@ -84,7 +87,13 @@ def _kept(messages: Messages, units: Sequence[range]) -> set[int]:
     last = max((n for n, unit in enumerate(units) if messages[unit.start] is not None), default=len(units) - 1)
     closed = (number for number in range(last, -1, -1) if is_final(messages[units[number].start]))
     newest = range(next(closed, -1) + 1, len(units))
-    return {last, *_newest_input(messages, units), *(n for n in newest if is_input(messages[units[n].start]))}
+    said = (number for number in range(last, -1, -1) if isinstance(messages[units[number].start], UserMessage))
+    return {
+        last,
+        next(said, last),
+        *_newest_input(messages, units),
+        *(n for n in newest if is_input(messages[units[n].start])),
+    }
 
 
 def _newest_input(messages: Messages, units: Sequence[range]) -> Iterator[int]:

@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from pydantic_core import PydanticSerializationError, from_json, to_json, to_jsonable_python
+from pydantic_core import (
+    PydanticSerializationError,
+    SchemaSerializer,
+    core_schema,
+    from_json,
+    to_json,
+    to_jsonable_python,
+)
 
 from dimos_streams.common.json.losses import fault_in
 from dimos_streams.common.json.reading import repaired
+from dimos_streams.common.readable.surrogates import well_formed
 from dimos_streams.common.secrets import has_secret, redacted_data
 from dimos_streams.errors import SkillError
 
@@ -15,6 +24,8 @@ _JSON_RULE = "valid: texts, numbers, True, False, None, lists, dicts, dataclasse
 
 _LARGE_DIGITS = 309
 """Number of digits from which on a whole number may be beyond all that a float can be, which readers refuse."""
+_OBJECTS = SchemaSerializer(core_schema.any_schema())
+"""Makes dicts of models and dataclasses, and leaves all else as it is."""
 _DIGITS, _LARGE = b"0123456789", b"0" * _LARGE_DIGITS
 _AS_ZEROS = bytes.maketrans(_DIGITS, b"0" * len(_DIGITS))
 
@@ -37,18 +48,34 @@ def json_bytes(value: Any) -> bytes:
     except PydanticSerializationError:
         pass  # because of half a character, or of more
     try:
-        return to_json(repaired(to_jsonable_python(value)), inf_nan_mode="null")
+        return to_json(repaired(_data_of(value)), inf_nan_mode="null")
     except ValueError as error:  # pydantic's, and its plain one for what contains itself or is too deep
         raise _without_form(value, error) from error
 
 
 def plain_data(value: Any) -> Any:
     """Return a value as JSON data, but with all its numbers, also those that JSON does not have, and with its text as
-    it is. Raises as ``json_text`` does."""
+    it is, but for names with half a character, which are repaired. Raises as ``json_text`` does."""
     try:
-        return to_jsonable_python(value)
+        return _data_of(value)
     except ValueError as error:
         raise _without_form(value, error) from error
+
+
+def _data_of(value: Any) -> Any:
+    """Return a value as JSON data. pydantic refuses half a character in a name, but not elsewhere. Raises
+    ``ValueError``."""
+    try:
+        return to_jsonable_python(value)
+    except UnicodeEncodeError:
+        return to_jsonable_python(_with_whole_names(_OBJECTS.to_python(value)))
+
+
+def _with_whole_names(value: Any) -> Any:
+    if isinstance(value, Mapping):
+        names = (well_formed(name) if isinstance(name, str) else name for name in value)
+        return dict(zip(names, map(_with_whole_names, value.values()), strict=True))
+    return [_with_whole_names(part) for part in value] if isinstance(value, list | tuple) else value
 
 
 def _without_form(value: Any, error: ValueError) -> SkillError:

@@ -37,7 +37,7 @@ class _Life:
     bus: FaultBus
     host: ModuleHost
     context: RunContext
-    requests: set[asyncio.Task[Any]] = dataclasses.field(default_factory=set)
+    requests: dict[asyncio.Task[Any], None] = dataclasses.field(default_factory=dict)
     over: bool = False
 
 
@@ -137,7 +137,7 @@ class CrashablePart:
             request.close()
             raise PartDownError("the part does not run")
         task = asyncio.get_running_loop().create_task(request)
-        life.requests.add(task)
+        life.requests[task] = None
         try:
             return await task
         except asyncio.CancelledError:
@@ -146,7 +146,7 @@ class CrashablePart:
                 raise PartDownError("the part crashed before it answered") from None
             raise
         finally:
-            life.requests.discard(task)
+            life.requests.pop(task, None)
 
     def _alive(self) -> _Life:
         if self._life is None:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 from pathlib import Path
 
 import pytest
-from hypothesis import example, given
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.conversation import LEFT_OUT, Conversation
 from dimos_streams.agent.context.entry import Role
-from dimos_streams.agent.context.shortening import halved
+from dimos_streams.agent.context.shortening import halved, is_final
 from dimos_streams.agent.models.protocol import (
     AssistantMessage,
     ContextLengthError,
@@ -85,6 +86,31 @@ def test_thoughts_go_where_nothing_else_can_become_shorter() -> None:
     shorter = halved([UserMessage("look"), thought])
     assert shorter == [UserMessage("look"), AssistantMessage("Yes.")]
     assert halved(shorter) is None
+
+
+@pytest.mark.slow
+@settings(max_examples=40)
+@example([("update", 0)], 1)
+@example([("input", 0), ("update", 0)], 1)
+@given(
+    st.lists(st.tuples(st.sampled_from(("input", "update")), st.integers(0, 2)), min_size=1, max_size=6),
+    st.integers(0, 2),
+)
+def test_no_answer_stays_that_follows_nothing_or_an_answer(
+    exchanges: list[tuple[str, int]], newest_calls: int
+) -> None:
+    """There are servers that refuse such a conversation. Each exchange is what was said, calls, and an answer; the
+    newest one goes on."""
+    parts = [part for said, calls in exchanges for part in (said, *["calls"] * calls, "answer")][:-1]
+    messages: list[Message | None] = [m for part in (*parts, *["calls"] * newest_calls) for m in PARTS[part]]
+    said = [message for message in messages if isinstance(message, UserMessage)][-1]
+    while (shorter := halved(messages)) is not None:
+        messages = shorter
+        seen = [message for message in messages if message is not None]
+        assert any(message.text == said.text for message in seen)
+        for before, message in itertools.pairwise((None, *seen)):
+            answers_nothing = before is None or is_final(before)
+            assert not (answers_nothing and isinstance(message, AssistantMessage))
 
 
 def limited(characters: int, answer: Answer) -> FunctionModel:

@@ -111,13 +111,16 @@ class SimulatedHub:
         """The number of times that a copy of the database was put back."""
         self.moments: list[str] = []
         """Broken promises that were seen while it ran."""
+        self.set_back_s = 0.0
+        """The time, in seconds, by which its clock was set back while it was down, as far as that is no longer than a
+        command is valid: then what waits may be carried out so much later."""
         self.is_away = False
         """True if its database takes and gives nothing at times."""
         self.process: _Process | None = None
         self._removed: set[str] = set()
         """The robots that were removed since the copy was made."""
         self._rng = rng
-        self._requests: set[asyncio.Task[Any]] = set()
+        self._requests: dict[asyncio.Task[Any], None] = {}
         self._run_inline = asyncio.get_running_loop().run_in_executor
 
     async def start(self) -> None:
@@ -239,7 +242,7 @@ class SimulatedHub:
 
     async def _served(self, request: Coroutine[Any, Any, T]) -> T:
         task = asyncio.ensure_future(request)
-        self._requests.add(task)
+        self._requests[task] = None
         try:
             return await task
         except asyncio.CancelledError:
@@ -249,7 +252,7 @@ class SimulatedHub:
                 raise
             raise HubDownError("the hub was killed before it answered") from None
         finally:
-            self._requests.discard(task)
+            self._requests.pop(task, None)
 
     async def _in_database(self, process: _Process, work: Callable[[], T]) -> T:
         rng = self._rng

@@ -64,17 +64,18 @@ def _once(run: Outcome) -> Iterator[str]:
 
 
 def _in_time(run: Outcome) -> Iterator[str]:
-    """Nothing begins long after it was asked for, whatever became of clocks."""
+    """Nothing begins long after it was asked for, whatever became of clocks: but for what a hub that was down can't
+    know, that its clock was set back meanwhile."""
     for order in _calls(run):
         for _, body in _bodies(run, order.key):
-            if not order.is_valid_at(body.began, _ON_ITS_WAY_S):
+            if not order.is_valid_at(body.began, _ON_ITS_WAY_S + run.set_back_s):
                 yield f"{body} began too late: {order}"
     for name, entered in run.entered.items():
         releases = [order for order in run.orders if (order.what, order.robot) == ("release", name)]
         for entry in entered:
             orders = [order for order in _calls(run) if order.key == entry.key]
             orders += releases if entry.path == "/robots/release" else []
-            if orders and not any(order.is_valid_at(entry.at) for order in orders):
+            if orders and not any(order.is_valid_at(entry.at, run.set_back_s) for order in orders):
                 yield f"{name} took {entry} too late: {', '.join(map(str, orders))}"
 
 

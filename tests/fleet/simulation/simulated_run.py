@@ -16,6 +16,7 @@ from unittest import mock
 from dimos_streams import clock
 from dimos_streams.bridge.fleet.shipping.older_journal import OlderJournal
 from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S
 from dimos_streams.journal.query import Query
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import JournalEntry
@@ -64,6 +65,8 @@ class Outcome:
     unsettled: list[str]
     moments: list[str]
     """Broken promises that were seen while it ran."""
+    set_back_s: float
+    """See ``SimulatedHub``."""
     copies: int
     """The number of times that the hub's database was put back from a copy."""
     logged: list[logging.LogRecord] = field(default_factory=list)
@@ -129,6 +132,7 @@ class World:
                 await self.hub.stop(kill=what == "crash")
                 await asyncio.sleep(step.for_s)
                 self.hub.clock.offset_s += set_s
+                self.hub.set_back_s += -set_s if -DEFAULT_EXPIRY_S <= set_s < 0 else 0.0
                 if what == "put":
                     self.hub.put_back()
                 await self.hub.start()
@@ -227,6 +231,7 @@ class World:
             shown=shown,
             unsettled=unsettled,
             moments=self.hub.moments,
+            set_back_s=self.hub.set_back_s,
             copies=self.hub.copies,
         )
 
