@@ -66,10 +66,7 @@ def info(files: log_options.Files, as_json: options.Json = False) -> None:
 def cut(
     files: log_options.Files,
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The new log.", show_default=False, callback=log_options.named_file
-        ),
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The new log.", callback=log_options.named_file)
     ],
     from_s: log_options.From = 0.0,
     to_s: log_options.To = None,
@@ -99,16 +96,11 @@ def export(
     mcap: Annotated[
         Path | None,
         typer.Option(
-            "--mcap",
-            metavar="OUT",
-            help="Into an MCAP file, as for Foxglove.",
-            show_default=False,
-            callback=log_options.named_file,
+            "--mcap", metavar="OUT", help="Into an MCAP file, as for Foxglove.", callback=log_options.named_file
         ),
     ] = None,
     csv: Annotated[
-        str | None,
-        typer.Option("--csv", metavar="CHANNEL", help="One topic as CSV, a column a field.", show_default=False),
+        str | None, typer.Option("--csv", metavar="CHANNEL", help="One topic as CSV, a column a field.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -145,15 +137,7 @@ def export(
 def report(
     files: log_options.Files,
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The HTML file.",
-            show_default=False,
-            callback=log_options.named_file,
-        ),
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.", callback=log_options.named_file)
     ],
     max_mb: Annotated[
         float, typer.Option("--max-mb", metavar="MB", min=0.2, max=10_000, help="The size that it has at most.")

@@ -48,24 +48,11 @@ Wait = Annotated[
     Literal["answer", "close"], typer.Option("--wait", help="End with the first answer, or when the call is over.")
 ]
 Timeout = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout",
-        min=0,
-        metavar="SECONDS",
-        help="Cancel the call after so long.",
-        show_default=False,
-    ),
+    float | None, typer.Option("--timeout", min=0, metavar="SECONDS", help="Cancel the call after so long.")
 ]
 FollowTimeout = Annotated[
     float | None,
-    typer.Option(
-        "--timeout",
-        min=0,
-        metavar="SECONDS",
-        help="End after so long, with 1; the call goes on.",
-        show_default=False,
-    ),
+    typer.Option("--timeout", min=0, metavar="SECONDS", help="End after so long, with 1; the call goes on."),
 ]
 IdempotencyKey = Annotated[
     str | None,
@@ -74,7 +61,6 @@ IdempotencyKey = Annotated[
         metavar="KEY",
         help="Begin it once: if the caller has begun this call with this key already, follow that one.",
         callback=_checked_key,
-        show_default=False,
     ),
 ]
 OnDuplicate = Annotated[
@@ -83,7 +69,6 @@ OnDuplicate = Annotated[
         "--on-duplicate",
         help="Run beside a call of the skill that runs already, be refused, or take its place; without it, as the"
         " skill states.",
-        show_default=False,
     ),
 ]
 LeaseWait = Annotated[
@@ -99,18 +84,12 @@ LeaseWait = Annotated[
 OnLoss = Annotated[
     Literal["stop", "continue"] | None,
     typer.Option(
-        "--on-loss",
-        help="Stop or go on when the link to the robot is cut; without it, as its skill states.",
-        show_default=False,
+        "--on-loss", help="Stop or go on when the link to the robot is cut; without it, as its skill states."
     ),
 ]
 Caller = Annotated[
     str | None,
     typer.Option(
-        "--caller",
-        metavar="NAME",
-        help="Who calls, as `calls` shows it; without it, cli.",
-        callback=_checked_caller,
-        show_default=False,
+        "--caller", metavar="NAME", help="Who calls, as `calls` shows it; without it, cli.", callback=_checked_caller
     ),
 ]

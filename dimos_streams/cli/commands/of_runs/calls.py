@@ -26,24 +26,16 @@ if TYPE_CHECKING:
 
 def call(
     skill: Annotated[
-        str,
-        typer.Argument(
-            metavar="SKILL", help="Its name, see `skills`.", autocompletion=completion.skills, show_default=False
-        ),
+        str, typer.Argument(metavar="SKILL", help="Its name, see `skills`.", autocompletion=completion.skills)
     ],
     arguments: Annotated[
         list[str] | None,
         typer.Option(
-            "--arg",
-            "-a",
-            metavar="NAME=VALUE",
-            help="An argument; the value is YAML. May be given several times.",
-            show_default=False,
+            "--arg", "-a", metavar="NAME=VALUE", help="An argument; the value is YAML. May be given several times."
         ),
     ] = None,
     arguments_json: Annotated[
-        str | None,
-        typer.Option("--args-json", metavar="OBJECT", help="The arguments as a JSON object.", show_default=False),
+        str | None, typer.Option("--args-json", metavar="OBJECT", help="The arguments as a JSON object.")
     ] = None,
     idempotency_key: call_options.IdempotencyKey = None,
     on_duplicate: call_options.OnDuplicate = None,
@@ -123,10 +115,7 @@ def follow(
     call_id: Annotated[
         str,
         typer.Argument(
-            metavar="CALL",
-            help="The call's id, or its beginning; see `calls`.",
-            autocompletion=completion.open_calls,
-            show_default=False,
+            metavar="CALL", help="The call's id, or its beginning; see `calls`.", autocompletion=completion.open_calls
         ),
     ],
     robot: options.FleetRobot = None,
@@ -211,7 +200,6 @@ def cancel(
             metavar="[CALL]",
             help="The call's id, or its beginning; see `calls`.",
             autocompletion=completion.open_calls,
-            show_default=False,
         ),
     ] = None,
     every: Annotated[
