@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.tool_stream.gateway import CallTerms
 
 _SHOWN = 60
 """Maximum length of a value in an error, in characters."""
@@ -54,42 +58,59 @@ FollowTimeout = Annotated[
     float | None,
     typer.Option("--timeout", min=0, metavar="SECONDS", help="End after so long, with 1; the call goes on."),
 ]
-IdempotencyKey = Annotated[
-    str | None,
-    typer.Option(
-        "--idempotency-key",
-        metavar="KEY",
-        help="Begin it once: if the caller has begun this call with this key already, follow that one.",
-        callback=_checked_key,
-    ),
-]
-OnDuplicate = Annotated[
-    Literal["allow", "reject", "replace", "confirm"] | None,
-    typer.Option(
-        "--on-duplicate",
-        help="Run beside a call of the skill that runs already, be refused, or take its place; without it, as the"
-        " skill states.",
-    ),
-]
-LeaseWait = Annotated[
-    float,
-    typer.Option(
-        "--lease-wait",
-        min=0,
-        max=MAX_LEASE_WAIT_S,
-        metavar="SECONDS",
-        help=f"Wait so long, {MAX_LEASE_WAIT_S:g} at most, for what another call holds.",
-    ),
-]
-OnLoss = Annotated[
-    Literal["stop", "continue"] | None,
-    typer.Option(
-        "--on-loss", help="Stop or go on when the link to the robot is cut; without it, as its skill states."
-    ),
-]
-Caller = Annotated[
-    str | None,
-    typer.Option(
-        "--caller", metavar="NAME", help="Who calls, as `calls` shows it; without it, cli.", callback=_checked_caller
-    ),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewCall:
+    """The options of a call that is begun: by whom, and on which terms."""
+
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(
+            "--idempotency-key",
+            metavar="KEY",
+            help="Begin it once: if the caller has begun this call with this key already, follow that one.",
+            callback=_checked_key,
+        ),
+    ] = None
+    on_duplicate: Annotated[
+        Literal["allow", "reject", "replace", "confirm"] | None,
+        typer.Option(
+            "--on-duplicate",
+            help="Run beside a call of the skill that runs already, be refused, or take its place; without it, as the"
+            " skill states.",
+        ),
+    ] = None
+    lease_wait: Annotated[
+        float,
+        typer.Option(
+            "--lease-wait",
+            min=0,
+            max=MAX_LEASE_WAIT_S,
+            metavar="SECONDS",
+            help=f"Wait so long, {MAX_LEASE_WAIT_S:g} at most, for what another call holds.",
+        ),
+    ] = 0.0
+    on_loss: Annotated[
+        Literal["stop", "continue"] | None,
+        typer.Option(
+            "--on-loss", help="Stop or go on when the link to the robot is cut; without it, as its skill states."
+        ),
+    ] = None
+    caller: Annotated[
+        str | None,
+        typer.Option(
+            "--caller",
+            metavar="NAME",
+            help="Who calls, as `calls` shows it; without it, cli.",
+            callback=_checked_caller,
+        ),
+    ] = None
+
+    def terms(self) -> CallTerms:
+        """Return the terms as a gateway takes them."""
+        return {
+            "idempotency_key": self.idempotency_key,
+            "on_duplicate": self.on_duplicate,
+            "on_loss": self.on_loss,
+        }
