@@ -1,4 +1,4 @@
-"""What the HTTP surfaces have in common: of a bridge, of a hub, and of a recording."""
+"""The beginning of each HTTP surface: of a bridge, of a hub, and of a recording."""
 
 from __future__ import annotations
 

@@ -16,7 +16,7 @@ from dimos_streams.common.schemas.http_url import requested_host
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problem_kinds import ProblemKind
 from dimos_streams.serving.problems import REPORTED, problem
-from dimos_streams.serving.server.received import again, reads
+from dimos_streams.serving.received import again, reads
 
 MAX_BODY = 256 * 1024
 MAX_BODIES = 16 * 1024 * 1024

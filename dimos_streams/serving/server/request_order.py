@@ -12,7 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problems import problem
-from dimos_streams.serving.server.received import again, reads
+from dimos_streams.serving.received import again, reads
 
 _FOR_MUCH = frozenset({"/tool_streams", "/events", "/calls", "/mcp", "/metrics"})
 """Paths that are answered, if they are read, with as much as the client likes. All else, health and commands above

@@ -8,7 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams.serving.problem_kinds import WATCH_ONLY
 from dimos_streams.serving.problems import problem
-from dimos_streams.serving.server.received import reads
+from dimos_streams.serving.received import reads
 
 
 class WatchOnly:
