@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import types
 import typing
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple, TypeVar
@@ -10,7 +9,7 @@ from typing import Any, NamedTuple, TypeVar
 from pydantic import BaseModel, GetCoreSchemaHandler, SecretBytes, SecretStr, ValidationError
 from pydantic_core import CoreSchema
 
-from dimos_streams.common.invalid import what_is_wrong
+from dimos_streams.common.invalid import is_at, what_is_wrong
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.secrets import (
     has_secret,
@@ -20,6 +19,7 @@ from dimos_streams.common.secrets import (
     masked,
     telling_name,
 )
+from dimos_streams.documents.fields import options_of
 from dimos_streams.errors import SettingsError, suggest
 
 C = TypeVar("C", bound=BaseModel)
@@ -133,11 +133,7 @@ def _is_of_secrets(annotation: Any) -> bool:
 
 def _options(annotation: Any) -> list[type]:
     """The classes that a type may be one of."""
-    if typing.get_origin(annotation) is typing.Annotated:
-        return _options(typing.get_args(annotation)[0])
-    if typing.get_origin(annotation) in (typing.Union, types.UnionType):
-        return [option for member in typing.get_args(annotation) for option in _options(member)]
-    return [annotation] if isinstance(annotation, type) else []
+    return [option for option in options_of(annotation) if isinstance(option, type)]
 
 
 def _why_not(kind: type[BaseModel], path: str) -> str:
@@ -166,8 +162,7 @@ def _misfits(kind: type[BaseModel], data: Mapping[str, Any], path: str) -> bool:
     try:
         kind.model_validate(data)
     except ValidationError as error:
-        parts = tuple(path.split("."))
-        return any(tuple(map(str, detail["loc"]))[: len(parts)] == parts for detail in error.errors())
+        return is_at(error, tuple(path.split(".")))
     return False
 
 

@@ -6,6 +6,7 @@ import dataclasses
 import importlib.util
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
 
 from pydantic import PydanticUserError, ValidationError
 from pydantic_core import ErrorDetails
@@ -69,10 +70,9 @@ def config_problems(
 
     ``names_paths`` is for who sees no lines of files beside the texts.
     """
-    try:
-        faults = [ConfigFault(tuple(map(str, path)), str(text)) for path, text in cls.problems(config)]
-    except Exception as error:
-        return [failing_hook(spec, "problems", error, "pairs of a path and a text")]
+    faults = told_faults(spec, cls, "problems", config)
+    if isinstance(faults, Problem):
+        return [faults]
     problems = [
         Problem(
             f"module {spec.name!r}: {'.'.join(path) + ': ' if names_paths else ''}{text}",
@@ -85,13 +85,20 @@ def config_problems(
 
 def config_warnings(spec: ModuleSpec, cls: type[Module], config: ModuleConfig) -> Iterator[Problem]:
     """Yield a warning for each thing that a module says may be wrong with its config."""
-    try:
-        faults = [ConfigFault(tuple(map(str, path)), str(text)) for path, text in cls.possible_faults(config)]
-    except Exception as error:
-        yield failing_hook(spec, "possible_faults", error, "pairs of a path and a text")
+    faults = told_faults(spec, cls, "possible_faults", config)
+    if isinstance(faults, Problem):
+        yield faults
         return
     for path, text in faults:
         yield Problem(f"module {spec.name!r}: {text}", _judged_at(spec, *path), "warning")
+
+
+def told_faults(spec: ModuleSpec, cls: type[Module], hook: str, *given: Any) -> list[ConfigFault] | Problem:
+    """Return the faults that a class tells of a config; the problem of its own code where that fails."""
+    try:
+        return [ConfigFault(tuple(map(str, path)), str(text)) for path, text in getattr(cls, hook)(*given)]
+    except Exception as error:
+        return _failing_hook(spec, hook, error, "pairs of a path and a text")
 
 
 def _hook_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig, *, unfit: bool) -> Iterator[Problem]:
@@ -107,7 +114,7 @@ def _hook_problems(spec: ModuleSpec, cls: type[Module], config: ModuleConfig, *,
             answer()
         except Exception as error:
             if not (unfit and isinstance(error, UserError)):
-                yield failing_hook(spec, hook, error, gives)
+                yield _failing_hook(spec, hook, error, gives)
 
 
 def _judged_at(spec: ModuleSpec, *path: str) -> str:
@@ -134,7 +141,7 @@ def served_address(cls: type[Module], config: ModuleConfig) -> tuple[str, int] |
     return None if address is None else (str(address[0]), int(address[1]))
 
 
-def failing_hook(spec: ModuleSpec, hook: str, error: Exception, gives: str) -> Problem:
+def _failing_hook(spec: ModuleSpec, hook: str, error: Exception, gives: str) -> Problem:
     """The problem of an author's answer that fails, with what it must give."""
     show_if_debugging(error)
     fails = f"its {hook}(config) fails ({type(error).__name__}: {error}){raised_at(error)}"
@@ -174,7 +181,7 @@ def module_skills(spec: ModuleSpec, cls: type[Module]) -> Mapping[str, SkillSpec
     except (TypeError, NameError, PydanticUserError):
         raise
     except Exception as error:
-        raise BlueprintError([failing_hook(spec, "configured_skills", error, "skills by name")]) from error
+        raise BlueprintError([_failing_hook(spec, "configured_skills", error, "skills by name")]) from error
 
 
 def missing_packages(cls: type[Module]) -> list[str]:

@@ -12,6 +12,7 @@ from pydantic import ValidationError
 from dimos_streams.blueprint.classes import module_class, module_config
 from dimos_streams.blueprint.draft import Draft, Findings
 from dimos_streams.blueprint.model import Blueprint, ModuleSpec, UnknownModuleError
+from dimos_streams.common.invalid import is_at
 from dimos_streams.common.json.canonical import with_sorted_sets
 from dimos_streams.common.secrets import know_settings, masked, redacted, telling_name
 from dimos_streams.documents.document import value_of
@@ -156,7 +157,7 @@ def _misfits(spec: ModuleSpec, field: tuple[str, ...]) -> bool:
     try:
         module_class(spec).config_type().model_validate(dict(spec.config))
     except ValidationError as error:
-        return any(tuple(map(str, detail["loc"]))[: len(field)] == field for detail in error.errors())
+        return is_at(error, field)
     except Exception:  # of an author's own check, which was given what it does not expect
         return True
     return False

@@ -7,18 +7,15 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from fastapi import FastAPI, Response
-from fastapi.responses import PlainTextResponse
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from dimos_streams import __version__
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.bridge.http.call_routes import mount_calls
 from dimos_streams.bridge.http.ending_requests import ends_something
 from dimos_streams.bridge.http.event_routes import mount_events
 from dimos_streams.bridge.http.health import health_of
-from dimos_streams.bridge.http.metrics import registry_of
+from dimos_streams.bridge.http.metrics import BridgeCollector, mount_metrics
 from dimos_streams.bridge.http.pictures import mount_pictures
 from dimos_streams.bridge.http.robots import mount_robots
 from dimos_streams.bridge.http.settings import mount_settings
@@ -31,9 +28,9 @@ from dimos_streams.bridge.monitor.monitor import Monitor
 from dimos_streams.bridge.monitor.routes import mount_monitor
 from dimos_streams.dashboard.serving import PATHS, mount_dashboard
 from dimos_streams.journal.broadcast import JournalBroadcast
-from dimos_streams.serving import problems
-from dimos_streams.serving.openapi import describe, refusals
-from dimos_streams.serving.route import StrictRoute, answer_head
+from dimos_streams.serving.app import new_app
+from dimos_streams.serving.openapi import refusals
+from dimos_streams.serving.route import answer_head
 from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.serving.server.request_guard import Guard
 from dimos_streams.serving.server.request_order import RequestOrder
@@ -68,13 +65,7 @@ def create_app(
         fleet_hub: returns the state of the link to a hub, None if there is no link.
     """
     connection_ends = connection_ends or ConnectionEnds()
-    app = FastAPI(
-        title="dimos-streams bridge", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
-    )
-    app.router.route_class = StrictRoute
-    problems.install(app)
-    describe(app)
-
+    app = new_app("bridge")
     _mount_views(app, broker, broadcast, disk, fleet_hub)
     mount_calls(app, broker)
     mount_events(app, broker, broadcast, ping_s=ping_s, connection_ends=connection_ends)
@@ -122,11 +113,7 @@ def _mount_views(
     async def healthz() -> dict[str, Any]:
         return health_of(broker, broadcast, disk(), fleet_hub())
 
-    registry = registry_of(broker, broadcast)
-
-    @app.get("/metrics", response_class=PlainTextResponse, responses=refusals())
-    async def metrics() -> Response:
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+    mount_metrics(app, BridgeCollector(broker, broadcast))
 
     @app.get("/skills", responses=refusals())
     async def skills() -> list[OfferedSkill]:

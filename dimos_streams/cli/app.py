@@ -123,9 +123,7 @@ def _show_version(wanted: bool) -> None:
 
 
 def _global_options(
-    debug: Annotated[
-        bool, typer.Option(_DEBUG, help="Show tracebacks; so does DIMOS_STREAMS_DEBUG=1.", show_default=False)
-    ] = False,
+    debug: Annotated[bool, typer.Option(_DEBUG, help="Show tracebacks; so does DIMOS_STREAMS_DEBUG=1.")] = False,
     version: Annotated[
         bool, typer.Option(_VERSION, help="Show the version.", is_eager=True, callback=_show_version)
     ] = False,

@@ -82,6 +82,11 @@ def with_values(details: Iterable[Mapping[str, Any]], whole: str, valid: NamesAt
     return problems
 
 
+def is_at(error: ValidationError, path: tuple[str, ...]) -> bool:
+    """Return whether anything is wrong at a path, or inside it."""
+    return any(tuple(map(str, detail["loc"]))[: len(path)] == path for detail in error.errors())
+
+
 def first_problem(error: ValidationError, whole: str) -> str:
     """The first thing that is wrong, and where; ``whole`` stands for everything."""
     detail = error.errors(include_url=False)[0]

@@ -25,7 +25,7 @@ def takes_null(kind: Any, path: Sequence[str]) -> bool:
     """Return whether what is found at ``path`` inside ``kind`` may be None."""
     for name in path:
         kind = _inside(kind, name)
-    return types.NoneType in _options(kind)
+    return types.NoneType in options_of(kind)
 
 
 def spelled(kind: Any, path: Sequence[str]) -> tuple[str, ...]:
@@ -38,7 +38,7 @@ def spelled(kind: Any, path: Sequence[str]) -> tuple[str, ...]:
 
 
 def _fields(kind: Any) -> dict[str, Any]:
-    for option in _options(kind):
+    for option in options_of(kind):
         if isinstance(option, type) and issubclass(option, BaseModel):
             return {name: field.annotation for name, field in option.model_fields.items()}
         if isinstance(option, type) and dataclasses.is_dataclass(option):
@@ -51,7 +51,7 @@ def _inside(kind: Any, name: str) -> Any:
     fields = _fields(kind)
     if name in fields:
         return fields[name]
-    for option in _options(kind):
+    for option in options_of(kind):
         origin, arguments = typing.get_origin(option), typing.get_args(option)
         if origin in (list, tuple, collections.abc.Sequence) and arguments and name.isdecimal():
             each = len(arguments) == 1 or arguments[-1] is Ellipsis
@@ -61,10 +61,10 @@ def _inside(kind: Any, name: str) -> Any:
     return None
 
 
-def _options(kind: Any) -> tuple[Any, ...]:
+def options_of(kind: Any) -> tuple[Any, ...]:
     """The members of a union, or the type itself; without what is annotated."""
     if typing.get_origin(kind) is typing.Annotated:
-        return _options(typing.get_args(kind)[0])
+        return options_of(typing.get_args(kind)[0])
     if typing.get_origin(kind) in (typing.Union, types.UnionType):
-        return tuple(option for member in typing.get_args(kind) for option in _options(member))
+        return tuple(option for member in typing.get_args(kind) for option in options_of(member))
     return (kind,)

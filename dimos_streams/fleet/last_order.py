@@ -29,6 +29,13 @@ class OrderNote(FrozenModel):
     """The same, µs since the Unix epoch."""
 
 
+def age_s(at: float, utime: int) -> float:
+    """The age of what was noted at that time on ``clock.steady``, or in µs since the Unix epoch: the smaller of both.
+    The steady clock begins anew with the machine, and the wall clock may have been set."""
+    ages = (clock.steady() - at, (clock.utime() - utime) / 1e6)
+    return min((age for age in ages if age >= 0), default=0.0)
+
+
 class LastOrder:
     """The last order of a hub that ends what was asked for before it, whichever part of the robot it is about."""
 
@@ -38,12 +45,9 @@ class LastOrder:
         self._noted: OrderNote | None = None
 
     def restore(self, note: OrderNote) -> None:
-        """Go on with an order that was noted before a restart, unless a later one is known. Its age is the smaller of
-        those by two clocks: the steady one begins anew with the machine, and the wall clock may have been set."""
-        ages = (clock.steady() - note.at, (clock.utime() - note.utime) / 1e6)
-        age = min((age for age in ages if age >= 0), default=0.0)
+        """Go on with an order that was noted before a restart, unless a later one is known."""
         if self._noted is None or note.id > self._noted.id:
-            self._noted = note.model_copy(update={"at": clock.steady() - age})
+            self._noted = note.model_copy(update={"at": clock.steady() - age_s(note.at, note.utime)})
 
     def note(self, command: Command) -> None:
         """Note a command that is about to be carried out, if it is such an order; one that comes late, after a newer

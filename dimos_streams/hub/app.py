@@ -7,7 +7,6 @@ from collections.abc import Callable
 from fastapi import FastAPI
 from starlette.types import ASGIApp
 
-from dimos_streams import __version__
 from dimos_streams.bridge.http.ending_requests import ends_something
 from dimos_streams.bridge.mcp.routes import mount_mcp
 from dimos_streams.bridge.mcp.server import McpServer
@@ -23,9 +22,8 @@ from dimos_streams.hub.http.views import mount_views
 from dimos_streams.hub.mcp_calls import FleetCalls
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.upkeep import Upkeep
-from dimos_streams.serving import problems
-from dimos_streams.serving.openapi import describe
-from dimos_streams.serving.route import StrictRoute, answer_head
+from dimos_streams.serving.app import new_app
+from dimos_streams.serving.route import answer_head
 from dimos_streams.serving.server.request_guard import Guard
 from dimos_streams.serving.server.request_order import RequestOrder
 
@@ -49,13 +47,13 @@ def create_app(parts: HubParts, upkeep: Upkeep, outdated_s: Callable[[], float])
 
 
 def _robot_side(parts: HubParts) -> FastAPI:
-    app = _new_app()
+    app = new_app("hub", KINDS, of_hub=True)
     mount_robot_side(app, parts)
     return app
 
 
 def _operators_side(parts: HubParts, upkeep: Upkeep) -> FastAPI:
-    app = _new_app()
+    app = new_app("hub", KINDS, of_hub=True)
     mount_views(app, parts, upkeep)
     mount_events(app, parts)
     mount_robots(app, parts)
@@ -64,14 +62,4 @@ def _operators_side(parts: HubParts, upkeep: Upkeep) -> FastAPI:
     mount_dashboard(app)
     mount_mcp(app, McpServer(FleetCalls(parts), parts.feed.broadcast))
     answer_head(app)
-    return app
-
-
-def _new_app() -> FastAPI:
-    app = FastAPI(
-        title="dimos-streams hub", version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False
-    )
-    app.router.route_class = StrictRoute
-    problems.install(app)
-    describe(app, KINDS, of_hub=True)
     return app

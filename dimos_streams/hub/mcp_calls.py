@@ -11,7 +11,7 @@ from urllib.parse import quote
 from pydantic import ValidationError
 
 from dimos_streams import clock
-from dimos_streams.bridge.calls.authority import MCP
+from dimos_streams.bridge.calls.visibility import is_shown, moves
 from dimos_streams.bridge.mcp.calls import began_before
 from dimos_streams.client.problems import problem_error
 from dimos_streams.common.invalid import first_problem
@@ -127,28 +127,20 @@ class FleetCalls:
         return lambda: call.state == "closed"
 
     async def shown(self) -> Callable[[CallFacts], bool]:
-        """See ``McpCalls``: of each that they could have begun, and of their own while its skill is gone."""
-        robots = await self._robots()
-        audiences = {
-            (name, skill.name): skill.audience for name, robot in robots.items() for skill in robot.skills.values()
-        }
-
-        def is_shown(call: CallFacts) -> bool:
-            unknown = "everyone" if call.caller.startswith(MCP) else "operator"
-            return audiences.get((call.robot or "", call.skill), unknown) == "everyone"
-
-        return is_shown
+        """See ``McpCalls``."""
+        skill_of = await self._skill_of()
+        return lambda call: is_shown(call, skill_of(call))
 
     async def may_move(self) -> Callable[[CallFacts], bool]:
         """See ``McpCalls``."""
+        skill_of = await self._skill_of()
+        return lambda call: moves(call, skill_of(call))
+
+    async def _skill_of(self) -> Callable[[CallFacts], SkillInfo | None]:
+        """Return a function that finds the skill of a call; None if it is gone."""
         robots = await self._robots()
         skills = {(name, skill.name): skill for name, robot in robots.items() for skill in robot.skills.values()}
-
-        def may_move(call: CallFacts) -> bool:
-            skill = skills.get((call.robot or "", call.skill))
-            return call.caller.startswith(MCP) if skill is None else skill.may_move
-
-        return may_move
+        return lambda call: skills.get((call.robot or "", call.skill))
 
     async def _robots(self) -> dict[str, FleetRobot]:
         with _as_skill_errors():

@@ -103,12 +103,24 @@ def _is_of_agent(event: ToolEvent | CallView) -> bool:
     return not isinstance(event, ToolEvent) or event.of_agent
 
 
+def note_in(event: ToolEvent) -> str:
+    """Return the note of an agent that an event of a talk with it has; empty if it has none."""
+    entry = event.data.get("entry") if is_conversation(event) else None
+    if not isinstance(entry, Mapping) or entry.get("role") != "note":
+        return ""
+    return str(entry.get("text", ""))
+
+
+def reason_of(close: ToolEvent) -> str | None:
+    """Return why a mission ended, as the agent says it; None if it does not."""
+    result = close.data.get("result")
+    return result.get("reason") if isinstance(result, Mapping) else None
+
+
 def outcome_for_people(event: ToolEvent) -> str:
     """Return a close's outcome as people see it. A mission that an operator has ended has not completed, which
     programs have to know, but nothing went wrong: it was cancelled. The dashboard's ``outcomes.js`` says the same."""
-    result = event.data.get("result")
-    reason = result.get("reason") if isinstance(result, Mapping) else None
-    was_ended = event.outcome == "failed" and is_conversation(event) and reason in _ENDED_BY_OPERATORS
+    was_ended = event.outcome == "failed" and is_conversation(event) and reason_of(event) in _ENDED_BY_OPERATORS
     return "cancelled" if was_ended else str(event.outcome)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 from dimos_streams import clock
 from dimos_streams.operator.holding import GATE, VelocityGateState, gate_state
@@ -30,15 +30,7 @@ class VelocityGateAnswers:
 
     def view(self, since: float = -math.inf) -> HoldView:
         """The gates' present answer; what they said before ``since`` does not count."""
-        held: list[str] = []
-        not_held: list[VelocityGateNotHeld] = []
-        for module, state in self.gates():
-            problem = self._problem_of(module, state, since)
-            if problem is None:
-                held.append(module.name)
-            else:
-                not_held.append(problem)
-        return HoldView(held=tuple(held[:_MAX_GATES]), not_held=tuple(not_held[:_MAX_GATES]))
+        return hold_view({module.name: self._problem_of(module, state, since) for module, state in self.gates()})
 
     def gates(self) -> Iterator[tuple[ModuleView, VelocityGateState]]:
         """The concerned modules that have said since their start that they are gates, with what they say now."""
@@ -63,18 +55,26 @@ class VelocityGateAnswers:
     def _problem_of(self, module: ModuleView, state: VelocityGateState, since: float) -> VelocityGateNotHeld | None:
         if not module.alive or clock.monotonic() - module.age_s < since:
             return VelocityGateNotHeld(gate=module.name, problem="silent", text=_silence(module.age_s))
-        if not state.listens:
-            return VelocityGateNotHeld(gate=module.name, problem="deaf", text="it does not listen to /hold")
-        if self._source not in state.holds:
-            others = f", only for {', '.join(state.holds)}" if state.holds else ""
-            return VelocityGateNotHeld(
-                gate=module.name, problem="not_holding", text=f"it does not hold for {self._source}{others}"
-            )
-        if not state.still:
-            return VelocityGateNotHeld(
-                gate=module.name, problem="moving", text="it holds skills, but the base is driven"
-            )
-        return None
+        return why_not_held(module.name, state, self._source)
+
+
+def why_not_held(gate: str, state: VelocityGateState, source: str) -> VelocityGateNotHeld | None:
+    """Return why a gate that says this does not hold for a source; None if it does."""
+    if not state.listens:
+        return VelocityGateNotHeld(gate=gate, problem="deaf", text="it does not listen to /hold")
+    if source not in state.holds:
+        others = f", only for {', '.join(state.holds)}" if state.holds else ""
+        return VelocityGateNotHeld(gate=gate, problem="not_holding", text=f"it does not hold for {source}{others}")
+    if not state.still:
+        return VelocityGateNotHeld(gate=gate, problem="moving", text="it holds skills, but the base is driven")
+    return None
+
+
+def hold_view(problems: Mapping[str, VelocityGateNotHeld | None]) -> HoldView:
+    """Return the answer of all gates, of which each has its problem, or None if it holds."""
+    held = [gate for gate, problem in problems.items() if problem is None]
+    not_held = [problem for problem in problems.values() if problem is not None]
+    return HoldView(held=tuple(held[:_MAX_GATES]), not_held=tuple(not_held[:_MAX_GATES]))
 
 
 def _silence(age_s: float) -> str:

@@ -30,14 +30,18 @@ _JSON = re.compile(r"application/(?!problem\+)([\w!#$&^.+-]+\+)?json", re.IGNORE
 request has taken what was refused for what was asked for."""
 
 
+def parsed_body(body: bytes) -> Any:
+    """A body as JSON. Raises ``ProblemError`` if it is not: NaN, too deep for recursion, half of a character."""
+    try:
+        return parse_command(body)
+    except ValueError as error:
+        raise ProblemError(problem_kinds.BAD_JSON, f"the body is not JSON: {error}") from error
+
+
 class _StrictJsonRequest(Request):
     async def json(self) -> Any:
-        """The body as JSON. Refused if it is not: NaN, too deep for recursion, half of a character."""
-        body = await self.body()
-        try:
-            return parse_command(body)
-        except ValueError as error:
-            raise ProblemError(problem_kinds.BAD_JSON, f"the body is not JSON: {error}") from error
+        """The body as JSON. Raises as ``parsed_body`` does."""
+        return parsed_body(await self.body())
 
     async def check_media_type(self) -> None:
         """Refuse a body that is not declared as JSON, as it is.

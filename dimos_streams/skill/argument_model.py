@@ -5,14 +5,17 @@ from __future__ import annotations
 import functools
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import BaseModel, ConfigDict, PydanticUserError, ValidationError, create_model
 from pydantic_core import SchemaError
 
-from dimos_streams.common.invalid import in_a_line, with_values
+from dimos_streams.common.invalid import in_a_line, problems_with_values, with_values
 from dimos_streams.common.schemas.plain import plain_schema
+from dimos_streams.documents.fields import fields_at
+from dimos_streams.errors import SkillArgumentError
 
+M = TypeVar("M", bound=BaseModel)
 _CONFIG = ConfigDict(extra="forbid", allow_inf_nan=False, validate_default=True)
 """The rules for a skill's arguments; a default is taken as if it had been given."""
 
@@ -31,6 +34,16 @@ def argument_model(where: str, name: str, fields: Mapping[str, Any]) -> type[Bas
         raise TypeError(f"{where}: {which} no schema; {_schema_rule(error)}") from error
     _check_defaults(where, model, fields)
     return model
+
+
+def checked_arguments(model: type[M], name: str, arguments: Mapping[str, Any]) -> M:
+    """The arguments for the skill or tool of a name, as its model takes them. Raises ``SkillArgumentError``, which
+    names each bad one."""
+    try:
+        return model.model_validate(dict(arguments))
+    except ValidationError as error:
+        problems = problems_with_values(error, "arguments", lambda path: fields_at(model, path))
+        raise SkillArgumentError(name, problems) from error
 
 
 def _schema_rule(error: PydanticUserError | SchemaError) -> str:

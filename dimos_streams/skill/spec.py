@@ -12,16 +12,14 @@ from dataclasses import dataclass, field
 from types import CellType, FunctionType
 from typing import Any, Protocol
 
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
-from dimos_streams.common.invalid import problems_with_values
 from dimos_streams.common.schemas.declaration_faults import DeclarationFaults
 from dimos_streams.common.schemas.docstrings import described
 from dimos_streams.common.schemas.plain import plain_schema
-from dimos_streams.documents.fields import fields_at
-from dimos_streams.errors import SkillArgumentError, suggest
-from dimos_streams.skill.argument_model import argument_model
+from dimos_streams.errors import suggest
+from dimos_streams.skill.argument_model import argument_model, checked_arguments
 from dimos_streams.skill.call import Call
 from dimos_streams.skill.declaration import policy_of
 from dimos_streams.skill.info import SkillInfo
@@ -61,11 +59,7 @@ class ModelParameters:
 
     def validate(self, skill: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """See ``Parameters``."""
-        try:
-            checked = self.model.model_validate(dict(arguments))
-        except ValidationError as error:
-            problems = problems_with_values(error, "arguments", lambda path: fields_at(self.model, path))
-            raise SkillArgumentError(skill, problems) from error
+        checked = checked_arguments(self.model, skill, arguments)
         return {name: getattr(checked, name) for name in type(checked).model_fields}
 
 

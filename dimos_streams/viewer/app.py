@@ -7,7 +7,6 @@ from typing import Any
 from fastapi import FastAPI, Response, WebSocket
 from starlette.types import ASGIApp
 
-from dimos_streams import __version__
 from dimos_streams.bridge.http.call_views import mount_call_views
 from dimos_streams.bridge.live.routes import mount_live
 from dimos_streams.bridge.live.topics import LiveTopics
@@ -22,13 +21,14 @@ from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.query import QueryBack
 from dimos_streams.operator.messages.commands import id_of
 from dimos_streams.operator.schema import schema
-from dimos_streams.serving import problem_kinds, problems
+from dimos_streams.serving import problem_kinds
+from dimos_streams.serving.app import new_app
 from dimos_streams.serving.events import pages
 from dimos_streams.serving.events.parameters import OfCall, OfCaller
 from dimos_streams.serving.only_socket import mount_only_socket
-from dimos_streams.serving.openapi import describe, refusals
+from dimos_streams.serving.openapi import refusals
 from dimos_streams.serving.query_names import check_query
-from dimos_streams.serving.route import StrictRoute, answer_head
+from dimos_streams.serving.route import answer_head
 from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.serving.server.request_guard import Guard
 from dimos_streams.serving.server.seats import Seats
@@ -64,10 +64,7 @@ def create_app(
     connection_ends: ConnectionEnds,
 ) -> FastAPI:
     """The app, unguarded. ``about`` is the recording's description for pages."""
-    app = FastAPI(title="dimos-streams recording", version=__version__, docs_url=None, redoc_url=None)
-    app.router.route_class = StrictRoute
-    problems.install(app)
-    describe(app)
+    app = new_app("recording")
     _mount_views(app, playback)
     _mount_calls(app, playback, broadcast)
     _mount_sockets(app, playback, about, connection_ends)

@@ -132,7 +132,6 @@ async def stage(
     *,
     http: bool = False,
     token: str | None = None,
-    name: str = "agent",
     run_dir: Path | None = None,
 ) -> AsyncIterator[Stage]:
     """Everything running; with ``http`` the agent has its bridge over HTTP, with ``run_dir`` it records there."""
@@ -142,7 +141,7 @@ async def stage(
         skills = ToySkills(name="skills", context=context)
         await harness.add(skills)
         agent_context = RunContext(bridge_url=bridge.url, token=token) if http else context
-        agent = Agent(config, name=name, context=replace(agent_context, run_dir=run_dir))
+        agent = Agent(config, name="agent", context=replace(agent_context, run_dir=run_dir))
         await harness.add(agent)
         yield Stage(harness, bridge, agent, skills)
         assert harness.failed() is None

@@ -330,8 +330,8 @@ def test_every_event_once_though_the_bridge_is_killed(bus_url: str, free_port: i
     asyncio.run(main())
 
 
-async def poll(condition: Callable[[], bool], timeout_s: float = 40.0) -> None:
+async def poll(condition: Callable[[], bool]) -> None:
     """Wait for what gives no sign, a process that starts for instance."""
-    async with asyncio.timeout(timeout_s):
+    async with asyncio.timeout(40.0):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.01)

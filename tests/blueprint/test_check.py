@@ -251,6 +251,17 @@ def test_another_answer_of_an_author_that_fails(
     ]
 
 
+def test_a_warning_of_a_list_item_may_have_its_number(
+    write: Write, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    warnings = "[(('words', 0), 'may be known later'), (('words',), 'odd')]"
+    method = f"@classmethod\n    def skill_warnings(cls, config, name, skills):\n        return {warnings}\n"
+    code = f"{_ODD}class Odd(Known):\n    skills_vary = True\n    {method}"
+    (tmp_path / "odd_numbers.py").write_text(code)
+    monkeypatch.syspath_prepend(tmp_path)
+    assert found_in(write, "modules:\n  a: {type: 'odd_numbers:Odd'}\n") == ["x.yaml:2: warning: module 'a': odd"]
+
+
 def test_a_check_of_settings_that_fails(write: Write) -> None:
     text = "modules:\n  a:\n    type: tests.blueprint.toy_modules:Whisper\n    config: {word: 3}\n"
     assert found_in(write, text) == [

@@ -27,8 +27,6 @@ _MARK = "CLI_TEST_MARK"
 _BOUND_S = 45.0
 _COLD = frozenset({"--virtual-time", "replay"})
 """What must be the same every time, whatever order Python gives to sets."""
-_MEASURED = "COVERAGE_PROCESS_START"
-"""Set where it is measured which test runs what: a process has one test as its context."""
 _AT_THE_START = ("PYTHONIOENCODING", "PYTHONPATH", "PYTHONUTF8", "LC_ALL")
 """Python looks at them only then."""
 

@@ -51,7 +51,7 @@ def check_reader(read: Sequence[ToolEvent], journal: Sequence[ToolEvent]) -> Non
         assert seqs == sorted(set(seqs)), call_id
 
 
-def check_conversation(journal: Sequence[ToolEvent], agent: str = "agent") -> int:
+def check_conversation(journal: Sequence[ToolEvent]) -> int:
     """The agent's conversation, as its ``say`` calls report it, has every event of their calls that is not progress
     once and in order. Of a ``say`` that did not complete it has no more than that. How many calls were looked at."""
     calls = by_call(journal)
@@ -59,7 +59,7 @@ def check_conversation(journal: Sequence[ToolEvent], agent: str = "agent") -> in
     for of_say in (events for events in calls.values() if events[0].skill == "say"):
         reported = _updates(of_say)
         for call_id, lines in reported.items():
-            if call_id not in calls or calls[call_id][0].caller != agent:
+            if call_id not in calls or calls[call_id][0].caller != "agent":
                 continue
             said = [event for event in calls[call_id] if event.type in ("update", "close")]
             if lines[0].startswith(tuple(text.format(call_id) for text in _NOT_ANSWERED)):

@@ -22,9 +22,9 @@ from dimos_streams.messages.time import header, utime_of
 HEADER = header("camera_optical", 1_600_000_000_123_456)
 
 
-def gradient(height: int = 48, width: int = 64) -> NDArray[np.uint8]:
+def gradient() -> NDArray[np.uint8]:
     """A smooth picture, red to the right and green downwards, that JPEG keeps well."""
-    rows, columns = np.mgrid[0:height, 0:width]
+    rows, columns = np.mgrid[0:48, 0:64]
     return np.stack([columns * 3, rows * 4, np.full_like(rows, 40)], axis=-1).astype(np.uint8)
 
 

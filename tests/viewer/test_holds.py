@@ -73,3 +73,24 @@ def test_a_gate_that_is_gone_holds_nobody_whatever_it_said_last() -> None:
         (("gate",), []),
         ((), ["silent"]),
     ]
+
+
+@pytest.mark.feature("I3")
+@pytest.mark.parametrize(
+    ("said", "problem", "text"),
+    [
+        (VelocityGateState(listens=False, holds=("agent",), still=True), "deaf", "it does not listen to /hold"),
+        (
+            VelocityGateState(listens=True, holds=("other",), still=True),
+            "not_holding",
+            "it does not hold for agent, only for other",
+        ),
+    ],
+)
+def test_a_gate_is_shown_as_it_was_to_who_held_then(said: VelocityGateState, problem: str, text: str) -> None:
+    holds = Holds()
+    holds.take(START, CHANNEL, hold("agent"))
+    gate = ModuleView("gate", "i", 1, "ok", 0.1, (), {GATE: said.model_dump(mode="json")})
+    view = holds.views(START, [gate])["agent"]
+    assert view.held == ()
+    assert [(each.problem, each.text) for each in view.not_held] == [(problem, text)]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -111,7 +112,7 @@ async def test_what_is_shown_last_is_the_end(mission: Mission, stalls_s: float, 
     with indexed(mission.log) as index:
         playback = Playback(index, await _bus())
         running = asyncio.create_task(playback.run())
-        with playback.watch() as watcher:
+        with closing(playback.watch()) as watcher:
 
             async def read() -> None:
                 await watcher.next()
@@ -242,7 +243,7 @@ async def test_what_agents_reported_to_consoles_is_shown_where_the_log_has_it(
         models = [state_at(playback, START + at_us).agents["agent"].model for at_us in (650_000, 750_000, 950_000)]
         assert models == ["not recorded", "reported", "not recorded"]
         assert [call.skill for call in state_at(playback, START + 750_000).calls] == ["say", "follow_person"]
-        with playback.watch() as watcher:
+        with closing(playback.watch()) as watcher:
             playback._look()
             assert await watcher.next()
             playback.show(START + 850_000)

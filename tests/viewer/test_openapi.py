@@ -24,6 +24,7 @@ def test_every_answer_is_declared(tmp_path: Path) -> None:
         for path in ("/calls", "/events"):
             document.check(path, requests.get(f"{url}{path}?limit=0", timeout=WITHIN_S))
         document.check("/calls/{call_id}", requests.get(f"{url}/calls/nobody", timeout=WITHIN_S))
+        assert requests.get(f"{url}/calls/", timeout=WITHIN_S, allow_redirects=False).status_code == 404
 
     async def scenario() -> None:
         async with served(log) as (_, url):

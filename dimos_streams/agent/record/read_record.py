@@ -11,14 +11,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.record.data_check import check_data
 from dimos_streams.agent.record.event_data.missions import DoneData
 from dimos_streams.agent.record.event_data.model_answers import UsageData
 from dimos_streams.agent.record.mission_record import GENERAL, OLD, OUTDATED, file_name, mission_files
-from dimos_streams.common.invalid import first_problem
+from dimos_streams.common.invalid import problem_of
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.printable import printable
 from dimos_streams.common.process.disk import read_small
@@ -144,7 +144,7 @@ def read_lines(path: Path) -> Iterator[RecordLine]:
         try:
             yield _parsed(text)
         except ValueError as error:
-            why = first_problem(error, "the line") if isinstance(error, ValidationError) else str(error)
+            why = problem_of(error, "the line")
             skipped, first = skipped + 1, first or f"line {number} is damaged and skipped: {beginning(why, _SHOWN)}"
     if skipped:
         more = f" (and {skipped - 1} more)" if skipped > 1 else ""

@@ -7,17 +7,14 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from pydantic import ValidationError
-
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.models.protocol import ToolSchema
 from dimos_streams.agent.tools.call_result import CallResult
-from dimos_streams.common.invalid import problems_with_values
 from dimos_streams.common.process.internal_error import internal_error
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.schemas.plain import tool_parameters
-from dimos_streams.documents.fields import fields_at
-from dimos_streams.errors import SkillArgumentError, SkillError
+from dimos_streams.errors import SkillError
+from dimos_streams.skill.argument_model import checked_arguments
 
 _logger = logging.getLogger(__name__)
 
@@ -84,7 +81,7 @@ class LocalTools:
         """Check the arguments and run a tool, for missions. Raises nothing but ``CancelledError``."""
         tool = self._tools[name]
         try:
-            answer = await tool.run(_checked(tool, arguments), missions)
+            answer = await tool.run(checked_arguments(tool.arguments, tool.name, arguments), missions)
         except SkillError as error:
             return CallResult(str(error), is_error=True)
         except Exception as error:
@@ -92,14 +89,6 @@ class LocalTools:
             _logger.exception("tool %s failed, %s", name, error_id)
             return CallResult(internal_error(error_id, error), is_error=True)
         return answer if isinstance(answer, CallResult) else CallResult(answer)
-
-
-def _checked(tool: LocalTool, arguments: Mapping[str, Any]) -> Arguments:
-    try:
-        return tool.arguments.model_validate(dict(arguments))
-    except ValidationError as error:
-        problems = problems_with_values(error, "arguments", lambda path: fields_at(tool.arguments, path))
-        raise SkillArgumentError(tool.name, problems) from error
 
 
 class NoArguments(Arguments):

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import TypeAlias
 
-from dimos_streams.blueprint.classes import failing_hook, module_config
+from dimos_streams.blueprint.classes import module_config, told_faults
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.common.names import namespace_of
 from dimos_streams.common.readable.listed import listed
@@ -16,7 +16,7 @@ from dimos_streams.common.readable.spelling import misspelt
 from dimos_streams.common.schemas.references import subschemas
 from dimos_streams.documents.problem import Problem
 from dimos_streams.errors import UserError, did_you_mean, suggest
-from dimos_streams.module import ConfigFault, Module
+from dimos_streams.module import Module
 from dimos_streams.operator.known_names import MCP_TOOLS
 from dimos_streams.skill.declaration import policy_of
 from dimos_streams.skill.spec import ModelParameters, SkillSpec
@@ -48,10 +48,9 @@ def skill_warnings(
         spec = specs[name]
         with contextlib.suppress(UserError):  # a config that is none is a problem of its own
             config = module_config(spec, cls)
-            try:
-                warnings = [ConfigFault(*each) for each in cls.skill_warnings(config, name, infos)]
-            except Exception as error:
-                yield failing_hook(spec, "skill_warnings", error, "pairs of a path and a text")
+            warnings = told_faults(spec, cls, "skill_warnings", config, name, infos)
+            if isinstance(warnings, Problem):
+                yield warnings
                 continue
             for path, text in warnings:
                 if vary and path[-1].isdigit():

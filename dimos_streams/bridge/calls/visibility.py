@@ -4,38 +4,46 @@ at a fleet hub."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from dimos_streams.bridge.calls.authority import MCP
-from dimos_streams.bridge.calls.broker import Broker
+from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.gateway import CallFacts
+
+if TYPE_CHECKING:
+    from dimos_streams.bridge.calls.broker import Broker
+
+
+def is_shown(call: CallFacts, skill: SkillInfo | None) -> bool:
+    """Return whether these models may know of a call. They may if they could have begun it; if its skill is gone, and
+    None then, only if they have begun it."""
+    return call.caller.startswith(MCP) if skill is None else skill.audience == "everyone"
+
+
+def moves(call: CallFacts, skill: SkillInfo | None) -> bool:
+    """Return whether a call may move a robot, so that anybody may stop it, even a call of which models may not know,
+    such as an undo. A call whose skill is gone counts if a model began it."""
+    return call.caller.startswith(MCP) if skill is None else skill.may_move
 
 
 def shown_to_models(broker: Broker) -> Callable[[CallFacts], bool]:
-    """Return a function that says whether these models may know of a call. They may if they could have begun it; if
-    its skill is gone, only if they have begun it."""
-    audiences = {called.info.name: called.info.audience for called in broker.directory.called()}
-
-    def is_shown(call: CallFacts) -> bool:
-        unknown = "everyone" if call.caller.startswith(MCP) else "operator"
-        return audiences.get(call.skill, unknown) == "everyone"
-
-    return is_shown
+    """Return a function that says of a bridge's calls what ``is_shown`` does."""
+    skills = _skills(broker)
+    return lambda call: is_shown(call, skills.get(call.skill))
 
 
 def may_move(broker: Broker) -> Callable[[CallFacts], bool]:
-    """Return a function that says whether a call may move a robot, so that anybody may stop it, even a call of which
-    models may not know, such as an undo. A call whose skill is gone counts if a model began it."""
-    skills = {called.info.name: called.info for called in broker.directory.called()}
+    """Return a function that says of a bridge's calls what ``moves`` does."""
+    skills = _skills(broker)
+    return lambda call: moves(call, skills.get(call.skill))
 
-    def may_move_robot(call: CallFacts) -> bool:
-        skill = skills.get(call.skill)
-        return call.caller.startswith(MCP) if skill is None else skill.may_move
 
-    return may_move_robot
+def _skills(broker: Broker) -> dict[str, SkillInfo]:
+    return {called.info.name: called.info for called in broker.directory.called()}
 
 
 def stoppable_by_models(broker: Broker) -> Callable[[CallFacts], bool]:
     """Return a function that says whether these models may stop a call: they may know of it, or it may move a
     robot."""
-    is_shown, moves = shown_to_models(broker), may_move(broker)
-    return lambda call: is_shown(call) or moves(call)
+    shown, moving = shown_to_models(broker), may_move(broker)
+    return lambda call: shown(call) or moving(call)

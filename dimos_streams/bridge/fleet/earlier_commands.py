@@ -16,7 +16,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.fleet.command_notes import KEEP_S, LAST_ORDER, PREFIX, CommandNote
 from dimos_streams.bridge.fleet.run_journals import ROBOT_NOTE, journals_in, other_runs
 from dimos_streams.fleet.commands import began_nothing
-from dimos_streams.fleet.last_order import OrderNote
+from dimos_streams.fleet.last_order import OrderNote, age_s
 from dimos_streams.journal import tables
 
 M = TypeVar("M", bound=BaseModel)
@@ -93,10 +93,8 @@ def _read(model: type[M], text: str) -> Iterator[M]:
 
 
 def _is_recent(note: CommandNote | OrderNote) -> bool:
-    """Return whether a note is young by either clock: the steady one begins anew with the machine, and the wall clock
-    may have been set."""
-    ages = (clock.steady() - note.at, (clock.utime() - note.utime) / 1e6)
-    return min((age for age in ages if age >= 0), default=0.0) < KEEP_S
+    """Return whether a note is young by either clock."""
+    return age_s(note.at, note.utime) < KEEP_S
 
 
 def _began_nothing(note: CommandNote) -> bool:

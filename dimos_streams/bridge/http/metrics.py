@@ -6,12 +6,16 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
+from fastapi import FastAPI, Response
+from fastapi.responses import PlainTextResponse
 from prometheus_client import CollectorRegistry, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
 from dimos_streams.bridge.calls.broker import Broker
 from dimos_streams.journal.broadcast import Broadcast, JournalBroadcast
+from dimos_streams.serving.openapi import refusals
 
 Family = CounterMetricFamily | GaugeMetricFamily
 _F = TypeVar("_F", CounterMetricFamily, GaugeMetricFamily)
@@ -19,12 +23,15 @@ _ByLabel = tuple[str, Mapping[str, float]]
 """A label and a value for each of the label's values."""
 
 
-def registry_of(broker: Broker, broadcast: JournalBroadcast) -> CollectorRegistry:
-    """A registry of its own for one bridge, as there may be several in a process."""
+def mount_metrics(app: FastAPI, collector: Collector) -> None:
+    """Add the route, with a registry of its own: there may be several bridges in a process."""
     registry = CollectorRegistry()
-    registry.register(BridgeCollector(broker, broadcast))
+    registry.register(collector)
     ProcessCollector(registry=registry)
-    return registry
+
+    @app.get("/metrics", response_class=PlainTextResponse, responses=refusals())
+    async def metrics() -> Response:
+        return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
 
 
 class BridgeCollector(Collector):

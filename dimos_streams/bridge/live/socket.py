@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from contextlib import closing
 
 from starlette.websockets import WebSocket
 
@@ -25,7 +26,7 @@ _log = LimitedLog(logging.getLogger(__name__))
 
 async def serve(socket: WebSocket, live: LiveTopics, connection_ends: ConnectionEnds) -> None:
     """Send a client, which is accepted, what it watches until either side ends the connection."""
-    with live.view(lambda: connection_ends.cut_off(socket.scope)) as viewer:
+    with closing(live.view(lambda: connection_ends.cut_off(socket.scope))) as viewer:
         reading = asyncio.create_task(_read(socket, viewer), name="live client")
         try:
             with connection_ends.serving(socket):

@@ -6,8 +6,7 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol
 
 from pydantic_core import to_json
 
@@ -166,14 +165,6 @@ class Viewer:
             self.watch({})
             self._texts.clear()
             self._source.forget(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _next_frame(self, now: float) -> tuple[bytes | None, float]:
         """A frame that is to be sent now, or None, and the time to look again if nothing happens before."""

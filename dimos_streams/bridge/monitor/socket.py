@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import itertools
+from contextlib import closing
 from typing import Protocol
 
 from starlette.websockets import WebSocket
@@ -62,7 +63,7 @@ async def _converse(
     running: OwnedTasks,
     connection_ends: ConnectionEnds,
 ) -> None:
-    with monitor.watch(socket.query_params.get("agent") or None) as watcher:
+    with closing(monitor.watch(socket.query_params.get("agent") or None)) as watcher:
         reading = asyncio.create_task(_read(socket, watcher, commands, running), name="monitor client")
         try:
             with connection_ends.serving(socket):

@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable
-from types import TracebackType
-from typing import Self
 
 from dimos_streams.bridge.monitor.view import StateView, message
 from dimos_streams.operator.agents import is_called
@@ -112,14 +110,6 @@ class Watcher:
             self._replies.clear()
             self._update.set()
             self._forget(self)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
-        self.close()
 
     def _is_new(self, view: StateView) -> bool:
         """Return whether a view differs from the one queued last; something may have changed there and back again."""

@@ -58,8 +58,7 @@ def check(
         bool, typer.Option("--live", help="Then listen to the bus, and tell what is there of what it needs.")
     ] = False,
     seconds: Annotated[
-        float | None,
-        typer.Option("--seconds", min=1.0, help="How long to listen with --live: 5 s.", show_default=False),
+        float | None, typer.Option("--seconds", min=1.0, help="How long to listen with --live: 5 s.")
     ] = None,
     bus: options.BusUrl = None,
     as_json: options.Json = False,
@@ -133,7 +132,6 @@ def config(
             metavar="[BLUEPRINT]",
             help="A stock name (see `list`), a YAML file, or a Python `module:attribute`; none with --run.",
             autocompletion=completion.blueprints,
-            show_default=False,
         ),
     ] = None,
     settings: options.Settings = None,

@@ -26,7 +26,7 @@ Database = Annotated[
         help="sqlite:///FILE, for one hub, or postgresql://USER@HOST/NAME, for several.",
     ),
 ]
-RobotArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _.", show_default=False)]
+RobotArgument = Annotated[str, typer.Argument(metavar="NAME", help="Letters, digits, - and _.")]
 _DEFAULTS = HubSettings()
 
 
@@ -53,8 +53,7 @@ def serve(
     port: Annotated[int, typer.Option("--port", min=0, max=65535, help="0 takes any free one.")] = _DEFAULTS.port,
     token: Token = None,
     token_file: Annotated[
-        Path | None,
-        typer.Option("--token-file", metavar="FILE", help="The operators' token, from a file.", show_default=False),
+        Path | None, typer.Option("--token-file", metavar="FILE", help="The operators' token, from a file.")
     ] = None,
     allowed_host: Annotated[
         list[str] | None,
@@ -62,7 +61,6 @@ def serve(
             "--allowed-host",
             metavar="NAME",
             help="A further name under which robots and clients reach the hub. May be given several times.",
-            show_default=False,
         ),
     ] = None,
     connections: Annotated[
@@ -117,10 +115,7 @@ def add(
     token_file: Annotated[
         Path | None,
         typer.Option(
-            "--write",
-            metavar="FILE",
-            help="Write the token into a new file, for its owner only, and print nothing.",
-            show_default=False,
+            "--write", metavar="FILE", help="Write the token into a new file, for its owner only, and print nothing."
         ),
     ] = None,
 ) -> None:

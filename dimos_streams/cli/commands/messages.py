@@ -58,8 +58,7 @@ def generate(
 def java(
     out: Annotated[Path, typer.Argument(metavar="OUT", help="The folder that they are written into.")],
     folders: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="[DIR]...", help="Folders with PACKAGE/Name.lcm of your own.", show_default=False),
+        list[Path] | None, typer.Argument(metavar="[DIR]...", help="Folders with PACKAGE/Name.lcm of your own.")
     ] = None,
 ) -> None:
     """Write Java classes of the stock message types, and of your own: lcm-spy reads messages with them."""

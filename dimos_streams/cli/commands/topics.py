@@ -62,9 +62,7 @@ def list_topics(seconds: Seconds = 2.0, bus: options.BusUrl = None, as_json: opt
 
 def echo(
     topic: Topic,
-    count: Annotated[
-        int | None, typer.Option("--count", min=1, help="End after so many messages.", show_default=False)
-    ] = None,
+    count: Annotated[int | None, typer.Option("--count", min=1, help="End after so many messages.")] = None,
     bus: options.BusUrl = None,
     as_json: options.JsonLines = False,
 ) -> None:
@@ -77,9 +75,7 @@ def echo(
 
 def rate(
     topic: Topic,
-    seconds: Annotated[
-        float | None, typer.Option("--seconds", min=0.1, help="End after so long.", show_default=False)
-    ] = None,
+    seconds: Annotated[float | None, typer.Option("--seconds", min=0.1, help="End after so long.")] = None,
     bus: options.BusUrl = None,
     as_json: options.JsonLines = False,
 ) -> None:

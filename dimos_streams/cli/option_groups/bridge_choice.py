@@ -46,7 +46,6 @@ Token = Annotated[
         envvar=_TOKEN_VARIABLE,
         callback=_typed_token,
         help="What the bridge asks of every request. Better given as the variable: arguments are no secret.",
-        show_default=False,
     ),
 ]
 """The token of the command line only: that of the environment is looked at where a bridge is asked."""
@@ -64,12 +63,10 @@ class BridgeChoice:
             "--url",
             metavar="URL",
             help="Where the bridge is. Without it: the newest living run's, or if none lives port 7780 here.",
-            show_default=False,
         ),
     ] = None
     port: Annotated[
-        int | None,
-        typer.Option("--port", min=1, max=65535, help="The bridge's port on this machine.", show_default=False),
+        int | None, typer.Option("--port", min=1, max=65535, help="The bridge's port on this machine.")
     ] = None
     token: Token = None
 

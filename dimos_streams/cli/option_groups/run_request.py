@@ -28,7 +28,6 @@ class RunRequest:
             metavar="TEXT",
             help="What to tell the agent once all is ready; with several agents begin with one's name, 'robot1: …'. "
             "May be given several times.",
-            show_default=False,
         ),
     ] = None
     duration_s: Annotated[
@@ -38,7 +37,6 @@ class RunRequest:
             metavar="SECONDS",
             min=0,
             help="Stop after so long; exits with 0 unless something that `--say` began has ended without completing.",
-            show_default=False,
         ),
     ] = None
     exit_when_done: Annotated[
@@ -61,7 +59,6 @@ class RunRequest:
             "--machine",
             metavar="NAME",
             help="Run what the blueprint gives to this machine, beside the others; without it run all of it here.",
-            show_default=False,
         ),
     ] = None
     bridge_url: Annotated[
@@ -70,7 +67,6 @@ class RunRequest:
             "--bridge",
             metavar="URL",
             help="With --machine: where the bridge answers that another machine runs, for agents and commands here.",
-            show_default=False,
         ),
     ] = None
     wait_s: Annotated[
@@ -80,7 +76,6 @@ class RunRequest:
             metavar="SECONDS",
             min=0,
             help="With --machine: how long `--say` waits for the other machines; 60 unless given.",
-            show_default=False,
         ),
     ] = None
     seed: Annotated[
@@ -93,7 +88,6 @@ class RunRequest:
             metavar="URL",
             help="The bus: udpm://… (LCM) or zenoh://…. Without it: DIMOS_STREAMS_BUS, LCM_DEFAULT_URL, or LCM's"
             " usual group on this machine.",
-            show_default=False,
         ),
     ] = None
     port: Annotated[
@@ -104,7 +98,6 @@ class RunRequest:
             max=65535,
             help="Where the bridge serves HTTP (usually 7780). In virtual time "
             "it serves only if this is given, and only for watching.",
-            show_default=False,
         ),
     ] = None
     token: Token = None
@@ -114,7 +107,6 @@ class RunRequest:
             "--hub",
             metavar="URL",
             help="Ship the journal to this fleet hub, and take its commands: sets `hub.url` of the bridge.",
-            show_default=False,
         ),
     ] = None
     foxglove: Annotated[
@@ -123,17 +115,11 @@ class RunRequest:
             FOXGLOVE,
             metavar="[HOST:PORT]",
             help="Serve the run to Foxglove and other viewers of its protocol; 127.0.0.1:8765 unless given.",
-            show_default=False,
         ),
     ] = None
     record: Annotated[
         Path | None,
-        typer.Option(
-            "--record",
-            metavar="FILE",
-            help="Write all messages into an LCM log; see `recording`.",
-            show_default=False,
-        ),
+        typer.Option("--record", metavar="FILE", help="Write all messages into an LCM log; see `recording`."),
     ] = None
     record_channels: Annotated[
         list[str] | None,
@@ -141,14 +127,11 @@ class RunRequest:
             "--record-channels",
             metavar="PATTERN",
             help="Record only such topics ('/robot1/*') or channels ('*#sensor_msgs.Image'); several times.",
-            show_default=False,
         ),
     ] = None
     record_without: Annotated[
         list[str] | None,
-        typer.Option(
-            "--record-without", metavar="PATTERN", help="Leave such ones out; several times.", show_default=False
-        ),
+        typer.Option("--record-without", metavar="PATTERN", help="Leave such ones out; several times."),
     ] = None
     record_split_mb: Annotated[
         float | None,
@@ -158,7 +141,6 @@ class RunRequest:
             min=0.001,
             max=1_000_000,
             help="Begin another file (a.1.lcmlog, a.2.lcmlog) when one has reached the size.",
-            show_default=False,
         ),
     ] = None
     loss_bound_s: Annotated[
@@ -169,7 +151,6 @@ class RunRequest:
             min=0.5,
             max=3600,
             help="End a call that moves the robot when nobody has acknowledged it for so long; 2 unless given.",
-            show_default=False,
         ),
     ] = None
     reload: Annotated[

@@ -68,7 +68,7 @@ class RunEntry:
                 keep_settings(self._plan.blueprint, options.run_dir)
             registry.write(self.record)
             if first and self._plan.mode != "virtual":
-                self._look_in(_LOOK_S)
+                self._look_later()
         except OSError as error:
             if first:
                 raise run_directories.cannot_begin_in(options.run_dir, error) from error
@@ -104,8 +104,8 @@ class RunEntry:
             write_end(self.record, how)
         registry.remove(self.record)
 
-    def _look_in(self, seconds: float) -> None:
-        self._looking = asyncio.get_running_loop().call_later(seconds, self._look)
+    def _look_later(self) -> None:
+        self._looking = asyncio.get_running_loop().call_later(_LOOK_S, self._look)
 
     def _look(self) -> None:
         """Write a record anew that was deleted or damaged: without it no command finds a robot that moves."""
@@ -113,7 +113,7 @@ class RunEntry:
             directory = self.record.run_dir
             _log.warning("the run's record in %s was deleted or damaged, and is written anew", directory)
             self.renew()
-        self._look_in(_LOOK_S)
+        self._look_later()
 
     def _present(self, run_dir: Path) -> registry.RunRecord:
         pid, options = os.getpid(), self._options

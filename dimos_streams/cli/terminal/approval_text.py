@@ -9,7 +9,7 @@ from typing import Any
 
 from dimos_streams.cli.terminal.output import table_lines
 from dimos_streams.common.readable.plural import plural
-from dimos_streams.operator.agents import is_conversation
+from dimos_streams.operator.agents import note_in
 from dimos_streams.operator.known_names import DECISION
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.plan_steps import plan_steps
@@ -58,10 +58,7 @@ def standing(view: ApprovalView) -> str:
 def decision_note(event: ToolEvent) -> str:
     """Return an agent's note that it waits for a decision, with the command that decides; empty if the event is none
     of the kind."""
-    entry = event.data.get("entry") if is_conversation(event) else None
-    if not isinstance(entry, Mapping) or entry.get("role") != "note":
-        return ""
-    text = str(entry.get("text", ""))
+    text = note_in(event)
     return text if DECISION in text else ""
 
 

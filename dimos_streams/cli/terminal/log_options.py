@@ -2,39 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from dimos_streams.cli.terminal.options import checked_seed
+from dimos_streams.cli.terminal.options import Json, Settings, checked_seed
 from dimos_streams.errors import UserError
 
-Files = Annotated[
-    list[Path], typer.Argument(metavar="FILE...", help="An LCM log, or its parts in order.", show_default=False)
-]
-File = Annotated[Path, typer.Argument(metavar="FILE", help="An LCM log.", show_default=False)]
-Channels = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--channels",
-        metavar="PATTERN",
-        help="Only such topics ('/robot1/*') or channels ('*#sensor_msgs.Image'); several times.",
-        show_default=False,
-    ),
-]
-Without = Annotated[
-    list[str] | None,
-    typer.Option("--without", metavar="PATTERN", help="Leave such ones out; several times.", show_default=False),
-]
-From = Annotated[float, typer.Option("--from", metavar="SECONDS", min=0, help="Begin so long after the first event.")]
-To = Annotated[
-    float | None, typer.Option("--to", metavar="SECONDS", min=0, help="End so long after it.", show_default=False)
-]
-Remap = Annotated[
-    list[str] | None,
-    typer.Option("--remap", metavar="TOPIC=TOPIC", help="Rename a topic; several times.", show_default=False),
-]
+if TYPE_CHECKING:
+    from dimos_streams.recording.cut import LogPart
+
+Files = Annotated[list[Path], typer.Argument(metavar="FILE...", help="An LCM log, or its parts in order.")]
+File = Annotated[Path, typer.Argument(metavar="FILE", help="An LCM log.")]
 Speed = Annotated[float, typer.Option("--speed", metavar="FACTOR", help="2 is twice as fast.")]
 Loop = Annotated[bool, typer.Option("--loop", help="Begin again at the end, until Ctrl-C.")]
 OntoRun = Annotated[
@@ -52,50 +33,6 @@ Modules = Annotated[
         metavar="NAMES",
         help="Test these modules, as in 'follow,lookout': they get their recorded inputs, in virtual time, and "
         "what they send and say is compared with the log.",
-        show_default=False,
-    ),
-]
-Blueprint = Annotated[
-    str | None,
-    typer.Option(
-        "--blueprint",
-        metavar="BLUEPRINT",
-        help="Where the modules are from. Without it: what the log says of itself.",
-        show_default=False,
-    ),
-]
-Seed = Annotated[
-    int | None,
-    typer.Option("--seed", callback=checked_seed, help="Without it: the recording's own.", show_default=False),
-]
-Exact = Annotated[bool, typer.Option("--exact", help="Everything must be equal.")]
-Tolerance = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--tolerance",
-        metavar="[FIELD=]NUMBER",
-        help="By how much numbers may differ, all or those of a field: 'linear.x=0.01', '/odom:pose=0.1'; "
-        "several times.",
-        show_default=False,
-    ),
-]
-TimeTolerance = Annotated[
-    float | None,
-    typer.Option(
-        "--time-tolerance", metavar="SECONDS", min=0, help="By how much times may differ.", show_default=False
-    ),
-]
-Tolerances = Annotated[
-    Path | None,
-    typer.Option("--tolerances", metavar="FILE", help="Tolerances from a YAML file.", show_default=False),
-]
-Update = Annotated[
-    bool, typer.Option("--update", help="Write what the modules give now into the log, in place of what it has.")
-]
-Plot = Annotated[
-    Path | None,
-    typer.Option(
-        "--plot", metavar="PICTURE", help="Draw recorded against replayed (PNG, SVG, PDF).", show_default=False
     ),
 ]
 
@@ -106,3 +43,97 @@ def named_file(path: Path | None) -> Path | None:
     if path == Path("-"):
         raise UserError("'-' is no name of a file: give one")
     return path
+
+
+@dataclass(frozen=True, kw_only=True)
+class PartChoice:
+    """The choice of a part of a log; without any option it is all of it."""
+
+    from_s: Annotated[
+        float, typer.Option("--from", metavar="SECONDS", min=0, help="Begin so long after the first event.")
+    ] = 0.0
+    to_s: Annotated[float | None, typer.Option("--to", metavar="SECONDS", min=0, help="End so long after it.")] = None
+    channels: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--channels",
+            metavar="PATTERN",
+            help="Only such topics ('/robot1/*') or channels ('*#sensor_msgs.Image'); several times.",
+        ),
+    ] = None
+    without: Annotated[
+        list[str] | None, typer.Option("--without", metavar="PATTERN", help="Leave such ones out; several times.")
+    ] = None
+
+    def part(self) -> LogPart:
+        """Return the part. Raises ``UserError``."""
+        from dimos_streams.recording.cut import LogPart
+        from dimos_streams.recording.selection import Selection
+
+        if self.to_s is not None and self.to_s < self.from_s:
+            raise UserError(f"--to {self.to_s:g} is before --from {self.from_s:g}")
+        selection = Selection(self.channels or (), self.without or ())
+        return LogPart(selection=selection, from_s=self.from_s, to_s=self.to_s, remap=self._names())
+
+    def _names(self) -> dict[str, str]:
+        """Return the new names of topics that get one."""
+        return {}
+
+
+@dataclass(frozen=True, kw_only=True)
+class RemappedPart(PartChoice):
+    """The choice of a part of a log whose topics may be renamed."""
+
+    remap: Annotated[
+        list[str] | None, typer.Option("--remap", metavar="TOPIC=TOPIC", help="Rename a topic; several times.")
+    ] = None
+
+    def _names(self) -> dict[str, str]:
+        names = {}
+        for text in self.remap or ():
+            old, equals, new = text.partition("=")
+            if not equals or not old or not new:
+                raise UserError(f"--remap {text!r}: expected TOPIC=TOPIC, as in /odom=/robot1/odom")
+            names[old] = new
+        return names
+
+
+@dataclass(frozen=True, kw_only=True)
+class ModuleTest:
+    """The options of a test of modules with a log."""
+
+    blueprint: Annotated[
+        str | None,
+        typer.Option(
+            "--blueprint",
+            metavar="BLUEPRINT",
+            help="Where the modules are from. Without it: what the log says of itself.",
+        ),
+    ] = None
+    settings: Settings = None
+    seed: Annotated[
+        int | None, typer.Option("--seed", callback=checked_seed, help="Without it: the recording's own.")
+    ] = None
+    exact: Annotated[bool, typer.Option("--exact", help="Everything must be equal.")] = False
+    tolerance: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--tolerance",
+            metavar="[FIELD=]NUMBER",
+            help="By how much numbers may differ, all or those of a field: 'linear.x=0.01', '/odom:pose=0.1'; "
+            "several times.",
+        ),
+    ] = None
+    time_tolerance: Annotated[
+        float | None, typer.Option("--time-tolerance", metavar="SECONDS", min=0, help="By how much times may differ.")
+    ] = None
+    tolerances: Annotated[
+        Path | None, typer.Option("--tolerances", metavar="FILE", help="Tolerances from a YAML file.")
+    ] = None
+    update: Annotated[
+        bool, typer.Option("--update", help="Write what the modules give now into the log, in place of what it has.")
+    ] = False
+    plot: Annotated[
+        Path | None, typer.Option("--plot", metavar="PICTURE", help="Draw recorded against replayed (PNG, SVG, PDF).")
+    ] = None
+    as_json: Json = False

@@ -16,7 +16,6 @@ Blueprint = Annotated[
         metavar="BLUEPRINT",
         help="A stock name (see `list`), a YAML file, or a Python `module:attribute`.",
         autocompletion=completion.blueprints,
-        show_default=False,
     ),
 ]
 Settings = Annotated[
@@ -25,7 +24,6 @@ Settings = Annotated[
         "--set",
         metavar="MODULE.FIELD=VALUE",
         help="Set a field of a module's config; the value is YAML. May be given several times.",
-        show_default=False,
     ),
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
@@ -37,7 +35,6 @@ BusUrl = Annotated[
         metavar="URL",
         help="The bus: udpm://… (LCM) or zenoh://…. Without it: the newest living run's, DIMOS_STREAMS_BUS,"
         " LCM_DEFAULT_URL, or LCM's usual group.",
-        show_default=False,
     ),
 ]
 RunArgument = Annotated[
@@ -46,27 +43,24 @@ RunArgument = Annotated[
         metavar="[RUN]",
         help="A run's id, blueprint or process id. Without it: the newest.",
         autocompletion=completion.living_runs,
-        show_default=False,
     ),
 ]
 
 
 def run_option(help: str, complete: Callable[..., Any] = completion.living_runs) -> Any:
     """Return the option ``--run``, with what it means to the command."""
-    return typer.Option("--run", metavar="RUN", help=help, autocompletion=complete, show_default=False)
+    return typer.Option("--run", metavar="RUN", help=help, autocompletion=complete)
 
 
 RunOption = Annotated[str | None, run_option("A run's id, blueprint or process id. Without it: the newest.")]
 _ONLY = "Only this one: a run's id, blueprint or process id."
 OnlyRunArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="[RUN]", help=_ONLY, autocompletion=completion.living_runs, show_default=False),
+    str | None, typer.Argument(metavar="[RUN]", help=_ONLY, autocompletion=completion.living_runs)
 ]
 OnlyRunOption = Annotated[str | None, run_option(_ONLY)]
 _KEPT = "A run's id or blueprint, also of one that has ended. Without it: the newest, a living one first."
 KeptRunArgument = Annotated[
-    str | None,
-    typer.Argument(metavar="[RUN]", help=_KEPT, autocompletion=completion.kept_runs, show_default=False),
+    str | None, typer.Argument(metavar="[RUN]", help=_KEPT, autocompletion=completion.kept_runs)
 ]
 KeptRunOption = Annotated[str | None, run_option(_KEPT, completion.kept_runs)]
 
@@ -85,7 +79,6 @@ Machine = Annotated[
         callback=_named_machine,
         metavar="NAME",
         help="The part of a run on another machine, reached through the bridge.",
-        show_default=False,
     ),
 ]
 AgentName = Annotated[
@@ -95,7 +88,6 @@ AgentName = Annotated[
         metavar="NAME",
         help="Which agent (its module, its namespace or its `say` skill), if there are several. At a fleet's hub: its"
         " robot.",
-        show_default=False,
     ),
 ]
 
@@ -114,7 +106,6 @@ FleetRobot = Annotated[
         callback=_named_robot,
         metavar="NAME",
         help="At a fleet's hub: the robot that is meant, if there are several.",
-        show_default=False,
     ),
 ]
 

@@ -11,7 +11,6 @@ from starlette.types import Send
 
 from dimos_streams import __version__
 from dimos_streams.common.invalid import first_problem
-from dimos_streams.common.json.reading import parse_command
 from dimos_streams.fleet.batches import Batch, Position, ShippedGap
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.protocol import (
@@ -36,6 +35,7 @@ from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.events.event_response import EventResponse
 from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.serving.problems import ProblemError
+from dimos_streams.serving.route import parsed_body
 
 M = TypeVar("M", bound=FleetMessage)
 
@@ -175,10 +175,7 @@ def _message(model: type[M], body: bytes, what: str, most: int) -> M:
     if len(body) > most:
         text = f"the {what} has {len(body)} bytes, one may have {most}: send less at once"
         raise ProblemError(problem_kinds.TOO_LARGE, text)
-    try:
-        fields = parse_command(body)
-    except ValueError as error:
-        raise ProblemError(problem_kinds.BAD_JSON, f"the body is not JSON: {error}") from error
+    fields = parsed_body(body)
     # The version first: what else there is follows from it.
     spoken = fields.get("protocol") if isinstance(fields, dict) else None
     if isinstance(spoken, int) and spoken != PROTOCOL:

@@ -6,14 +6,11 @@ from collections.abc import Iterator
 from dataclasses import asdict
 from typing import Any
 
-from fastapi import FastAPI, Response
-from fastapi.responses import PlainTextResponse
-from prometheus_client import CollectorRegistry, ProcessCollector
-from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from fastapi import FastAPI
 from prometheus_client.registry import Collector
 
 from dimos_streams import __version__
-from dimos_streams.bridge.http.metrics import Family, counter, gauge, readers
+from dimos_streams.bridge.http.metrics import Family, counter, gauge, mount_metrics, readers
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.schema import SCHEMA
 from dimos_streams.hub.upkeep import Upkeep
@@ -27,13 +24,7 @@ def mount_views(app: FastAPI, parts: HubParts, upkeep: Upkeep) -> None:
     async def healthz() -> dict[str, Any]:
         return _health(parts, upkeep)
 
-    registry = CollectorRegistry()
-    registry.register(HubCollector(parts, upkeep))
-    ProcessCollector(registry=registry)
-
-    @app.get("/metrics", response_class=PlainTextResponse, responses=refusals())
-    async def metrics() -> Response:
-        return Response(generate_latest(registry), media_type=CONTENT_TYPE_PLAIN_0_0_4)
+    mount_metrics(app, HubCollector(parts, upkeep))
 
 
 def _health(parts: HubParts, upkeep: Upkeep) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
 from starlette.responses import Response
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams.common.http.bearer import authorization_in, has_token
 from dimos_streams.common.http.own_origin import absolute_form, is_own_origin
@@ -16,6 +16,7 @@ from dimos_streams.common.schemas.http_url import requested_host
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problem_kinds import ProblemKind
 from dimos_streams.serving.problems import REPORTED, problem
+from dimos_streams.serving.received import again, reads
 
 MAX_BODY = 256 * 1024
 MAX_BODIES = 16 * 1024 * 1024
@@ -25,7 +26,6 @@ MAX_DRAINED = 8 * 1024 * 1024
 _BODY_TIMEOUT_S = 10.0
 _BODILESS = frozenset({"GET", "HEAD", "OPTIONS", "DELETE"})
 """Methods whose bodies nobody reads here."""
-_READING = ("GET", "HEAD")
 _LOOPBACK = frozenset({"localhost", "127.0.0.1", "::1"})
 _VALID_HOSTS = (
     "valid: localhost, the address that it serves on, and the names in the bridge's setting `allowed_hosts`"
@@ -107,12 +107,7 @@ class Guard:
             raise _BadBodyError(problem_kinds.TOO_SLOW, detail, closes=True) from error
         finally:
             self._bodies -= len(body)
-        first: list[Message] = [{"type": "http.request", "body": bytes(body), "more_body": False}]
-
-        async def replay() -> Message:
-            return first.pop() if first else await receive()
-
-        return replay
+        return again({"type": "http.request", "body": bytes(body), "more_body": False}, receive)
 
     async def _read(self, receive: Receive, body: bytearray) -> None:
         """Read up to the end of a body into ``body``, which counts as being read.
@@ -179,7 +174,7 @@ class Guard:
             return False
 
     def _is_public(self, scope: Scope) -> bool:
-        return scope["type"] == "http" and scope["method"] in _READING and scope["path"] in self._public
+        return scope["type"] == "http" and reads(scope) and scope["path"] in self._public
 
 
 def _bring_to_origin_form(scope: Scope) -> None:
@@ -195,8 +190,7 @@ def _bring_to_origin_form(scope: Scope) -> None:
 
 def _has_token(scope: Scope, token: str) -> bool:
     """Return whether a request has the token; by its query only one that reads."""
-    reading = scope["type"] == "websocket" or scope["method"] in _READING
-    query = scope["query_string"].decode("latin-1") if reading else ""
+    query = scope["query_string"].decode("latin-1") if reads(scope) else ""
     return has_token(token, authorization_in(scope["headers"]), query, scope.get("subprotocols", ()))
 
 
@@ -206,7 +200,7 @@ def _is_of_another_page(scope: Scope, headers: Mapping[bytes, str]) -> bool:
     if headers.get(b"sec-fetch-site", "none") in ("none", "same-origin"):
         return False
     is_link = (headers.get(b"sec-fetch-mode"), headers.get(b"sec-fetch-dest")) == ("navigate", "document")
-    return not (is_link and scope["type"] == "http" and scope["method"] in _READING)
+    return not (is_link and scope["type"] == "http" and reads(scope))
 
 
 class _BadBodyError(Exception):

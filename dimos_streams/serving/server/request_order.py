@@ -7,13 +7,13 @@ import logging
 from collections import Counter, deque
 from collections.abc import Callable
 
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.problems import problem
+from dimos_streams.serving.received import again, reads
 
-_READING = ("GET", "HEAD")
 _FOR_MUCH = frozenset({"/tool_streams", "/events", "/calls", "/mcp", "/metrics"})
 """Paths that are answered, if they are read, with as much as the client likes. All else, health and commands above
 all, is one short answer."""
@@ -76,7 +76,7 @@ class RequestOrder:
     async def _is_wanted(self, scope: Scope, receive: Receive) -> tuple[bool, Receive]:
         """Return whether a request is to be carried out: not if it would come when nobody expects it any more, as its
         client left while this process stood still. And return what receives it from then on."""
-        if scope["type"] == "websocket" or scope["method"] in _READING:
+        if reads(scope):
             return True, receive
         if not (self._standing.locked() or self._outdated_s()):
             return True, receive
@@ -88,27 +88,17 @@ class RequestOrder:
             if any(name == b"content-length" for name, _ in scope["headers"]):
                 whole = await receive()  # the guard has it
                 if self._ends(scope["path"], whole.get("body", b"")):
-                    return True, _again(whole, receive)
+                    return True, again(whole, receive)
             _log.warning("%s %s is not carried out: its client left meanwhile", scope["method"], scope["path"])
             return False, receive
         del scope[_TURN]
         return True, receive
 
     def _line(self, scope: Scope) -> _RequestLine:
-        if scope["type"] != "websocket" and scope["method"] not in _READING:
+        if not reads(scope):
             return self._bringing
         is_for_much = scope["type"] == "websocket" or scope["path"] in _FOR_MUCH
         return self._for_much if is_for_much else self._reading
-
-
-def _again(first: Message, receive: Receive) -> Receive:
-    """Return a ``receive`` that gives a message again that has been received already."""
-    messages = [first]
-
-    async def replay() -> Message:
-        return messages.pop() if messages else await receive()
-
-    return replay
 
 
 def leave(scope: Scope) -> None:

@@ -8,8 +8,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dimos_streams.serving.problem_kinds import WATCH_ONLY
 from dimos_streams.serving.problems import problem
-
-_READING = ("GET", "HEAD")
+from dimos_streams.serving.received import reads
 
 
 class WatchOnly:
@@ -26,7 +25,7 @@ class WatchOnly:
         if scope["type"] == "websocket":
             refused = self._sockets is not None and scope["path"] not in self._sockets
         else:
-            refused = scope["type"] == "http" and scope["method"] not in _READING
+            refused = scope["type"] == "http" and not reads(scope)
         if refused:
             await problem(WATCH_ONLY, self._why)(scope, receive, send)
         else:

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.messages.dimos_streams import Hold
-from dimos_streams.operator.holding import STOP_ROBOT, HoldTable, gate_state
+from dimos_streams.operator.gate_answers import hold_view, why_not_held
+from dimos_streams.operator.holding import STOP_ROBOT, HoldTable, VelocityGateState, gate_state
 from dimos_streams.operator.messages.hold import HoldView, VelocityGateNotHeld
 from dimos_streams.operator.messages.stop import Stop, StoppedRobots
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
@@ -80,26 +81,11 @@ def _seconds(utime: int) -> float:
 
 
 def _view(source: str, modules: Iterable[ModuleView]) -> HoldView:
-    held: list[str] = []
-    not_held: list[VelocityGateNotHeld] = []
-    for module in modules:
-        state = gate_state(module.state)
-        if state is None:
-            continue
-        if module.alive and source in state.holds and state.still:
-            held.append(module.name)
-        else:
-            not_held.append(_not_held(source, module))
-    return HoldView(held=tuple(held), not_held=tuple(not_held))
+    gates = ((module, gate_state(module.state)) for module in modules)
+    return hold_view({gate.name: _problem_of(gate, state, source) for gate, state in gates if state is not None})
 
 
-def _not_held(source: str, module: ModuleView) -> VelocityGateNotHeld:
-    if not module.alive:
-        return VelocityGateNotHeld(gate=module.name, problem="silent", text=f"it is {module.health}")
-    state = gate_state(module.state)
-    assert state is not None, "it is a gate"
-    if not state.listens:
-        return VelocityGateNotHeld(gate=module.name, problem="deaf", text="it does not listen to /hold")
-    if source in state.holds:
-        return VelocityGateNotHeld(gate=module.name, problem="moving", text="it holds skills, but the base is driven")
-    return VelocityGateNotHeld(gate=module.name, problem="not_holding", text=f"it does not hold for {source}")
+def _problem_of(gate: ModuleView, state: VelocityGateState, source: str) -> VelocityGateNotHeld | None:
+    if not gate.alive:
+        return VelocityGateNotHeld(gate=gate.name, problem="silent", text=f"it is {gate.health}")
+    return why_not_held(gate.name, state, source)

@@ -8,6 +8,7 @@ from typing import TypeVar
 from dimos_streams.bridge.calls.state.call_state import CANCEL_OVERDUE_S, CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED
 from dimos_streams.bridge.calls.state.leases import Leases
+from dimos_streams.bridge.calls.stops.cancels import going_on
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.errors import MessageError
@@ -152,9 +153,7 @@ class RecordedWorld:
     def lingering(self) -> Sequence[GoingOn]:
         """See ``Sources``."""
         return [
-            GoingOn(
-                call_id=call.call_id, skill=call.skill, module=call.module, since_utime=since, text=call.text[:500]
-            )
+            going_on(call, since)
             for call_id, since in self._cancelled.items()
             if self.utime - since > CANCEL_OVERDUE_S * 1e6 and (call := self._open.get(call_id)) is not None
         ]

@@ -6,7 +6,6 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from dimos_streams.agent.models.protocol import ModelRequest
 from dimos_streams.errors import SkillError
 from tests.agent.loop.agent_in_memory import AgentInMemory
 from tests.agent.loop.fake_bridge import Body, FakeBridge, FakeCall, offered
@@ -112,7 +111,3 @@ class LineWorld:
 
     async def fail(self, call: FakeCall) -> str:
         raise SkillError(f"no: {call.arguments.get('n', 0)}")
-
-
-def last_text(request: ModelRequest) -> str:
-    return request.messages[-1].text

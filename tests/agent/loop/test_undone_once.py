@@ -41,9 +41,9 @@ async def moved(agent: AgentInMemory) -> None:
     await agent.over(await agent.say("go"))
 
 
-async def taking_back(agent: AgentInMemory, world: LineWorld, count: int = 2) -> asyncio.Task[list[Undone]]:
+async def taking_back(agent: AgentInMemory, world: LineWorld) -> asyncio.Task[list[Undone]]:
     """An undo in the midst of its first call."""
-    undoing = asyncio.create_task(agent.core.loop.undo(count))
+    undoing = asyncio.create_task(agent.core.loop.undo(2))
     await until(lambda: world.log[-1] == "back 2")
     return undoing
 

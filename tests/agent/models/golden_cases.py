@@ -24,9 +24,9 @@ CASES = {
 }
 
 
-def put_together(deltas: Iterable[ModelDelta], offered: Iterable[str] = OFFERED) -> dict[str, Any]:
+def put_together(deltas: Iterable[ModelDelta]) -> dict[str, Any]:
     """An answer in the form of the files, made-up ids as None."""
-    assembler = ToolCallAssembler(offered)
+    assembler = ToolCallAssembler(OFFERED)
     text, reasoning, finish, usage = "", "", None, None
     for delta in deltas:
         match delta:

@@ -113,9 +113,9 @@ class Composer(Module):
         await asyncio.sleep(0.5)
 
 
-async def child_of(world: Scene, call_id: str, number: int = 1, *, answered: bool = True) -> str:
-    """A child, once it has answered or at least begun."""
-    child = f"{call_id}~{number}"
+async def child_of(world: Scene, call_id: str, *, answered: bool = True) -> str:
+    """The first child of a call, once it has answered or at least begun."""
+    child = f"{call_id}~1"
 
     def there() -> bool:
         call = world.broker.ledger.calls.get(child)

@@ -336,17 +336,17 @@ async def test_what_is_to_be_taken_back_is_so_by_a_bridge_that_starts_again(
         assert not (tmp_path / "journal.settings.json").exists()
 
 
-async def _sulker(world: Scene, name: str) -> Sulker:
-    sulker = Sulker(name=name, context=RunContext(services=Services(), namespace=""))
+async def _sulker(world: Scene) -> Sulker:
+    sulker = Sulker(name="sulker", context=RunContext(services=Services(), namespace=""))
     await world.add(sulker)
-    await until(lambda: world.broker.directory.module(name) is not None)
+    await until(lambda: world.broker.directory.module("sulker") is not None)
     return sulker
 
 
 async def test_a_change_that_is_cut_short_is_taken_back(tmp_path: Path) -> None:
     async with scene(journal=tmp_path / "journal.sqlite") as world:
         (kettle,) = await kettles(world, "kettle")
-        sulker = await _sulker(world, "sulker")
+        sulker = await _sulker(world)
         changing = asyncio.create_task(change(world, "sulker.label=sulk", "sulker.warm_c=70", "kettle.warm_c=70"))
 
         def cut_short() -> None:
@@ -365,7 +365,7 @@ async def test_a_change_during_which_a_bridge_ends_is_taken_back_by_the_next(end
     rollbacks = tmp_path / "journal.settings.json"
     async with scene(journal=tmp_path / "journal.sqlite") as world:
         (kettle,) = await kettles(world, "kettle")
-        sulker = await _sulker(world, "sulker")
+        sulker = await _sulker(world)
         await change(world, "sulker.warm_c=65")
         assert not rollbacks.exists()
         bus = process_of(world, "kettle").bus

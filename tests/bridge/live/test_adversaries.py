@@ -209,7 +209,7 @@ async def test_who_says_too_much_is_read_later() -> None:
     async with topics(http=False) as scene:
         for sent, longest in (({"watch": {"/scan": {}, "/level": {}}}, 30.0), ({"seen": "/scan"}, 0.6), ("no", 12.0)):
             began = clock.monotonic()
-            with scene.bridge.live.view() as viewer:
+            with contextlib.closing(scene.bridge.live.view()) as viewer:
                 await _read(_Talker(sent, 1000), viewer)  # type: ignore[arg-type]
             assert longest / 2 - 0.5 <= clock.monotonic() - began <= longest
 

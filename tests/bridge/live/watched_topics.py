@@ -96,10 +96,10 @@ def at(scene: Scene, query: str = "") -> str:
 
 
 @contextlib.asynccontextmanager
-async def topics(channels: Mapping[str, str] = CHANNELS, **config: Any) -> AsyncIterator[Scene]:
-    """A bridge of a run with these channels."""
+async def topics(**config: Any) -> AsyncIterator[Scene]:
+    """A bridge of a run with ``CHANNELS``."""
     made = Scene(**config)
-    made.channels = dict(channels)
+    made.channels = dict(CHANNELS)
     await made.inner.open()
     try:
         await made.start_bridge()

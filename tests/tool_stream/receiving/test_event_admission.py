@@ -20,8 +20,8 @@ pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("A5", "F6")]
 OURS, OTHERS = "ours", "somebody else's"
 
 
-def admission(*, opens: bool = False, proxy: str = "") -> EventAdmission:
-    return EventAdmission(lambda event: opens, lambda: proxy)
+def admission(*, proxy: str = "") -> EventAdmission:
+    return EventAdmission(lambda event: False, lambda: proxy)
 
 
 def received(instance: str = "", *, closed: bool = False, unsolicited: bool = False) -> ReceivedCall:

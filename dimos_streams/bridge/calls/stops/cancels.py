@@ -75,11 +75,12 @@ async def wait_for_ends(calls: Collection[CallState], within_s: float = CANCEL_O
     )
 
 
-def _going_on(call: CallState) -> GoingOn:
+def going_on(call: CallState, since_utime: int) -> GoingOn:
+    """A call that was asked to end at that time, and has not."""
     return GoingOn(
-        call_id=call.call_id,
-        skill=call.skill,
-        module=call.module,
-        since_utime=call.cancel.utime if call.cancel is not None else clock.utime(),
-        text=call.text[:500],
+        call_id=call.call_id, skill=call.skill, module=call.module, since_utime=since_utime, text=call.text[:500]
     )
+
+
+def _going_on(call: CallState) -> GoingOn:
+    return going_on(call, call.cancel.utime if call.cancel is not None else clock.utime())

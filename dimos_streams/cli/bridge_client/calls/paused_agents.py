@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from dimos_streams.errors import SkillError
-from dimos_streams.operator.agents import is_conversation
+from dimos_streams.operator.agents import note_in
 from dimos_streams.operator.known_names import BEHIND_PAUSE
 
 if TYPE_CHECKING:
@@ -37,13 +36,4 @@ async def wait_unless_paused(watch: EventWatch, call_id: str, milestone: Milesto
 def waits_behind_pause(watch: EventWatch, call_id: str) -> bool:
     """Return whether the newest that a call says is that it waits for the end of a pause."""
     newest = watch.open.get(call_id)
-    return newest is not None and _is_of_pause(newest)
-
-
-def _is_of_pause(event: ToolEvent) -> bool:
-    entry = event.data.get("entry") if is_conversation(event) else None
-    return (
-        isinstance(entry, Mapping)
-        and entry.get("role") == "note"
-        and str(entry.get("text", "")).startswith(BEHIND_PAUSE)
-    )
+    return newest is not None and note_in(newest).startswith(BEHIND_PAUSE)

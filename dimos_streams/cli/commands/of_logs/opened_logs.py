@@ -1,4 +1,4 @@
-"""The logs of a command: opened, the part of them that options name, and what is wrong with them."""
+"""The logs of a command: opened, and what is wrong with them."""
 
 from __future__ import annotations
 
@@ -43,24 +43,6 @@ def _note_order(files: Sequence[Path]) -> None:
         if log == its_log and number > its_number:
             note(f"{following} was recorded before {file}, by their names: name parts in order")
             return
-
-
-def part_of(
-    from_s: float, to_s: float | None, channels: list[str] | None, without: list[str] | None, remap: list[str] | None
-) -> LogPart:
-    """Return the part of the logs that the options name. Raises ``UserError``."""
-    from dimos_streams.recording.cut import LogPart
-    from dimos_streams.recording.selection import Selection
-
-    if to_s is not None and to_s < from_s:
-        raise UserError(f"--to {to_s:g} is before --from {from_s:g}")
-    names = {}
-    for text in remap or ():
-        old, equals, new = text.partition("=")
-        if not equals or not old or not new:
-            raise UserError(f"--remap {text!r}: expected TOPIC=TOPIC, as in /odom=/robot1/odom")
-        names[old] = new
-    return LogPart(selection=Selection(channels or (), without or ()), from_s=from_s, to_s=to_s, remap=names)
 
 
 def note_damage(logs: Sequence[LogReader]) -> None:

@@ -14,8 +14,8 @@ from dimos_streams.cli.commands.of_logs.opened_logs import (
     note_damage,
     note_unused,
     open_logs,
-    part_of,
 )
+from dimos_streams.cli.option_groups.ungrouped import ungrouped
 from dimos_streams.cli.system.signals import unwinding
 from dimos_streams.cli.terminal import log_options, options
 from dimos_streams.cli.terminal.output import note, write, write_about, write_json
@@ -32,8 +32,8 @@ def create_app() -> typer.Typer:
     about = "LCM logs: what is in them, parts of them, other formats."
     app = typer.Typer(help=about, no_args_is_help=True, callback=_keep_private)
     app.command("info")(info)
-    app.command("cut")(cut)
-    app.command("export")(export)
+    app.command("cut")(ungrouped(cut))
+    app.command("export")(ungrouped(export))
     app.command("report")(report)
     app.command("view")(view)
     return app
@@ -66,29 +66,23 @@ def info(files: log_options.Files, as_json: options.Json = False) -> None:
 def cut(
     files: log_options.Files,
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output", "-o", metavar="FILE", help="The new log.", show_default=False, callback=log_options.named_file
-        ),
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The new log.", callback=log_options.named_file)
     ],
-    from_s: log_options.From = 0.0,
-    to_s: log_options.To = None,
-    channels: log_options.Channels = None,
-    without: log_options.Without = None,
-    remap: log_options.Remap = None,
+    *,
+    chosen: log_options.RemappedPart,
 ) -> None:
     """Copy a part of a log, or several parts into one log."""
     from dimos_streams.cli.terminal.progress import progress
     from dimos_streams.recording.cut import cut as copy
 
-    part = part_of(from_s, to_s, channels, without, remap)
+    part = chosen.part()
     with open_logs(files) as logs:
         with unwinding(), progress("copying", sum(log.size for log in logs)) as advance:
             copied = copy(logs, output, part, lambda log: advance(bytes_read(logs)))
         note_damage(logs)
     note_unused(part)
     for call in copied.begun_before[:SHOWN]:
-        note(f"call {call} began before {from_s:g} s; a replay can't repeat it")
+        note(f"call {call} began before {chosen.from_s:g} s; a replay can't repeat it")
     if (more := len(copied.begun_before) - SHOWN) > 0:
         note(f"and so did {plural(more, 'other call')}")
     write_about(output, f"{plural(copied.events, 'event')}, {byte_size(output.stat().st_size)}")
@@ -99,16 +93,11 @@ def export(
     mcap: Annotated[
         Path | None,
         typer.Option(
-            "--mcap",
-            metavar="OUT",
-            help="Into an MCAP file, as for Foxglove.",
-            show_default=False,
-            callback=log_options.named_file,
+            "--mcap", metavar="OUT", help="Into an MCAP file, as for Foxglove.", callback=log_options.named_file
         ),
     ] = None,
     csv: Annotated[
-        str | None,
-        typer.Option("--csv", metavar="CHANNEL", help="One topic as CSV, a column a field.", show_default=False),
+        str | None, typer.Option("--csv", metavar="CHANNEL", help="One topic as CSV, a column a field.")
     ] = None,
     output: Annotated[
         Path | None,
@@ -120,10 +109,8 @@ def export(
             callback=log_options.named_file,
         ),
     ] = None,
-    from_s: log_options.From = 0.0,
-    to_s: log_options.To = None,
-    channels: log_options.Channels = None,
-    without: log_options.Without = None,
+    *,
+    chosen: log_options.PartChoice,
 ) -> None:
     """Write a log, or a part of it, in another format: `--mcap OUT` or `--csv CHANNEL`."""
     from dimos_streams.cli.commands.of_logs.exports import write_csv, write_mcap
@@ -131,7 +118,7 @@ def export(
 
     if (mcap is None) == (csv is None):
         raise UserError("export to what? give either --mcap OUT or --csv CHANNEL")
-    part = part_of(from_s, to_s, channels, without, None)
+    part = chosen.part()
     with open_logs([file]) as logs, unwinding(), progress("exporting", logs[0].size) as advance:
         if mcap is not None:
             write_mcap(logs[0], mcap, part, advance)
@@ -145,15 +132,7 @@ def export(
 def report(
     files: log_options.Files,
     output: Annotated[
-        Path,
-        typer.Option(
-            "--output",
-            "-o",
-            metavar="FILE",
-            help="The HTML file.",
-            show_default=False,
-            callback=log_options.named_file,
-        ),
+        Path, typer.Option("--output", "-o", metavar="FILE", help="The HTML file.", callback=log_options.named_file)
     ],
     max_mb: Annotated[
         float, typer.Option("--max-mb", metavar="MB", min=0.2, max=10_000, help="The size that it has at most.")

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
-from dimos_streams.cli.commands.of_logs.opened_logs import open_logs, part_of
+from dimos_streams.cli.commands.of_logs.opened_logs import open_logs
 from dimos_streams.cli.commands.of_logs.playing import play
 from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.terminal import log_options, options
@@ -21,73 +22,47 @@ if TYPE_CHECKING:
     from dimos_streams.regression.report import Report
     from dimos_streams.regression.tolerances import Tolerances
 
-
-_OF_TESTS = frozenset(
-    {
-        "blueprint",
-        "settings",
-        "seed",
-        "exact",
-        "tolerance",
-        "time_tolerance",
-        "tolerances",
-        "update",
-        "plot",
-        "as_json",
-    }
-)
-_OF_PARTS = frozenset({"from_s", "to_s", "channels", "without", "remap"})
-_OF_PLAYING = frozenset({"speed", "loop", "bus", "onto_run"})
+_OF_TESTS = {field.name for field in fields(log_options.ModuleTest)}
+_OF_PARTS = {field.name for field in fields(log_options.RemappedPart)}
+_OF_PLAYING = {"speed", "loop", "bus", "onto_run"}
 
 
 def replay(
     context: typer.Context,
     files: log_options.Files,
     speed: log_options.Speed = 1.0,
-    from_s: log_options.From = 0.0,
-    to_s: log_options.To = None,
-    channels: log_options.Channels = None,
-    without: log_options.Without = None,
-    remap: log_options.Remap = None,
+    *,
+    wanted: log_options.RemappedPart,
     loop: log_options.Loop = False,
     bus: options.BusUrl = None,
     onto_run: log_options.OntoRun = False,
     modules: log_options.Modules = None,
-    blueprint: log_options.Blueprint = None,
-    settings: options.Settings = None,
-    seed: log_options.Seed = None,
-    exact: log_options.Exact = False,
-    tolerance: log_options.Tolerance = None,
-    time_tolerance: log_options.TimeTolerance = None,
-    tolerances: log_options.Tolerances = None,
-    update: log_options.Update = False,
-    plot: log_options.Plot = None,
-    as_json: options.Json = False,
+    test: log_options.ModuleTest,
 ) -> None:
     """Play a log onto the bus. With `--modules`, test modules with it; exits with 1 if they behave differently."""
     given = options.given_on_command_line(context)
     if modules is None:
         if of_tests := [option for name, option in given.items() if name in _OF_TESTS]:
             raise UserError(f"{of_tests[0]} goes with --modules, which names the modules to test")
-        play(files, part_of(from_s, to_s, channels, without, remap), speed, bus, loop=loop, onto_run=onto_run)
+        play(files, wanted.part(), speed, bus, loop=loop, onto_run=onto_run)
         return
     if len(files) > 1 or not _OF_PARTS.isdisjoint(given):
         raise UserError("modules are tested with one whole log; `recording cut` makes one of a part or of several")
     if of_playing := [option for name, option in given.items() if name in _OF_PLAYING]:
         raise UserError(f"{of_playing[0]} is for playing a log onto a bus; modules are tested without one")
     with open_logs(files) as logs:  # what is no log is reported before anything else
-        given_tolerances = _tolerances(logs[0], tolerances, tolerance or [], time_tolerance, exact=exact)
+        given_tolerances = _tolerances(logs[0], test)
     from dimos_streams.regression.replay import ReplayOptions
 
     chosen = ReplayOptions(
         modules=tuple(name.strip() for name in modules.split(",") if name.strip()),
-        blueprint=_load_blueprint(files[0], blueprint, settings),
+        blueprint=_load_blueprint(files[0], test),
         tolerances=given_tolerances,
-        seed=seed,
-        update=update,
-        with_series=plot is not None,
+        seed=test.seed,
+        update=test.update,
+        with_series=test.plot is not None,
     )
-    _show(_test(files[0], chosen), files[0], plot, as_json=as_json)
+    _show(_test(files[0], chosen), files[0], test.plot, as_json=test.as_json)
 
 
 def _show(report: Report, file: Path, plot: Path | None, *, as_json: bool) -> None:
@@ -119,28 +94,28 @@ def _draw(report: Report, picture: Path) -> None:
         note(f"picture: {picture}")
 
 
-def _load_blueprint(file: Path, reference: str | None, settings: list[str] | None) -> Blueprint:
+def _load_blueprint(file: Path, test: log_options.ModuleTest) -> Blueprint:
     """Return the blueprint of the modules under test, with the settings of the command line."""
     from dimos_streams.blueprint.load import resolve
     from dimos_streams.blueprint.settings import apply_settings
     from dimos_streams.regression.replay import recorded_blueprint
 
     # What the environment sets is about this machine's runs, not about the one that was recorded.
-    return apply_settings(resolve(reference) if reference else recorded_blueprint(file), {}, settings or ())
+    blueprint = resolve(test.blueprint) if test.blueprint else recorded_blueprint(file)
+    return apply_settings(blueprint, {}, test.settings or ())
 
 
-def _tolerances(
-    log: LogReader, file: Path | None, settings: list[str], time_s: float | None, *, exact: bool
-) -> Tolerances:
+def _tolerances(log: LogReader, test: log_options.ModuleTest) -> Tolerances:
     """Return the tolerances of a file, or else the usual ones of such a log, with what the command line says of
     single ones."""
     from dimos_streams.recording.summary import first_metadata
     from dimos_streams.regression.replay import usual_tolerances
     from dimos_streams.regression.tolerances import EXACT, load_tolerances, with_settings
 
-    if exact and (file is not None or settings or time_s is not None):
+    file, settings, time_s = test.tolerances, test.tolerance or [], test.time_tolerance
+    if test.exact and (file is not None or settings or time_s is not None):
         raise UserError("--exact allows no tolerances")
-    if exact:
+    if test.exact:
         return EXACT
     base = load_tolerances(file) if file is not None else usual_tolerances(first_metadata(log))
     return with_settings(base, settings, time_s)

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import UserError
+
+if TYPE_CHECKING:
+    from dimos_streams.tool_stream.gateway import CallTerms
 
 _SHOWN = 60
 """Maximum length of a value in an error, in characters."""
@@ -48,69 +52,65 @@ Wait = Annotated[
     Literal["answer", "close"], typer.Option("--wait", help="End with the first answer, or when the call is over.")
 ]
 Timeout = Annotated[
-    float | None,
-    typer.Option(
-        "--timeout",
-        min=0,
-        metavar="SECONDS",
-        help="Cancel the call after so long.",
-        show_default=False,
-    ),
+    float | None, typer.Option("--timeout", min=0, metavar="SECONDS", help="Cancel the call after so long.")
 ]
 FollowTimeout = Annotated[
     float | None,
-    typer.Option(
-        "--timeout",
-        min=0,
-        metavar="SECONDS",
-        help="End after so long, with 1; the call goes on.",
-        show_default=False,
-    ),
+    typer.Option("--timeout", min=0, metavar="SECONDS", help="End after so long, with 1; the call goes on."),
 ]
-IdempotencyKey = Annotated[
-    str | None,
-    typer.Option(
-        "--idempotency-key",
-        metavar="KEY",
-        help="Begin it once: if the caller has begun this call with this key already, follow that one.",
-        callback=_checked_key,
-        show_default=False,
-    ),
-]
-OnDuplicate = Annotated[
-    Literal["allow", "reject", "replace", "confirm"] | None,
-    typer.Option(
-        "--on-duplicate",
-        help="Run beside a call of the skill that runs already, be refused, or take its place; without it, as the"
-        " skill states.",
-        show_default=False,
-    ),
-]
-LeaseWait = Annotated[
-    float,
-    typer.Option(
-        "--lease-wait",
-        min=0,
-        max=MAX_LEASE_WAIT_S,
-        metavar="SECONDS",
-        help=f"Wait so long, {MAX_LEASE_WAIT_S:g} at most, for what another call holds.",
-    ),
-]
-OnLoss = Annotated[
-    Literal["stop", "continue"] | None,
-    typer.Option(
-        "--on-loss",
-        help="Stop or go on when the link to the robot is cut; without it, as its skill states.",
-        show_default=False,
-    ),
-]
-Caller = Annotated[
-    str | None,
-    typer.Option(
-        "--caller",
-        metavar="NAME",
-        help="Who calls, as `calls` shows it; without it, cli.",
-        callback=_checked_caller,
-        show_default=False,
-    ),
-]
+
+
+@dataclass(frozen=True, kw_only=True)
+class NewCall:
+    """The options of a call that is begun: by whom, and on which terms."""
+
+    idempotency_key: Annotated[
+        str | None,
+        typer.Option(
+            "--idempotency-key",
+            metavar="KEY",
+            help="Begin it once: if the caller has begun this call with this key already, follow that one.",
+            callback=_checked_key,
+        ),
+    ] = None
+    on_duplicate: Annotated[
+        Literal["allow", "reject", "replace", "confirm"] | None,
+        typer.Option(
+            "--on-duplicate",
+            help="Run beside a call of the skill that runs already, be refused, or take its place; without it, as the"
+            " skill states.",
+        ),
+    ] = None
+    lease_wait: Annotated[
+        float,
+        typer.Option(
+            "--lease-wait",
+            min=0,
+            max=MAX_LEASE_WAIT_S,
+            metavar="SECONDS",
+            help=f"Wait so long, {MAX_LEASE_WAIT_S:g} at most, for what another call holds.",
+        ),
+    ] = 0.0
+    on_loss: Annotated[
+        Literal["stop", "continue"] | None,
+        typer.Option(
+            "--on-loss", help="Stop or go on when the link to the robot is cut; without it, as its skill states."
+        ),
+    ] = None
+    caller: Annotated[
+        str | None,
+        typer.Option(
+            "--caller",
+            metavar="NAME",
+            help="Who calls, as `calls` shows it; without it, cli.",
+            callback=_checked_caller,
+        ),
+    ] = None
+
+    def terms(self) -> CallTerms:
+        """Return the terms as a gateway takes them."""
+        return {
+            "idempotency_key": self.idempotency_key,
+            "on_duplicate": self.on_duplicate,
+            "on_loss": self.on_loss,
+        }

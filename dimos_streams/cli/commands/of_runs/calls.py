@@ -26,34 +26,22 @@ if TYPE_CHECKING:
 
 def call(
     skill: Annotated[
-        str,
-        typer.Argument(
-            metavar="SKILL", help="Its name, see `skills`.", autocompletion=completion.skills, show_default=False
-        ),
+        str, typer.Argument(metavar="SKILL", help="Its name, see `skills`.", autocompletion=completion.skills)
     ],
     arguments: Annotated[
         list[str] | None,
         typer.Option(
-            "--arg",
-            "-a",
-            metavar="NAME=VALUE",
-            help="An argument; the value is YAML. May be given several times.",
-            show_default=False,
+            "--arg", "-a", metavar="NAME=VALUE", help="An argument; the value is YAML. May be given several times."
         ),
     ] = None,
     arguments_json: Annotated[
-        str | None,
-        typer.Option("--args-json", metavar="OBJECT", help="The arguments as a JSON object.", show_default=False),
+        str | None, typer.Option("--args-json", metavar="OBJECT", help="The arguments as a JSON object.")
     ] = None,
-    idempotency_key: call_options.IdempotencyKey = None,
-    on_duplicate: call_options.OnDuplicate = None,
-    lease_wait: call_options.LeaseWait = 0.0,
-    on_loss: call_options.OnLoss = None,
-    caller: call_options.Caller = None,
+    *,
+    new: call_options.NewCall,
     robot: options.FleetRobot = None,
     wait: call_options.Wait = "close",
     timeout: call_options.Timeout = None,
-    *,
     bridge: BridgeChoice,
     as_json: options.JsonLines = False,
 ) -> None:
@@ -73,19 +61,15 @@ def call(
         until=wait,
         timeout_s=timeout,
         as_json=as_json,
-        caller=caller or CLI,
+        caller=new.caller or CLI,
         bridge_options=str(bridge),
-        terms={"idempotency_key": idempotency_key, "on_duplicate": on_duplicate, "on_loss": on_loss},
-        lease_wait_s=lease_wait,
+        terms=new.terms(),
+        lease_wait_s=new.lease_wait,
         robot=robot,
         outwaits_pause=may_outwait(timeout),
     )
-
-    exit_by(
-        at_bridge(
-            find_bridge(bridge), lambda gateway: _call_skill(gateway, skill, arguments or (), arguments_json, chosen)
-        )
-    )
+    address = find_bridge(bridge)
+    exit_by(at_bridge(address, lambda gateway: _call_skill(gateway, skill, arguments or (), arguments_json, chosen)))
 
 
 async def _call_skill(
@@ -123,10 +107,7 @@ def follow(
     call_id: Annotated[
         str,
         typer.Argument(
-            metavar="CALL",
-            help="The call's id, or its beginning; see `calls`.",
-            autocompletion=completion.open_calls,
-            show_default=False,
+            metavar="CALL", help="The call's id, or its beginning; see `calls`.", autocompletion=completion.open_calls
         ),
     ],
     robot: options.FleetRobot = None,
@@ -211,7 +192,6 @@ def cancel(
             metavar="[CALL]",
             help="The call's id, or its beginning; see `calls`.",
             autocompletion=completion.open_calls,
-            show_default=False,
         ),
     ] = None,
     every: Annotated[

@@ -22,11 +22,7 @@ def logs(
     process: Annotated[
         str | None,
         typer.Option(
-            "--process",
-            metavar="NAME",
-            help="Only this process's log.",
-            autocompletion=completion.logged_processes,
-            show_default=False,
+            "--process", metavar="NAME", help="Only this process's log.", autocompletion=completion.logged_processes
         ),
     ] = None,
     machine: options.Machine = None,

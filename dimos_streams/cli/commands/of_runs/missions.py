@@ -24,8 +24,7 @@ _LEFT_OUT = ("event", "id", "damage", "why_cut")
 
 def missions(
     mission: Annotated[
-        str | None,
-        typer.Argument(metavar="ID", help="Show this one, by its id or its beginning.", show_default=False),
+        str | None, typer.Argument(metavar="ID", help="Show this one, by its id or its beginning.")
     ] = None,
     run: options.KeptRunOption = None,
     as_json: options.Json = False,

@@ -25,10 +25,9 @@ Approval = Annotated[
     typer.Argument(
         metavar="ID[@REVISION]",
         help="The approval's id, or its beginning; see `approvals`. ID@REVISION: refused if it has another one.",
-        show_default=False,
     ),
 ]
-Reason = Annotated[str, typer.Option("--reason", help="Passed on to the agent.", show_default=False)]
+Reason = Annotated[str, typer.Option("--reason", help="Passed on to the agent.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -43,10 +42,7 @@ class OperatorOptions:
 
 def approvals(
     approval: Annotated[
-        str,
-        typer.Argument(
-            metavar="[ID]", help="The approval's id, or its beginning: only that one.", show_default=False
-        ),
+        str, typer.Argument(metavar="[ID]", help="The approval's id, or its beginning: only that one.")
     ] = "",
     *,
     chosen: OperatorOptions,
@@ -79,7 +75,6 @@ def approve(
             "-a",
             metavar="NAME=VALUE",
             help="Change an argument; the value is YAML. May be given several times.",
-            show_default=False,
         ),
     ] = None,
     *,

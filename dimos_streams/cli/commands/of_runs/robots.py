@@ -16,12 +16,10 @@ if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.robot_orders import OrderResult
     from dimos_streams.client.orders import Order
 
-_ROBOT = typer.Argument(
-    metavar="[ROBOT]", help="Its namespace (`robot1`). Without it: every robot.", show_default=False
-)
+_ROBOT = typer.Argument(metavar="[ROBOT]", help="Its namespace (`robot1`). Without it: every robot.")
 Robot = Annotated[str, _ROBOT]
 Released = Annotated[str | None, _ROBOT]
-Reason = Annotated[str, typer.Option("--reason", help="Shown while it lasts.", show_default=False)]
+Reason = Annotated[str, typer.Option("--reason", help="Shown while it lasts.")]
 
 
 def stop_robot(

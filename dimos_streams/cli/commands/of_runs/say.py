@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def say(
-    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to tell the agent.", show_default=False)],
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to tell the agent.")],
     agent: options.AgentName = "",
     now: Annotated[
         bool, typer.Option("--now", help="Cut the agent's present answer, and be heard next; calls that run go on.")

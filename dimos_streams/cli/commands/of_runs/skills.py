@@ -25,7 +25,6 @@ def skills(
             metavar="[NAME]",
             help="A skill: only that one, with all that it states.",
             autocompletion=completion.skills,
-            show_default=False,
         ),
     ] = None,
     *,

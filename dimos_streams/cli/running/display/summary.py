@@ -7,6 +7,7 @@ from typing import Any
 
 from dimos_streams.cli.terminal.call_counts import CallCounts
 from dimos_streams.cli.terminal.output import write, write_json
+from dimos_streams.operator.agents import reason_of
 from dimos_streams.tool_stream.event import ToolEvent
 
 
@@ -35,10 +36,4 @@ def _mission(text: str, close: ToolEvent | None) -> dict[str, Any]:
     """Return how a mission ended; the outcome is None if it was open to the last."""
     if close is None:
         return {"input": text, "outcome": None}
-    return {"input": text, "outcome": close.outcome, "reason": _reason(close), "text": close.text}
-
-
-def _reason(close: ToolEvent) -> str | None:
-    """Return why a mission ended, as the agent says it; None if it does not."""
-    result = close.data.get("result")
-    return result.get("reason") if isinstance(result, Mapping) else None
+    return {"input": text, "outcome": close.outcome, "reason": reason_of(close), "text": close.text}
