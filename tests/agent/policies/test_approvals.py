@@ -348,3 +348,20 @@ async def test_what_was_approved_as_a_part_of_a_call_that_was_ended_is_asked_aga
     assert id
     made.close()
     assert not (await task).approved
+
+
+@pytest.mark.virtual_time
+async def test_who_ends_one_of_two_calls_that_an_approval_let_begin_is_asked_before_the_next() -> None:
+    made = book()
+    task, id = await asked(made, {"n": 1})
+    made.decide(id, "approve")
+    assert (await task).approved
+    for call_id in ("c1", "c2"):
+        made.call_begun("drop", {"n": 1}, ("m",), call_id)
+    made.call_ended(event(2, "close", call_id="c1", data={"outcome": "cancelled"}), by_agent=False)
+    (view,) = made.find(id)
+    assert (view.call_id, view.call_end) == ("c2", ""), "the other one goes on"
+    task, again = await asked(made, {"n": 1})
+    assert again != id
+    made.close()
+    assert not (await task).approved
