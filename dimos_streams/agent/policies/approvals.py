@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 from dimos_streams import clock
-from dimos_streams.agent.missions.end_state import cancelled_by_another
+from dimos_streams.agent.missions.end_state import cancelled_by_another, stopped_by
 from dimos_streams.agent.policies.approval import Approval, Check, Decision
 from dimos_streams.agent.policies.approval_texts import request_text, unknown_approval
 from dimos_streams.agent.policies.canonical import canonical, exactly
@@ -137,7 +137,7 @@ class ApprovalRegistry:
 
     def call_ended(self, close: ToolEvent, *, by_agent: bool) -> None:
         """Take in how a call has ended; that may be heard before it is known to have begun. See ``GateState``."""
-        by_another = bool(cancelled_by_another(close, by_agent=by_agent))
+        by_another = bool(stopped_by(close) or cancelled_by_another(close, by_agent=by_agent))
         self._ends[close.call_id] = _CallEnd(f"{close.outcome}: {close.text[:_SHOWN_END]}", by_another)
         for call_id, approval in self._begun.items():
             if head_of_family(call_id) == close.call_id:
