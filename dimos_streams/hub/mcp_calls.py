@@ -58,6 +58,10 @@ class FleetCalls:
             raise SkillError(f"robot {robot!r} has answered, and not with a call: nobody knows whether one has begun")
         return reply.call_id
 
+    def has_begun(self, caller: str, key: str) -> bool:
+        """See ``McpCalls``. Only the robot knows."""
+        return False
+
     async def view(self, call_id: str) -> CallView:
         """See ``McpCalls``. If no event of the call has come yet, its robot is asked."""
         with _as_skill_errors():

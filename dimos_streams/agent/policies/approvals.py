@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Literal, NamedTuple, cast
 
 from dimos_streams import clock
-from dimos_streams.agent.missions.end_state import cancelled_by_another
+from dimos_streams.agent.missions.end_state import cancelled_by_another, stopped_by
 from dimos_streams.agent.policies.approval import Approval, Check, Decision
 from dimos_streams.agent.policies.approval_texts import request_text, unknown_approval
 from dimos_streams.agent.policies.canonical import canonical, exactly
@@ -67,6 +67,8 @@ class ApprovalRegistry:
         self._numbers = itertools.count(1)
         self._pending: dict[str, Approval] = {}
         self._decided = NewestEntries[str, Approval](_DECIDED)
+        self._begun = NewestEntries[str, Approval](_DECIDED)
+        """The approvals by the calls that they let begin, of which one may let several go on side by side."""
         self._ends = NewestEntries[str, _CallEnd](_ENDS)
         self._watched = True
 
@@ -84,10 +86,11 @@ class ApprovalRegistry:
         reason: str = "",
         missions: tuple[str, ...] = (),
         check: Check = lambda arguments: arguments,
+        anew: bool = False,
     ) -> Decision:
         """Return the decision on a call, waiting for it. ``check`` judges arguments that an operator puts in their
-        place."""
-        known = self._known((module, skill, canonical(arguments)), missions)
+        place; ``anew`` is True if what was decided on the same call before does not hold for this one."""
+        known = None if anew else self._known((module, skill, canonical(arguments)), missions)
         if known is not None and known.state != "pending":
             return known.decision()
         if known is None:
@@ -128,22 +131,24 @@ class ApprovalRegistry:
         key = skill, canonical(arguments)
         for approval in reversed(self._decided.values()):
             if approval.allows(key, missions):
-                approval.call_id = call_id
-                self._note_end(approval)
+                approval.call_id, self._begun[call_id] = call_id, approval
+                self._note_end(approval, call_id)
                 return
 
     def call_ended(self, close: ToolEvent, *, by_agent: bool) -> None:
         """Take in how a call has ended; that may be heard before it is known to have begun. See ``GateState``."""
-        by_another = bool(cancelled_by_another(close, by_agent=by_agent))
+        by_another = bool(stopped_by(close) or cancelled_by_another(close, by_agent=by_agent))
         self._ends[close.call_id] = _CallEnd(f"{close.outcome}: {close.text[:_SHOWN_END]}", by_another)
-        for approval in self._decided.values():
-            if head_of_family(approval.call_id) == close.call_id:
-                self._note_end(approval)
+        for call_id, approval in self._begun.items():
+            if head_of_family(call_id) == close.call_id:
+                self._note_end(approval, call_id)
 
-    def _note_end(self, approval: Approval) -> None:
-        """Note what is known of the end of the call that an approval let begin, and of the one that it belongs to."""
-        approval.call_end = self._ends.get(approval.call_id, _CallEnd()).text
-        approval.is_over |= self._ends.get(head_of_family(approval.call_id), _CallEnd()).by_another
+    def _note_end(self, approval: Approval, call_id: str) -> None:
+        """Note what is known of the end of a call that an approval let begin, and of the one that it belongs to. The
+        newest of its calls is the one that it shows."""
+        if call_id == approval.call_id:
+            approval.call_end = self._ends.get(call_id, _CallEnd()).text
+        approval.is_over |= self._ends.get(head_of_family(call_id), _CallEnd()).by_another
 
     def decide(
         self,

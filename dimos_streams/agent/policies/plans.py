@@ -179,7 +179,7 @@ class PlanRegistry:
             goal = beginning(plan.goal, _ASKED_GOAL)
             asked = {"plan": plan.id, "steps": [step.to_dict() for step in plan.steps], "goal": goal}
             decision = await self._approvals.ask(
-                SUBMIT_PLAN, asked, reason="a plan", missions=missions, check=self._check_plan
+                SUBMIT_PLAN, asked, reason="a plan", missions=missions, check=self._check_plan, anew=True
             )
             plan.reason = decision.reason
             if decision.approved:
@@ -206,8 +206,11 @@ class PlanRegistry:
             self._void("the mission that it was approved for is over", lambda plan: frozenset(event.missions))
 
     def robot_stopped(self, missions: Iterable[str]) -> None:
-        """Take in that an operator's stop of the robot has ended a call of missions."""
-        self._void("an operator has stopped the robot", lambda plan: _of(missions))
+        """Take in that an operator's stop of the robot has ended a call of missions. What he is asked about at that
+        moment he decides on after the stop."""
+        asked = {each.arguments.get("plan") for each in self._approvals.pending() if each.skill == SUBMIT_PLAN}
+        over = _of(missions)
+        self._void("an operator has stopped the robot", lambda plan: frozenset() if plan.id in asked else over)
 
     def claim_step(self, skill: str, arguments: Mapping[str, Any], missions: Iterable[str]) -> PlanStep | None:
         """Use up and return the step that is this call, of a plan approved for one of these missions, or None if

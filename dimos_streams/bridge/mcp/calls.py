@@ -25,6 +25,9 @@ class McpCalls(Protocol):
     async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str, key: str | None) -> str:
         """Begin a call, unless the caller has begun it before with the same idempotency key; return its id."""
 
+    def has_begun(self, caller: str, key: str) -> bool:
+        """Return whether a caller is known to have begun a call with an idempotency key."""
+
     async def view(self, call_id: str) -> CallView:
         """A call as it stands."""
 
@@ -87,6 +90,10 @@ class BrokerCalls:
     async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str, key: str | None) -> str:
         """See ``McpCalls``."""
         return await self._broker.call(skill, arguments, caller=caller, idempotency_key=key)
+
+    def has_begun(self, caller: str, key: str) -> bool:
+        """See ``McpCalls``."""
+        return self._broker.has_begun(caller, key)
 
     async def view(self, call_id: str) -> CallView:
         """See ``McpCalls``."""

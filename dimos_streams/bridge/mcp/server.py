@@ -121,7 +121,8 @@ class McpServer:
             with session.request(request.id) as begun:
                 if begun.cancelled:
                     return
-                begun.cursor = self._broadcast.last_offset
+                comes_again = self._tools.comes_again(session, request.id)
+                begun.cursor = 0 if comes_again else self._broadcast.last_offset  # its answer may be there
                 begun.call_id = await self._tools.begin(session, request.id, name, arguments)
                 if begun.cancelled:
                     await self._calls.cancel(begun.call_id, begun.cancelled)

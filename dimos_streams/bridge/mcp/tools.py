@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError
 
+from dimos_streams import clock
 from dimos_streams.bridge.mcp.calls import McpCalls
-from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, Id, RpcError
+from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, INVALID_REQUEST, Id, RpcError
 from dimos_streams.bridge.mcp.reading import read_page
 from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, content, skill_tool, updates
 from dimos_streams.bridge.mcp.sessions import Session
@@ -19,7 +20,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.names import fleet_name
 from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.common.schemas.plain import tool_parameters
-from dimos_streams.errors import SkillError, UnknownCallError, suggest
+from dimos_streams.errors import KeyUsedError, SkillError, UnknownCallError, suggest
 from dimos_streams.journal.broadcast import Broadcast
 from dimos_streams.operator.known_names import CANCEL_CALL
 from dimos_streams.serving.events.parameters import OFFSETS_END
@@ -29,6 +30,9 @@ from dimos_streams.tool_stream.gateway import CallFacts, CallView, theirs_to_end
 
 MAX_WAIT_S = 50.0
 """Maximum wait, in seconds: clients give up on a request after a minute."""
+AGAIN_S = 60.0
+"""Time, in seconds, for which a request that has the id of one before it may be the same one, sent again. Later it is
+another one, of a client that counts anew."""
 _CANCEL_WAIT_S = 3.0
 _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
@@ -99,14 +103,27 @@ class McpTools:
         )
 
     async def begin(self, session: Session, id: Id, name: str, arguments: Mapping[str, Any]) -> str:
-        """Begin the call of a skill that a request asks for; return the call's id. Raises ``RpcError`` for an unknown
-        tool, and ``SkillError``."""
+        """Begin the call of a skill that a request asks for; return the call's id, or that of the call which the
+        same request has just begun at the server before this one. Raises ``RpcError`` for an unknown tool and for a
+        request's id that was used before, and ``SkillError``."""
         await self._calls.meet(name)
         known = [info.name for info in self.skills()]
         if name not in known:
             near = suggest(name, [*known, *OWN_TOOLS])
             raise RpcError(INVALID_PARAMS, f"no tool is called {name!r}{near}")
-        return await self._calls.begin(name, arguments, session.caller, session.key_of(id))
+        comes_again, asked_utime = self.comes_again(session, id), clock.utime()
+        try:
+            call_id = await self._calls.begin(name, arguments, session.caller, session.key_of(id))
+        except KeyUsedError as problem:
+            raise _used_before(id, problem.call_id) from problem
+        if comes_again and (await self._calls.view(call_id)).requested_utime < asked_utime - AGAIN_S * 1e6:
+            raise _used_before(id, call_id)
+        return call_id
+
+    def comes_again(self, session: Session, id: Id) -> bool:
+        """Return whether a request of that id has begun a call at the server before this one."""
+        key = session.key_of(id)
+        return key is not None and self._calls.has_begun(session.caller, key)
 
     async def use_own(self, session: Session, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The result of one of our own tools. Raises ``SkillError``."""
@@ -184,6 +201,11 @@ class McpTools:
         if not (await self._calls.shown())(call):
             raise UnknownCallError(call_id)
         return call
+
+
+def _used_before(id: Id, call_id: str) -> RpcError:
+    text = f"request {id!r} was made before in this session, and has begun call {call_id!r}, which get_call shows"
+    return RpcError(INVALID_REQUEST, f"{text}; nothing is begun for this one: each needs an id of its own")
 
 
 def listed(skills: Iterable[SkillInfo]) -> list[dict[str, Any]]:

@@ -83,11 +83,13 @@ class RunningCall(Call):
 
     def cancel(self, reason: str) -> None:
         """Cancel the skill, once. A repeated request changes nothing, but that a stop of the robot counts also
-        after another one."""
-        if self.stands_since is None and reason.startswith(STOPPED):
+        after another one, and is the reason that the close gives."""
+        is_first, is_stop = self.cancel_reason is None, reason.startswith(STOPPED)
+        if is_stop and self.stands_since is None:
             self.stands_since = clock.monotonic()
-        if self.cancel_reason is None:
+        if is_first or (is_stop and not (self.cancel_reason or "").startswith(STOPPED)):
             self.cancel_reason = reason[:_MAX_TEXT] or "no reason was given"
+        if is_first:
             self.task.cancel()
 
     @property

@@ -14,6 +14,7 @@ from dimos_streams.agent.policies.approval import Decision
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.gates.settings import ApprovalSettings
 from dimos_streams.errors import ConflictError, SkillError
+from dimos_streams.tool_stream.protocol.close_data import STOPPED
 from tests.agent.policies.brain import Brain
 from tests.agent.policies.gate_inputs import Events
 from tests.agent.policies.robot_stage import decide, robot_stage
@@ -348,3 +349,37 @@ async def test_what_was_approved_as_a_part_of_a_call_that_was_ended_is_asked_aga
     assert id
     made.close()
     assert not (await task).approved
+
+
+@pytest.mark.virtual_time
+async def test_who_ends_one_of_two_calls_that_an_approval_let_begin_is_asked_before_the_next() -> None:
+    made = book()
+    task, id = await asked(made, {"n": 1})
+    made.decide(id, "approve")
+    assert (await task).approved
+    for call_id in ("c1", "c2"):
+        made.call_begun("drop", {"n": 1}, ("m",), call_id)
+    made.call_ended(event(2, "close", call_id="c1", data={"outcome": "cancelled"}), by_agent=False)
+    (view,) = made.find(id)
+    assert (view.call_id, view.call_end) == ("c2", ""), "the other one goes on"
+    task, again = await asked(made, {"n": 1})
+    assert again != id
+    made.close()
+    assert not (await task).approved
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(("text", "is_asked"), [("enough", False), (f"{STOPPED}: wait", True)])
+async def test_a_stop_of_the_robot_counts_also_for_a_call_that_the_agent_was_about_to_end(
+    text: str, is_asked: bool
+) -> None:
+    made = book()
+    task, id = await asked(made, {"n": 1})
+    made.decide(id, "approve")
+    assert (await task).approved
+    made.call_begun("drop", {"n": 1}, ("m",), "c1")
+    made.call_ended(event(2, "close", call_id="c1", text=text, data={"outcome": "cancelled"}), by_agent=True)
+    task, again = await asked(made, {"n": 1})
+    assert bool(again) is is_asked
+    made.close()
+    assert (await task).approved is not is_asked

@@ -68,19 +68,41 @@ async def test_an_approved_plan_is_void_when_its_mission_is_over_and_can_be_appr
 @pytest.mark.feature("B8")
 @pytest.mark.virtual_time
 async def test_a_plan_does_not_go_on_in_its_mission_when_an_operator_has_stopped_the_robot() -> None:
-    brain = Brain([("follow", {}), *PLAN], "I wait", [INTO_THE_LAB], "no")
+    brain = Brain([("follow", {}), *PLAN], "I wait", [INTO_THE_LAB], [PLAN[1], INTO_THE_LAB], "no")
     async with robot_stage(brain, zones=[LAB], plan={"motions": None}) as (made, robot):
         stand(made.agent)
         said = await made.say("look into the lab")
-        await decide(made, "approve")
+        first = await decide(made, "approve")
         await made.until("assistant", "I wait")
-        gates = made.agent.core.gate_state
-        stop = event(9, "close", text=f"{STOPPED}: wait", data={"outcome": "cancelled"})
-        gates.call_ended(stop, tuple(gates.plans.get("plan-1").missions), by_agent=False)
+        stop_robot(made)
+        plan = made.agent.core.gate_state.plans.get("plan-1")
+        assert plan.reason == "an operator has stopped the robot"
         robot.done.set()
+        again = await decide(made, "reject")
+        assert again["skill"] == first["skill"] == "submit_plan"
         await said.closed()
         assert robot.log_ == []
-        assert gates.plans.get("plan-1").reason == "an operator has stopped the robot"
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.virtual_time
+async def test_a_plan_that_an_operator_approves_after_a_stop_of_the_robot_is_approved() -> None:
+    brain = Brain(PLAN, [INTO_THE_LAB], "there")
+    async with robot_stage(brain, zones=[LAB], plan={"motions": None}) as (made, robot):
+        stand(made.agent)
+        said = await made.say("look into the lab")
+        await until(made.agent.core.gate_state.approvals.pending)
+        stop_robot(made)
+        await decide(made, "approve")
+        await said.closed()
+        assert robot.log_ == ["go_to 2 0"]
+
+
+def stop_robot(made: Stage) -> None:
+    """Let a plan's agent hear that a stop of the robot has ended a call of the plan's mission."""
+    gates = made.agent.core.gate_state
+    stop = event(9, "close", text=f"{STOPPED}: wait", data={"outcome": "cancelled"})
+    gates.call_ended(stop, tuple(gates.plans.get("plan-1").missions), by_agent=False)
 
 
 @pytest.mark.feature("B8")

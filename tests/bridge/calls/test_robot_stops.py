@@ -67,6 +67,20 @@ async def test_only_a_stop_of_the_robot_is_the_reason_that_says_so() -> None:
         assert (view.outcome, view.text) == (Outcome.CANCELLED, f"somebody said: {STOPPED}: do not drive again")
 
 
+async def test_a_call_that_was_ending_anyway_says_that_the_robot_was_stopped() -> None:
+    async with scene() as world:
+        arm, broker = Stubborn(name="arm"), world.broker
+        await world.add(arm)
+        await world.offered("wave")
+        waving = await broker.call("wave", {}, caller="agent")
+        await answered(broker, waving)
+        await broker.cancel(waving, "the agent wants it to end")
+        await broker.stops.stop_robot("", "gas leak")
+        arm.enough.set()
+        assert (await closed(broker, waving)).outcome is Outcome.CANCELLED
+        assert (await broker.view(waving)).text.startswith(f"{STOPPED}: gas leak")
+
+
 async def test_the_log_has_each_stop_and_release_also_where_nothing_moved(caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO", "dimos_streams.bridge.calls.stops")
     async with scene() as world:

@@ -19,6 +19,7 @@ from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming, RpcError
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.mcp.sessions import EARLY_S, MAX_REQUESTS, MAX_SESSIONS, Sessions, SessionsBusyError
+from dimos_streams.bridge.mcp.tools import AGAIN_S
 from dimos_streams.common.names import is_name
 from dimos_streams.operator.messages.stop import CancelReport
 from dimos_streams.serving.server.request_guard import MAX_DRAINED
@@ -87,6 +88,32 @@ async def test_a_client_goes_on_with_its_session_at_a_bridge_that_was_started_ag
         other = await again.answer(same, Incoming.model_validate(call(8, "at_once", value=1)))
         assert other is not None
         assert len(await made.broker.calls()) == 2
+
+
+@pytest.mark.feature("F8")
+@pytest.mark.virtual_time
+async def test_a_client_that_counts_anew_in_a_session_of_before_is_told_that_nothing_has_begun() -> None:
+    async with scene() as made:
+        begun = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
+        session, _ = await begun.initialize(Incoming.model_validate(INITIALIZE))
+        request = Incoming.model_validate(call(7, "at_once", value=1))
+        answer = await begun.answer(session, request)
+        again = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
+        same = again.sessions.get(session.id)
+        assert same is not None
+        asked_at = clock.monotonic()
+        assert await again.answer(same, request) == answer
+        assert clock.monotonic() - asked_at < 1.0, "it has ended"
+        (known,) = await made.broker.calls()
+        why = f"request 7 was made before in this session, and has begun call '{known.call_id}', which get_call shows"
+        await asyncio.sleep(AGAIN_S + 1.0)
+        for value in (1, 2):
+            later = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast).sessions.get(session.id)
+            assert later is not None
+            refused = await again.answer(later, Incoming.model_validate(call(7, "at_once", value=value)))
+            assert refused is not None
+            assert refused["error"]["message"].startswith(why)
+        assert len(await made.broker.calls()) == 1
 
 
 def test_only_what_is_the_id_of_a_session_that_was_not_ended_is_taken_up() -> None:
