@@ -119,7 +119,7 @@ ALLOWED: dict[tuple[str, str], str] = {
     ): "requests to a real server; its module refuses virtual time",
     (
         "dimos_streams/bridge/mcp/sessions.py",
-        "secrets.token_urlsafe",
+        "secrets.token_hex",
     ): "nobody may guess a client's session; HTTP only",
     ("dimos_streams/serving/problems.py", "secrets.token_hex"): "the id of an internal error, over HTTP only",
     (
