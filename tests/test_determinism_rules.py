@@ -173,10 +173,6 @@ ALLOWED: dict[tuple[str, str], str] = {
         "order of a set",
     ): "closes connections to a real server; its module refuses virtual time",
     ("dimos_streams/testing/faults/fault_bus.py", "order of a set"): "cancels all its timers in one instant",
-    (
-        "dimos_streams/testing/faults/part.py",
-        "set of tasks",
-    ): "a part that crashes cancels all its requests in one instant",
 }
 
 
