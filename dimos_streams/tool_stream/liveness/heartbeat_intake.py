@@ -199,14 +199,17 @@ class HeartbeatIntake:
         if part is not None:
             self._table.take_fragment(report, status, part)
         elif skills is not None:
+            report.doubted = report.knows(status.skills_version) and report.skills_text != hash(status.skills_json)
             self._table.take_skills(report, status, skills)
-        elif self._lacks_skills(report, status):
-            report.asked = self.ask_for_skills() or report.asked
+        elif self._lacks_skills(report, status) and self.ask_for_skills():
+            report.asked, report.doubted = True, False
         self._table.take_state(report, status)
 
     def _lacks_skills(self, report: InstanceReport, status: ModuleStatus) -> bool:
         """Return whether an instance is to be asked for its skills. One that names no version may have some, or may
         never answer: it is asked once."""
+        if report.doubted:
+            return True
         if report.skills_version != status.skills_version and (status.skills_version or not report.asked):
             return True
         return self._table.has_room_again(status.module, report)

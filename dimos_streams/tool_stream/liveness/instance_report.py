@@ -20,6 +20,8 @@ class InstanceReport:
     """The version of the skills that it has described; None if it has described none."""
     asked: bool = False
     """True if it was asked for skills whose version it does not name."""
+    doubted: bool = False
+    """True if it was said to offer other skills of a version that was known: one of both descriptions was damaged."""
     skills_text: int = 0
     """The hash of the skills' JSON."""
     skills_bytes: int = 0

@@ -20,7 +20,7 @@ from dimos_streams.tool_stream.liveness import module_table
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.liveness.skill_fragments import described
-from dimos_streams.tool_stream.protocol.channels import REQUESTS, STATUS
+from dimos_streams.tool_stream.protocol.channels import DESCRIBE, REQUESTS, STATUS
 from tests.helpers import hold_up
 
 
@@ -83,6 +83,27 @@ async def test_of_several_with_one_skill_the_living_and_the_eldest_has_it() -> N
         assert world.directory.module("c") is None
         await asyncio.gather(world.beat("e", skills="both"), world.beat("d", skills="both"))
         assert find("both")[0].name == "d", "known for equally long"
+
+
+@pytest.mark.virtual_time
+async def test_of_two_descriptions_of_one_version_the_one_that_is_given_again_when_asked_for_holds() -> None:
+    async with heard() as world:
+        await world.beat("a", skills="go")
+        await world.beat("a", skills_json="[]", skills_version="go")  # a damaged copy
+        world.asked.clear()
+        for _ in range(3):
+            await asyncio.sleep(1)
+            await world.beat("a", skills_version="go")
+        assert world.asked == [DESCRIBE], "once"
+        await world.beat("a", skills="go")
+        assert [info.name for _, info in world.directory.skills()] == ["go"]
+        await asyncio.sleep(1)
+        await world.beat("a", skills_version="go")
+        await world.beat("a", skills="go")
+        assert world.asked == [DESCRIBE] * 2, "also whether that was the damaged one"
+        await asyncio.sleep(1)
+        await world.beat("a", skills_version="go")
+        assert world.asked == [DESCRIBE] * 2
 
 
 @pytest.mark.virtual_time
