@@ -16,7 +16,6 @@ import math
 import selectors
 import threading
 import time
-from asyncio.format_helpers import _format_callback_source
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
@@ -196,7 +195,8 @@ class VirtualTimeLoop(asyncio.SelectorEventLoop):
 
     def _report_failure(self, handle: Any, error: BaseException) -> None:
         """Have it handled that a callback has raised an error, as asyncio does."""
-        what = _format_callback_source(handle._callback, handle._args)
+        # Each version of asyncio has words of its own for a callback.
+        what = asyncio.Handle._repr_info(handle)[1]  # type: ignore[attr-defined]
         context = {"message": f"Exception in callback {what}", "exception": error, "handle": handle}
         if handle._source_traceback:
             context["source_traceback"] = handle._source_traceback
