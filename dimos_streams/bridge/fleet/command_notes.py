@@ -43,7 +43,7 @@ class CommandNote(BaseModel):
     utime: int
     """Time at which it was taken, µs since the Unix epoch."""
     at: float = 0.0
-    """The same on ``clock.steady``."""
+    """Time at which it was taken or restored, on ``clock.steady``: a robot's wall clock may be set."""
     call: str = ""
     """The name of the call that it is to begin, see ``call_of``; empty if it begins none."""
     lane: Lane = "others"
@@ -61,8 +61,6 @@ class CommandNotes:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._notes: OrderedDict[str, CommandNote] = OrderedDict()
-        self._taken_at: dict[str, float] = {}
-        """Times at which they were taken or restored, on ``clock.steady``: a robot's wall clock may be set."""
         self._sizes: dict[str, int] = {}
         self._earlier: Mapping[str, CommandNote] = {}
         self._earlier_calls: Set[str] = frozenset()
@@ -84,9 +82,8 @@ class CommandNotes:
             except ValidationError as error:
                 _logger.warning("the note of a hub's command can't be read: %s", first_problem(error, "it"))
         for key, note in sorted(found, key=lambda each: each[1].utime):
-            self._notes[key] = note
+            self._notes[key] = note.model_copy(update={"at": clock.steady()})
             self._sizes[key] = 0 if note.answer is None else len(note.model_dump_json())
-            self._taken_at[key] = clock.steady()
 
     def take_over(self, calls: Mapping[str, CommandNote], orders: Iterable[OrderNote]) -> None:
         """Go on with what other runs of this robot have noted: the commands of which a call may have begun, for
@@ -124,7 +121,6 @@ class CommandNotes:
         self._forget_old()
         if key not in self._notes and not self._has_room(lane):
             return False
-        self._taken_at[key] = clock.steady()
         self._notes.pop(key, None)  # so that the oldest stay first
         self._set(key, CommandNote(utime=clock.utime(), at=clock.steady(), call=call, lane=lane))
         return True
@@ -187,15 +183,13 @@ class CommandNotes:
         oldest, taken_at = clock.utime() - int(KEEP_S * 1e6), clock.steady() - KEEP_S
         # All are looked at: one that was taken while the wall clock was ahead may stand before others that are old.
         old = [
-            key
-            for key, note in self._notes.items()
-            if note.utime <= oldest and self._taken_at[key] <= taken_at and not note.owed
+            key for key, note in self._notes.items() if note.utime <= oldest and note.at <= taken_at and not note.owed
         ]
         for key in old:
             self._forget(key)
 
     def _forget(self, key: str) -> None:
-        del self._notes[key], self._taken_at[key], self._sizes[key]
+        del self._notes[key], self._sizes[key]
         self._journal.note(PREFIX + key, None)
 
 

@@ -121,9 +121,9 @@ class McpServer:
             with session.request(request.id) as begun:
                 if begun.cancelled:
                     return
-                comes_again = self._tools.comes_again(session, request.id)
-                begun.cursor = 0 if comes_again else self._broadcast.last_offset  # its answer may be there
-                begun.call_id = await self._tools.begin(session, request.id, name, arguments)
+                before = self._broadcast.last_offset
+                begun.call_id, comes_again = await self._tools.begin(session, request.id, name, arguments)
+                begun.cursor = 0 if comes_again else before  # its answer may be there
                 if begun.cancelled:
                     await self._calls.cancel(begun.call_id, begun.cancelled)
                 async with contextlib.aclosing(self._until_answered(begun, request.progress_token)) as sent:

@@ -102,28 +102,24 @@ class McpTools:
             info for info in self._calls.skills() if info.audience == "everyone" and info.name not in OWN_TOOLS
         )
 
-    async def begin(self, session: Session, id: Id, name: str, arguments: Mapping[str, Any]) -> str:
-        """Begin the call of a skill that a request asks for; return the call's id, or that of the call which the
-        same request has just begun at the server before this one. Raises ``RpcError`` for an unknown tool and for a
-        request's id that was used before, and ``SkillError``."""
+    async def begin(self, session: Session, id: Id, name: str, arguments: Mapping[str, Any]) -> tuple[str, bool]:
+        """Begin the call of a skill that a request asks for; return the call's id, and whether it is the call which
+        the same request has just begun at the server before this one. Raises ``RpcError`` for an unknown tool and
+        for a request's id that was used before, and ``SkillError``."""
         await self._calls.meet(name)
         known = [info.name for info in self.skills()]
         if name not in known:
             near = suggest(name, [*known, *OWN_TOOLS])
             raise RpcError(INVALID_PARAMS, f"no tool is called {name!r}{near}")
-        comes_again, asked_utime = self.comes_again(session, id), clock.utime()
+        key, asked_utime = session.key_of(id), clock.utime()
+        comes_again = key is not None and self._calls.has_begun(session.caller, key)
         try:
-            call_id = await self._calls.begin(name, arguments, session.caller, session.key_of(id))
+            call_id = await self._calls.begin(name, arguments, session.caller, key)
         except KeyUsedError as problem:
             raise _used_before(id, problem.call_id) from problem
         if comes_again and (await self._calls.view(call_id)).requested_utime < asked_utime - AGAIN_S * 1e6:
             raise _used_before(id, call_id)
-        return call_id
-
-    def comes_again(self, session: Session, id: Id) -> bool:
-        """Return whether a request of that id has begun a call at the server before this one."""
-        key = session.key_of(id)
-        return key is not None and self._calls.has_begun(session.caller, key)
+        return call_id, comes_again
 
     async def use_own(self, session: Session, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The result of one of our own tools. Raises ``SkillError``."""

@@ -89,7 +89,7 @@ async def test_a_call_at_a_bridge_that_has_heard_nobody_yet_begins_and_an_unknow
         await world.kill_bridge()
         await world.start_bridge()
         tools = McpTools(BrokerCalls(world.broker), world.broker.ledger.broadcast)
-        call_id = await tools.begin(Session("", "mcp/c"), 1, "at_once", {"value": 1})
+        call_id, _ = await tools.begin(Session("", "mcp/c"), 1, "at_once", {"value": 1})
         assert (await closed(world.broker, call_id)).outcome is Outcome.COMPLETED
 
 
