@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from dimos_streams import clock
 from dimos_streams.bridge.app import create_app
 from dimos_streams.bridge.fleet import command_notes
 from dimos_streams.bridge.fleet.answers import AnswerBox
-from dimos_streams.bridge.fleet.command_notes import KEEP_S, CommandNote, CommandNotes
+from dimos_streams.bridge.fleet.command_notes import CommandNotes
 from dimos_streams.bridge.fleet.commands import CommandDesk
 from dimos_streams.bridge.fleet.door import Door
 from dimos_streams.bridge.fleet.earlier_commands import EarlierCommands
@@ -28,7 +27,6 @@ from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.lanes import lane_of
 from dimos_streams.fleet.protocol import MAX_EXPIRY_S
 from tests.bridge.fleet.fake_hub import FakeHub
-from tests.bridge.journals import OpenJournal
 from tests.bridge.mcp.test_whose_calls import Homing
 from tests.bridge.scene import Scene, closed, scene
 from tests.helpers import until
@@ -191,20 +189,6 @@ async def test_no_commands_of_the_last_hour_keep_out_what_makes_the_robot_stop(
             assert (await answer_to(hub, id)).status == 200
         hub.command(9, "/calls", body=call("at_once", value=1))
         assert (await answer_to(hub, 9)).outcome == "refused"
-
-
-async def test_the_newest_answers_have_room_whatever_older_ones_took(
-    opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(command_notes, "_MAX_BYTES", 5000)
-    notes = CommandNotes(opened())
-    said = {id: Answer(id=id, outcome="answered", status=200, body="x" * 2000) for id in (1, 2, 3)}
-    for id, answer in said.items():
-        assert notes.begin(f"k{id}")
-        assert notes.note_answer(f"k{id}", answer, settled=True) is answer
-        notes.note_delivered(f"k{id}", id)
-    kept = [notes.answer_to(f"k{id}", 9) for id in said]
-    assert [answer and answer.status for answer in kept] == [410, 200, 200]
 
 
 @pytest.mark.parametrize(
@@ -449,31 +433,6 @@ async def test_answers_are_sent_until_the_hub_has_them(tmp_path: Path) -> None:
             await asyncio.sleep(60.0)
         assert [answer.id for answer in hub.answers] == [1], "and not any more then"
         assert not CommandNotes(made.bridge.journal).owed()
-
-
-async def test_an_answer_that_is_owed_is_not_forgotten_however_old_it_is(opened: OpenJournal) -> None:
-    journal = opened()
-    notes = CommandNotes(journal)
-    assert notes.begin("k1")
-    notes.note_answer("k1", Answer(id=1, outcome="answered", status=200, body={}), settled=True)
-    await asyncio.sleep(KEEP_S + 400.0)
-    assert notes.begin("k2")
-    assert [(key, answer.id) for key, answer in notes.owed()] == [("k1", 1)]
-    assert set(journal.notes("command/")) == {"command/k1", "command/k2"}
-    notes.note_delivered("k1", 1)
-    assert notes.begin("k3")
-    assert notes.get("k1") is None
-
-
-async def test_a_note_of_a_later_time_does_not_keep_older_ones(opened: OpenJournal) -> None:
-    journal = opened()
-    journal.note("command/ahead", CommandNote(utime=clock.utime() + int(1e12)).model_dump_json())
-    notes = CommandNotes(journal)
-    notes.restore()
-    assert notes.begin("old")
-    await asyncio.sleep(KEEP_S + 400.0)
-    assert notes.begin("new")
-    assert set(journal.notes("command/")) == {"command/ahead", "command/new"}
 
 
 @pytest.mark.slow
