@@ -17,12 +17,12 @@ from dimos_streams import clock
 from dimos_streams.bridge.mcp import sessions as module
 from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming, RpcError
-from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.mcp.sessions import EARLY_S, MAX_REQUESTS, MAX_SESSIONS, Sessions, SessionsBusyError
 from dimos_streams.bridge.mcp.tools import AGAIN_S
 from dimos_streams.common.names import is_name
 from dimos_streams.operator.messages.stop import CancelReport
 from dimos_streams.serving.server.request_guard import MAX_DRAINED
+from tests.bridge.mcp.servers import mcp_server, with_session
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.scene import scene
 from tests.bridge.serving import Served, served
@@ -74,11 +74,10 @@ def test_an_idle_session_gives_way_and_one_in_use_never() -> None:
 @pytest.mark.virtual_time
 async def test_a_client_goes_on_with_its_session_at_a_bridge_that_was_started_again() -> None:
     async with scene() as made:
-        begun = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
-        session, _ = await begun.initialize(Incoming.model_validate(INITIALIZE))
+        begun, session = await with_session(made)
         request = Incoming.model_validate(call(7, "at_once", value=1))
         answer = await begun.answer(session, request)
-        again = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
+        again = mcp_server(made)
         same = again.sessions.get(session.id)
         assert same is not None
         assert same.caller == session.caller
@@ -94,11 +93,10 @@ async def test_a_client_goes_on_with_its_session_at_a_bridge_that_was_started_ag
 @pytest.mark.virtual_time
 async def test_a_client_that_counts_anew_in_a_session_of_before_is_told_that_nothing_has_begun() -> None:
     async with scene() as made:
-        begun = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
-        session, _ = await begun.initialize(Incoming.model_validate(INITIALIZE))
+        begun, session = await with_session(made)
         request = Incoming.model_validate(call(7, "at_once", value=1))
         answer = await begun.answer(session, request)
-        again = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
+        again = mcp_server(made)
         same = again.sessions.get(session.id)
         assert same is not None
         asked_at = clock.monotonic()
@@ -108,7 +106,7 @@ async def test_a_client_that_counts_anew_in_a_session_of_before_is_told_that_not
         why = f"request 7 was made before in this session, and has begun call '{known.call_id}', which get_call shows"
         await asyncio.sleep(AGAIN_S + 1.0)
         for value in (1, 2):
-            later = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast).sessions.get(session.id)
+            later = mcp_server(made).sessions.get(session.id)
             assert later is not None
             refused = await again.answer(later, Incoming.model_validate(call(7, "at_once", value=value)))
             assert refused is not None
@@ -137,8 +135,7 @@ def test_only_what_is_the_id_of_a_session_that_was_not_ended_is_taken_up() -> No
 @pytest.mark.virtual_time
 async def test_a_session_that_waits_for_updates_is_in_use() -> None:
     async with scene() as made:
-        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
-        session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
+        server, session = await with_session(made)
         reading = Incoming.model_validate(call(1, "skill_updates", after=0, wait_s=30))
         waiting = asyncio.create_task(server.answer(session, reading))
         await asyncio.sleep(0.1)
@@ -156,8 +153,7 @@ async def test_a_session_that_waits_for_updates_is_in_use() -> None:
 @pytest.mark.virtual_time
 async def test_reading_that_is_given_up_ends_at_once_and_is_not_answered() -> None:
     async with scene() as made:
-        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
-        session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
+        server, session = await with_session(made)
         reading = Incoming.model_validate(call(1, "skill_updates", after=0, wait_s=30))
         given_up = asyncio.create_task(server.answer(session, reading))
         await asyncio.sleep(0.1)
@@ -181,8 +177,7 @@ async def test_an_end_of_calls_is_carried_out_though_the_client_gives_it_up(monk
             return await cancel_all(*args)
 
         monkeypatch.setattr(calls, "cancel_all", held_up)
-        server = McpServer(calls, made.broker.ledger.broadcast)
-        session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
+        server, session = await with_session(made, calls)
         patrol = await made.broker.call("patrol", {}, caller=session.caller)
         end_all = Incoming.model_validate(call(1, "cancel_call", call_id="all"))
         ending = asyncio.create_task(server.answer(session, end_all))
@@ -196,8 +191,7 @@ async def test_an_end_of_calls_is_carried_out_though_the_client_gives_it_up(monk
 @pytest.mark.virtual_time
 async def test_a_client_that_waits_for_a_silent_call_hears_pauses_and_then_that_it_goes_on() -> None:
     async with scene() as made:
-        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
-        session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
+        server, session = await with_session(made)
         begun = clock.monotonic()
         heard = []
         async for message in server.follow(session, Incoming.model_validate(call(1, "patrol"))):
@@ -238,8 +232,7 @@ async def test_a_request_that_was_cancelled_gets_no_response_though_its_call_is_
             return await begin(*args)
 
         monkeypatch.setattr(calls, "begin", held_up)
-        server = McpServer(calls, made.broker.ledger.broadcast)
-        session, _ = await server.initialize(Incoming.model_validate(INITIALIZE))
+        server, session = await with_session(made, calls)
         for id, is_cancelled in ((7, True), (8, False)):
             refused = Incoming.model_validate(call(id, "follow", no="description"))
             answering = asyncio.create_task(server.answer(session, refused))

@@ -11,11 +11,10 @@ from typing import Any
 import pytest
 import requests
 
-from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming
-from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.mcp.sessions import MAX_REQUESTS, SessionsBusyError
 from dimos_streams.journal.broadcast_reader import BroadcastReader
+from tests.bridge.mcp.servers import mcp_server
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.scene import scene
 from tests.bridge.serving import Served, served
@@ -91,7 +90,7 @@ def test_what_dimos_client_has_sent_is_answered_as_json() -> None:
 @pytest.mark.virtual_time
 async def test_requests_of_equal_ids_are_each_other_no_matter_and_there_are_bounds() -> None:
     async with scene() as made:
-        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
+        server = mcp_server(made)
         asked = {"name": "count", "arguments": {"label": "a", "to": 2}}
         call = Incoming.model_validate({**LISTING, "method": "tools/call", "params": asked})
         answers = await asyncio.gather(server.answer_alone(call), server.answer_alone(call))
@@ -110,7 +109,7 @@ async def test_of_a_request_that_is_given_up_no_timer_is_left(monkeypatch: pytes
     nudged: list[BroadcastReader] = []
     monkeypatch.setattr(BroadcastReader, "nudge", lambda reader: nudged.append(reader))
     async with scene() as made:
-        server = McpServer(BrokerCalls(made.broker), made.broker.ledger.broadcast)
+        server = mcp_server(made)
         asked = {**LISTING, "method": "tools/call", "params": {"name": "patrol"}}
         request = asyncio.create_task(server.answer_alone(Incoming.model_validate(asked)))
         await until(lambda: made.broker.ledger.calls.open)
