@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 
 from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.names import MAX_NAME
+from dimos_streams.common.secrets import redacted, redacted_data
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ToolStreamEvent
@@ -65,12 +67,17 @@ def _message(event: ToolEvent) -> ToolStreamEvent:
     return ToolStreamEvent(**{name: getattr(event, name) for name in names}, data_json=json_text(event.data))
 
 
+def _published(event: ToolEvent) -> ToolEvent:
+    """The event without secrets: a text like ``://0@`` is a URL with a user."""
+    return replace(event, text=redacted(event.text), data=redacted_data(event.data))
+
+
 @pytest.mark.slow
 @given(_EVENTS)
 def test_the_bytes_are_the_codecs_and_give_the_event_again(event: ToolEvent) -> None:
     packed = pack_event(event)
-    assert packed == encode(_message(event))
-    assert unpack_event(packed) == event
+    assert packed == encode(_message(_published(event)))
+    assert unpack_event(packed) == _published(event)
 
 
 @pytest.mark.slow
@@ -85,7 +92,7 @@ def test_damaged_bytes_are_an_event_or_an_error(event: ToolEvent, data: st.DataO
             found = unpack_event(damaged)
         except MessageError:
             continue
-        assert unpack_event(pack_event(found)) == found
+        assert unpack_event(pack_event(found)) == _published(found)
 
 
 @pytest.mark.slow
