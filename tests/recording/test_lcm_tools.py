@@ -74,10 +74,13 @@ async def live_mission(bus_url: str, run_dir: Path, ours: Path) -> float:
     await bus.open()
     events: list[ToolEvent] = []
     bus.subscribe(EVENTS, lambda channel, data: events.append(unpack_event(data)))
+    sees = asyncio.Event()
+    bus.subscribe(DETECTIONS, lambda channel, data: sees.set())
     await supervisor.start()
     worst = [0.0]
     lag = asyncio.create_task(worst_lag(worst))
     try:
+        await sees.wait()
         call(bus, "a", "follow_person", '{"description": "person in a red shirt"}')
         await until(lambda: any(event.data.get("event") == "found" for event in events))
         found = clock.monotonic()
@@ -104,10 +107,11 @@ def apart(ours: Path, theirs: Path) -> float:
 
 
 def longest_blindness(path: Path) -> float:
-    """Return the longest time, in seconds, between two detections in a log. On a starved machine it is as long as it
-    takes the skill to call its camera frozen, and what it does then depends on milliseconds."""
+    """Return the longest time, in seconds, between two detections in a log, or between a call and the next of them. On
+    a starved machine it is as long as it takes the skill to call its camera frozen, and what it does then depends on
+    milliseconds."""
     with LogReader(path) as log:
-        came = [event.utime for event in log.events() if event.channel == DETECTIONS]
+        came = [event.utime for event in log.events() if event.channel in (DETECTIONS, CALLS)]
     return max(later - before for before, later in pairwise(came)) / 1e6
 
 
