@@ -10,7 +10,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.agent.calls.call_manager import CallManager
 from dimos_streams.agent.calls.event_reader import EventReader
-from dimos_streams.agent.calls.open_call import OpenCall
+from dimos_streams.agent.calls.open_call import CallContext, OpenCall
 from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.context.images import Pictures
@@ -22,6 +22,7 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.reviews import Reviews
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.memory import AgentMemory
+from dimos_streams.agent.missions.end_state import stopped_by
 from dimos_streams.agent.missions.message_queue import MessageQueue
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.missions.stop_conditions import RobotState
@@ -182,6 +183,7 @@ class AgentCore:
     async def run(self, offset: int) -> None:
         """Read events from an offset on and run the loop, until cancelled."""
         self.reader.offset = offset
+        deafen = self.oversight.robot_stops.listen()
         reading = asyncio.get_running_loop().create_task(self.reader.run(), name=f"{self.name}:events")
         looping = asyncio.get_running_loop().create_task(self.loop.run(), name=f"{self.name}:loop")
         try:
@@ -190,6 +192,7 @@ class AgentCore:
                 task.result()
             await looping  # the gateway has ended its stream
         finally:
+            deafen()
             await end_tasks_silently(reading, looping)
             await self.close()
 
@@ -212,6 +215,17 @@ class AgentCore:
     def _note_closed(self, call: OpenCall, close: ToolEvent) -> None:
         self.gate_state.call_ended(close, ids(call.missions), by_agent=call.ended_by_agent)
 
+    def _note_child_closed(self, context: CallContext, close: ToolEvent) -> None:
+        if stopped_by(close):
+            self.gate_state.robot_stopped(ids(context.missions))
+
+    def _note_stop(self) -> None:
+        self.gate_state.robot_stopped(ids(self.loop.missions.values()))
+
+    def _note_release(self) -> None:
+        """Take in what was asked for while the robot stood: nobody has asked for it since."""
+        self.gate_state.stopped.release(ids(self.loop.missions.values()))
+
     def _connect(self) -> None:
         """Let parts hear of what happens in those that are made of them. Whatever is to outlive the process is
         written before anybody hears of it."""
@@ -220,7 +234,10 @@ class AgentCore:
         self.events.listen(self._on_event)
         self.events.listen(self.reviews.apply)
         self.calls.incoming.closed.add(self._note_closed)
+        self.calls.incoming.child_closed.add(self._note_child_closed)
         self.calls.incoming.adopted.add(self.reviews.note_begun)
+        self.oversight.robot_stops.began.add(self._note_stop)
+        self.oversight.robot_stops.ended.add(self._note_release)
         self.catalog.refreshed.add(self.skill_watch.look)
         self.models.retried.add(self.model_switch.note_retry)
         robot_hold = self.oversight.robot_hold

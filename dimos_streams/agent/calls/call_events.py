@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dimos_streams.agent.calls.call_endings import CallEndings
 from dimos_streams.agent.calls.call_starts import CallStarts
 from dimos_streams.agent.calls.known_calls import KnownCalls
-from dimos_streams.agent.calls.open_call import NO_CONTEXT, Deliver, OpenCall
+from dimos_streams.agent.calls.open_call import NO_CONTEXT, CallContext, Deliver, OpenCall
 from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S, Reconciliation
 from dimos_streams.agent.missions.message_queue import CallUpdate
 from dimos_streams.agent.missions.mission import all_ended
@@ -50,6 +50,8 @@ class CallEvents:
         """Called with each call that somebody else has begun on this caller's behalf, before its updates."""
         self.closed: Listeners[[OpenCall, ToolEvent]] = Listeners()
         """Called with each call and its close, before anybody acts upon that."""
+        self.child_closed: Listeners[[CallContext, ToolEvent]] = Listeners()
+        """Called with the close of each child, and the context of the call that it is a part of."""
         self._answers: dict[str, int] = {}
 
     def recorded(self, call: OpenCall) -> None:
@@ -67,6 +69,9 @@ class CallEvents:
         them what this caller should know.
         """
         if parent_of(event.call_id):
+            asking = self._known.asking(event.call_id)
+            if asking is not None and event.type == "close":
+                self.child_closed.notify(asking.context, event)
             return
         if event.type == "gap":
             await self._after_gap(event, offset)

@@ -11,6 +11,7 @@ from dimos_streams.agent.control.dialogue import Foreground
 from dimos_streams.agent.control.hold_reasons import HoldReasons
 from dimos_streams.agent.control.others_calls import OthersCalls
 from dimos_streams.agent.control.robot_hold import RobotHold
+from dimos_streams.agent.control.robot_stops import RobotStops
 from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.missions.message_queue import MessageQueue
 from dimos_streams.agent.record.agent_events import Emit, EventKind
@@ -47,6 +48,7 @@ class Oversight:
             directory=directory,
             bound_s=limits().hold_bound_s,
         )
+        self.robot_stops = RobotStops(directory, self.robot_hold.gates)
         self.others = OthersCalls(agent, gateway, catalog, self.control, lambda: limits().abort_bound_s)
 
     def may_begin_turn(self) -> bool:

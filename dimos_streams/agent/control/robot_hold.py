@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from dimos_streams import clock
 from dimos_streams.agent.record.agent_events import Emit, EventKind
@@ -12,9 +12,10 @@ from dimos_streams.messages.dimos_streams import Hold, ModuleStatus
 from dimos_streams.operator.gate_answers import VelocityGateAnswers
 from dimos_streams.operator.gate_confirmation import GateConfirmation
 from dimos_streams.operator.hold_beat import HoldBeat
-from dimos_streams.operator.holding import LATE_GATE_S
+from dimos_streams.operator.holding import LATE_GATE_S, VelocityGateState
 from dimos_streams.operator.messages.hold import HoldView
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
+from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 _OUTPUT = "hold"
 """The one output on which an agent holds: its wiring says which gates listen to it."""
@@ -81,6 +82,10 @@ class RobotHold:
         finally:
             end()
 
+    def gates(self) -> Iterator[tuple[ModuleView, VelocityGateState]]:
+        """The robot's gates, with what they say now."""
+        return self._gates.gates()
+
     def message(self) -> Hold:
         """The next message to the gates that the robot has to be still."""
         return self._beat.message(True, self._why())
@@ -105,7 +110,7 @@ class RobotHold:
         """Return whether a gate holds on though the hold has ended: it was down when that was said."""
         if self._let_go_at is None or clock.monotonic() - self._let_go_at > LATE_GATE_S:
             return False
-        return any(self._agent in state.holds for _, state in self._gates.gates())
+        return any(self._agent in state.holds for _, state in self.gates())
 
     def _look(self) -> None:
         """Compare what the gates say with what was reported of them last."""

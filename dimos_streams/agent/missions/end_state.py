@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from dimos_streams.agent.missions.end_reasons import CALL_CANCELLED, STOPPED_BY_OPERATOR
 from dimos_streams.agent.models.protocol import CALL_FAILED, NOT_UNDERSTOOD, STALE
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
-from dimos_streams.tool_stream.protocol.close_data import STOPPED
+from dimos_streams.tool_stream.protocol.close_data import STOPPED, TO_END
 
 _UNDONE = (CALL_FAILED, NOT_UNDERSTOOD)
 
@@ -93,12 +93,12 @@ class EndState:
 def has_failed(text: str, event: ToolEvent | None, *, is_error: bool) -> bool:
     """Return whether a result says that a call, or the attempt to begin it, has failed; one that somebody has
     cancelled, or withdrawn before it began, has not."""
-    return is_error and text != STALE and (event is None or event.outcome is not Outcome.CANCELLED)
+    return is_error and text != STALE and why_ended(event) is None
 
 
 def fact_of_update(event: ToolEvent, cancelled: str) -> CallFact:
     """The fact that an update states; ``cancelled`` is from ``cancelled_by_another``."""
-    failed = event.outcome not in (None, Outcome.COMPLETED, Outcome.CANCELLED)
+    failed = event.outcome not in (None, Outcome.COMPLETED) and why_ended(event) is None
     return CallFact(
         failed=f"{event.skill}: {event.text}" if failed else "",
         stopped=stopped_by(event),
@@ -120,16 +120,23 @@ def fact_of_result(
     )
 
 
+def why_ended(event: ToolEvent | None) -> str | None:
+    """The reason for which somebody has ended a call that has closed with this event, whatever became of it then;
+    None for any other event."""
+    if event is None or event.type != "close":
+        return None
+    why = event.text if event.outcome is Outcome.CANCELLED else event.data.get(TO_END)
+    return why if isinstance(why, str) else None
+
+
 def cancelled_by_another(event: ToolEvent | None, *, by_agent: bool) -> str:
     """The call that has ended with this event because somebody else than its agent has cancelled it, and why; empty
     if none has. ``by_agent`` is True if the agent itself wanted it to end."""
-    if event is None or by_agent or event.outcome is not Outcome.CANCELLED:
-        return ""
-    return f"{event.skill}: {event.text}"
+    return "" if event is None or by_agent or why_ended(event) is None else f"{event.skill}: {event.text}"
 
 
 def stopped_by(event: ToolEvent | None) -> str:
-    """The text of an event by which an operator's stop of the robot has ended a call; empty for any other event."""
-    if event is None or event.outcome is not Outcome.CANCELLED or not event.text.startswith(STOPPED):
-        return ""
-    return event.text
+    """The text for which an operator's stop of the robot has ended a call, as its close has it; empty for any other
+    event."""
+    why = why_ended(event) or ""
+    return why if why.startswith(STOPPED) else ""

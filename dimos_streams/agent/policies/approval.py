@@ -56,8 +56,8 @@ class Approval:
     call_id: str = ""
     call_end: str = ""
     is_over: bool = False
-    """True if somebody else than the agent has ended the call that it let begin, as an operator who stops the robot:
-    it lets no other one begin."""
+    """True if somebody else than the agent has ended the call that it let begin, or an operator has stopped the robot
+    since: it lets no other one begin."""
     waiters: int = 0
 
     @property

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from dimos_streams import clock
 from dimos_streams.agent.missions.end_state import cancelled_by_another, stopped_by
+from dimos_streams.agent.missions.mission import roots
 from dimos_streams.agent.policies.approval import Approval, Check, Decision
 from dimos_streams.agent.policies.approval_texts import request_text, unknown_approval
 from dimos_streams.agent.policies.canonical import canonical, exactly
@@ -142,6 +143,13 @@ class ApprovalRegistry:
         for call_id, approval in self._begun.items():
             if head_of_family(call_id) == close.call_id:
                 self._note_end(approval, call_id)
+
+    def robot_stopped(self, missions: Sequence[str]) -> None:
+        """Take in that an operator has stopped the robot: what was approved for these missions is asked for again.
+        What he is asked about at that moment he decides on after the stop."""
+        over = set(roots(missions))
+        for approval in self._decided.values():
+            approval.is_over |= approval.state == "approved" and not over.isdisjoint(roots(approval.missions))
 
     def _note_end(self, approval: Approval, call_id: str) -> None:
         """Note what is known of the end of a call that an approval let begin, and of the one that it belongs to. The

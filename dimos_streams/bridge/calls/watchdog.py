@@ -20,6 +20,7 @@ from dimos_streams.tool_stream.family import parent_of
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import process_ended
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
+from dimos_streams.tool_stream.protocol.close_data import TO_END
 from dimos_streams.tool_stream.receiving.receiver import ToolStreamReceiver
 
 _logger = logging.getLogger(__name__)
@@ -236,7 +237,7 @@ class Watchdog:
         if call.state in (REQUESTED, OPEN):
             _logger.warning("call %s of %r is lost: %s", call.call_id, call.skill, why)
             try:
-                close_for_module(self._bus, self._ledger, call, Outcome.LOST, why)
+                close_for_module(self._bus, self._ledger, call, Outcome.LOST, why, **_ending_of(call))
             except Exception:
                 call.closing = False  # the next look closes it
                 _log.exception("call %s could not be closed as lost", call.call_id)
@@ -244,3 +245,8 @@ class Watchdog:
             self._sender.losses.report(call)
             for other in self._ledger.calls.open:
                 self._end_with_parent(other, clock.monotonic())
+
+
+def _ending_of(call: CallState) -> dict[str, str]:
+    """The part of a lost call's close that says for which reason it was to end; empty if it was not."""
+    return {} if call.cancel is None or not call.cancel_reason else {TO_END: call.cancel_reason}

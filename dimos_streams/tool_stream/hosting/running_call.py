@@ -14,10 +14,13 @@ from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting.results import payload_size
 from dimos_streams.tool_stream.hosting.unawaited import Unawaited
 from dimos_streams.tool_stream.protocol.bounds import MAX_PAYLOAD
-from dimos_streams.tool_stream.protocol.close_data import NOT_RUN, STOPPED, UNAWAITED
+from dimos_streams.tool_stream.protocol.close_data import NOT_RUN, STOPPED, TO_END, UNAWAITED
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 
 _MAX_TEXT = 2000
+_MAX_TO_END = 500
+"""Maximum length of the reason for which a call that failed was to end, in characters: it stands in the close twice,
+beside the skill's own words."""
 
 
 class RunningCall(Call):
@@ -123,6 +126,8 @@ class RunningCall(Call):
             (outcome, text), data = self._final, {}
         elif outcome in (Outcome.CANCELLED, Outcome.TIMED_OUT):
             text += self.overdue
+        elif outcome is Outcome.FAILED and self.cancel_reason is not None:
+            text, data = _failed_at_its_end(text, data, self.cancel_reason[:_MAX_TO_END])
         if not self.may_have_run:
             data = {**data, NOT_RUN: True}
         if self.unawaited is not None and (texts := self.unawaited.texts):
@@ -134,3 +139,12 @@ class RunningCall(Call):
         """Close the stream of a disowned call whose skill goes on; ``more`` is added to the text."""
         if self._final is not None:
             self.writer.close(self._final[0], self._final[1] + more, {})
+
+
+def _failed_at_its_end(text: str, data: Mapping[str, Any], reason: str) -> tuple[str, Mapping[str, Any]]:
+    """Return text and data of the close of a call that failed when it was to end; that counts for more than a
+    result for which there is no room beside it."""
+    text, data = f"{text}; it was to end: {reason}", {**data, TO_END: reason}
+    if payload_size(text, data) > MAX_PAYLOAD:
+        data.pop("result", None)
+    return text, data

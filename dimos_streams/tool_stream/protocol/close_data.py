@@ -16,3 +16,6 @@ BAD_ARGUMENTS = "arguments"
 
 NOT_RUN = "not_run"
 """The key in a close of a call that was ended before anything of its skill ran: it has left nothing to take back."""
+
+TO_END = "to_end"
+"""The key in a close of a call that has failed, or was lost, when it was to end: the reason for which it was to."""

@@ -17,9 +17,9 @@ from tests.agent.loop.line_world import LineWorld
 STOP = f"{STOPPED}: enough"
 
 
-def close(outcome: str, text: str = "so it ended") -> ToolEvent:
+def close(outcome: str, text: str = "so it ended", **more: Any) -> ToolEvent:
     fields = {"utime": 1, "call_id": "c1", "seq": 2, "module": "legs", "skill": "walk", "caller": "agent"}
-    return ToolEvent.from_dict({**fields, "type": "close", "text": text, "data": {"outcome": outcome}})
+    return ToolEvent.from_dict({**fields, "type": "close", "text": text, "data": {"outcome": outcome, **more}})
 
 
 @pytest.mark.feature("D4")
@@ -31,6 +31,8 @@ def close(outcome: str, text: str = "so it ended") -> ToolEvent:
         (close("lost"), CallFact(failed="walk: so it ended", cancelled="by")),
         (close("cancelled"), CallFact(cancelled="by")),
         (close("cancelled", STOP), CallFact(stopped=STOP, cancelled="by")),
+        (close("failed", to_end=STOP), CallFact(stopped=STOP, cancelled="by")),
+        (close("lost", to_end="enough"), CallFact(cancelled="by")),
     ],
 )
 def test_an_update_is_a_fact(event: ToolEvent, fact: CallFact) -> None:
@@ -49,6 +51,7 @@ def test_an_update_is_a_fact(event: ToolEvent, fact: CallFact) -> None:
         ("bad", close("failed"), {"is_error": True, "began": True}, CallFact(failed="walk: bad", cancelled="by")),
         ("ended", close("cancelled"), {"is_error": True, "began": True}, CallFact(cancelled="by")),
         (STOP, close("cancelled", STOP), {"is_error": True}, CallFact(stopped=STOP)),
+        ("bad", close("failed", to_end=STOP), {"is_error": True}, CallFact(stopped=STOP)),
     ],
 )
 def test_a_result_is_a_fact_unless_it_only_stands_for_one(

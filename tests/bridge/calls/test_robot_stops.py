@@ -10,16 +10,18 @@ import pytest
 
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel
-from dimos_streams.errors import CallRejectedError, UnknownRobotError
+from dimos_streams.errors import CallRejectedError, SkillError, UnknownRobotError
 from dimos_streams.messages.codec import channel_name, decode, encode
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.messages.geometry_msgs import Twist
+from dimos_streams.module import Module
 from dimos_streams.operator.hold_beat import HoldBeat
 from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT
-from dimos_streams.tool_stream.event import Outcome
+from dimos_streams.skill import Call, skill
+from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.hosting.settings_change import SET
-from dimos_streams.tool_stream.protocol.close_data import STOPPED
-from tests.bridge.calls.driven_robots import Gripper, Stubborn, driven_robots, of
+from dimos_streams.tool_stream.protocol.close_data import STOPPED, TO_END
+from tests.bridge.calls.driven_robots import Gripper, Stubborn, StubbornConfig, driven_robots, of
 from tests.bridge.scene import Worker, answered, closed, scene
 from tests.helpers import until
 
@@ -79,6 +81,45 @@ async def test_a_call_that_was_ending_anyway_says_that_the_robot_was_stopped() -
         arm.enough.set()
         assert (await closed(broker, waving)).outcome is Outcome.CANCELLED
         assert (await broker.view(waving)).text.startswith(f"{STOPPED}: gas leak")
+
+
+@pytest.mark.parametrize("becomes", [Outcome.FAILED, Outcome.LOST])
+async def test_a_call_that_fails_or_is_lost_when_a_stop_ends_it_says_that_the_robot_was_stopped(
+    becomes: Outcome,
+) -> None:
+    async with scene(worker=False) as world:
+        legs, broker = Shaky(name="legs"), world.broker
+        process = await world.add(legs)
+        await world.offered("kneel")
+        kneeling = await broker.call("kneel", {}, caller="agent")
+        await answered(broker, kneeling)
+        process.bus.partitioned = becomes is Outcome.LOST
+        await broker.stops.stop_robot("", "gas leak")
+        assert (await closed(broker, kneeling)).outcome is becomes
+        close = last_event(broker.ledger.calls.get(kneeling))
+        assert close.data[TO_END] == f"{STOPPED}: gas leak"
+        assert becomes is Outcome.LOST or close.text == f"the knee is stuck; it was to end: {STOPPED}: gas leak"
+
+
+def last_event(call: CallState | None) -> ToolEvent:
+    assert call is not None
+    assert call.last is not None
+    return call.last
+
+
+class Shaky(Module):
+    """Legs that fail at their end."""
+
+    config: StubbornConfig
+
+    @skill(motion=True)
+    async def kneel(self, call: Call) -> None:
+        """Kneel."""
+        try:
+            await call.update("kneeling")
+            await asyncio.Event().wait()
+        finally:
+            raise SkillError("the knee is stuck")
 
 
 async def test_the_log_has_each_stop_and_release_also_where_nothing_moved(caplog: pytest.LogCaptureFixture) -> None:

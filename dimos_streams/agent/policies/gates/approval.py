@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from dimos_streams.agent.policies.approval_texts import denial
@@ -11,19 +11,29 @@ from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.gates.patterns import fits
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
+from dimos_streams.agent.policies.gates.stopped_missions import StoppedMissions
 from dimos_streams.agent.policies.skill_selection import is_meant
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
+from dimos_streams.tool_stream.overtaken import overtaken
 
 _MISSING = object()
 
 
 class ApprovalGate:
-    """Asks by rule, or if the skill declares it; waits for the decision."""
+    """Asks by rule, or if the skill declares it, or after a stop of the robot; waits for the decision."""
 
-    def __init__(self, approvals: ApprovalRegistry, rules: Sequence[ApprovalRule], *, agent: str) -> None:
+    def __init__(
+        self,
+        approvals: ApprovalRegistry,
+        rules: Sequence[ApprovalRule],
+        stopped: StoppedMissions,
+        *,
+        agent: str,
+    ) -> None:
         """``agent`` is the module whose config has the rules: they name skills as it sees them."""
         self._approvals = approvals
         self._rules = tuple(rules)
+        self._stopped = stopped
         self._agent = agent
 
     async def review(self, request: CallRequest) -> Verdict:
@@ -31,12 +41,33 @@ class ApprovalGate:
         skill = request.skill
         rule = next((each for each in self._rules if matches(each, skill.name, request.arguments, self._agent)), None)
         action = rule.action if rule is not None else ("ask" if skill.asks else "allow")
-        if action == "allow":
-            return Allow(request.arguments, request.on_duplicate)
         if action == "deny":
             why = rule.reason if rule is not None else ""
             return Refuse(f"Not run: {shown(skill.name, request.arguments)} is not allowed. {why}".strip())
-        reason = (rule.reason or str(rule)) if rule is not None else f"{skill.name} asks before each call"
+        if action == "ask":
+            reason = (rule.reason or str(rule)) if rule is not None else f"{skill.name} asks before each call"
+            return await self._ask(request, reason)
+        if self._is_stopped(request):
+            return await self._ask(request, "an operator has stopped the robot since this was asked for")
+        return Allow(request.arguments, request.on_duplicate, again=self._unless_stopped(request))
+
+    def _is_stopped(self, request: CallRequest) -> bool:
+        """Return whether a stop of the robot has come since anybody has asked for what the call does."""
+        return bool(_moves(request) and self._stopped.stops(request.missions))
+
+    def _unless_stopped(self, request: CallRequest) -> Callable[[Mapping[str, Any]], Refuse | None]:
+        """Return a last look that refuses the call if the robot is stopped before it begins."""
+        stops = self._stopped.stops(request.missions)
+
+        def look(arguments: Mapping[str, Any]) -> Refuse | None:
+            if not _moves(request) or self._stopped.stops(request.missions) == stops:
+                return None
+            return Refuse(f"Not run: {overtaken(request.skill.name, 'stop')}", charged=False)
+
+        return look
+
+    async def _ask(self, request: CallRequest, reason: str) -> Verdict:
+        skill = request.skill
         if request.parent:
             reason = f"{reason}; call {request.parent} goes on with it"
         decision = await self._approvals.ask(
@@ -52,7 +83,14 @@ class ApprovalGate:
         note = ""
         if decision.changed:
             note = f"(The operator has changed the arguments: {shown(skill.name, decision.arguments)})"
-        return Allow(decision.arguments, request.on_duplicate, note=note)
+        return Allow(decision.arguments, request.on_duplicate, note=note, again=self._unless_stopped(request))
+
+
+def _moves(request: CallRequest) -> bool:
+    """Return whether a stop of the robot is about a call by itself: it may move the robot, and stands neither for a
+    part of a call that has passed this gate nor in a plan, whose approval the stop has ended."""
+    may_move = any(each.may_move for each in (request.skill, *request.skill.shadowed))
+    return may_move and not (request.planned or request.part_of_motion)
 
 
 def matches(rule: ApprovalRule, skill: str, arguments: Mapping[str, Any], agent: str) -> bool:

@@ -79,6 +79,8 @@ class CallRequest:
     """True if that skill runs it as a part of its own, and has not got its name from its caller."""
     part_of_motion: bool = False
     """True if it is a child of a call that moves the robot and has passed the gates as such."""
+    planned: bool = False
+    """True once a gate has let it pass as a step of an approved plan."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,6 +102,8 @@ class Allow:
     """The operator's permit, which a pause or step mode takes back until the call has begun."""
     refresh: Callable[[], Awaitable[None]] = nothing_newer
     """Asks the bridge for what ``again`` judges by, its skills."""
+    planned: bool = False
+    """True if it may because it is a step of an approved plan."""
 
     async def last_look(self) -> Refuse | None:
         """Wait until the operator lets the call begin, then judge the world once more; return a refusal, or None.

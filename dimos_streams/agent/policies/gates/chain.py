@@ -79,7 +79,12 @@ class GateChain:
                 verdict = await _verdict(gate, request)
                 if isinstance(verdict, Refuse):
                     return verdict
-                request = replace(request, arguments=verdict.arguments, on_duplicate=verdict.on_duplicate)
+                request = replace(
+                    request,
+                    arguments=verdict.arguments,
+                    on_duplicate=verdict.on_duplicate,
+                    planned=request.planned or verdict.planned,
+                )
                 permit = permit if verdict.permit is GRANTED else verdict.permit
                 if verdict.give_back is not nothing:
                     given.append(verdict.give_back)
@@ -158,7 +163,7 @@ def build_chain(
             motions=motions or settings.plan.free,
             pose=pose,
         ),
-        ApprovalGate(state.approvals, settings.approval.rules, agent=state.agent),
+        ApprovalGate(state.approvals, settings.approval.rules, state.stopped, agent=state.agent),
     ]
     if permit is not None:
         gates.append(PermitGate(permit))

@@ -10,6 +10,7 @@ from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
 from dimos_streams.agent.policies.gates.motions import FreeMotions
 from dimos_streams.agent.policies.gates.settings import GateSettings
+from dimos_streams.agent.policies.gates.stopped_missions import StoppedMissions
 from dimos_streams.agent.policies.plans import Check, PlanRegistry
 from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.agent.policies.skill_selection import SkillSelection
@@ -41,6 +42,7 @@ class GateState:
         self.plans = PlanRegistry(self.approvals, emit, check, valid_s=settings.plan.valid_s)
         self.rejections = Rejections()
         self.free_motions = FreeMotions(emit)
+        self.stopped = StoppedMissions()
 
     def apply(self, event: AgentEvent) -> None:
         """Take in an event of the agent. Plans are the agent's own: no end of a sub-agent's mission ends
@@ -54,10 +56,18 @@ class GateState:
         """Take in how a call of missions has ended; ``by_agent`` is True if the agent itself wanted it to end."""
         self.approvals.call_ended(close, by_agent=by_agent)
         if stopped_by(close):
-            self.plans.robot_stopped(missions)
+            self.robot_stopped(missions)
+
+    def robot_stopped(self, missions: Sequence[str]) -> None:
+        """Take in that an operator has stopped the robot: what was approved for these missions before that holds no
+        more, and he is asked before anything moves the robot in them."""
+        self.stopped.stop(missions)
+        self.approvals.robot_stopped(missions)
+        self.plans.robot_stopped(missions)
 
     def restore(self, events: Iterable[AgentEvent]) -> None:
         """Take in the events of the process before this one."""
         for event in events:
             self.rejections.apply(event)
             self.free_motions.restore(event)
+            self.stopped.restore(event)

@@ -62,6 +62,7 @@ class PlanGate:
                 request.on_duplicate,
                 give_back=lambda: _give_back(step),
                 again=lambda now: self._step_objection(step, request.skill, now),
+                planned=True,
             )
         objection = self._zone_objection(request.skill, arguments)
         if objection is not None:

@@ -1,0 +1,41 @@
+"""The missions that a stop of the robot has come after: whatever moves it in them, an operator is asked before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from dimos_streams.agent.missions.end_state import stopped_by
+from dimos_streams.agent.missions.mission import roots
+from dimos_streams.agent.record.agent_events import tool_event_of
+from dimos_streams.common.newest_entries import NewestEntries
+from dimos_streams.operator.messages.agent import AgentEvent
+
+_MISSIONS = 1000
+
+
+class StoppedMissions:
+    """Remembers missions from before a stop; a mission and its sub-missions are one. Those of which the stop has
+    ended a call outlive the process: ``restore`` takes them from the record."""
+
+    def __init__(self) -> None:
+        self._stops = NewestEntries[str, int](_MISSIONS)
+
+    def stop(self, missions: Iterable[str]) -> None:
+        """Note that the robot was stopped while these missions went on."""
+        for root in roots(missions):
+            self._stops[root] = self._stops.get(root, 0) + 1
+
+    def release(self, missions: Iterable[str]) -> None:
+        """Note that the robot was released, and that these missions have begun before that."""
+        for root in roots(missions):
+            self._stops[root] = self._stops.get(root, 1)
+
+    def stops(self, missions: Iterable[str]) -> int:
+        """The number of stops since the newest of these missions was begun: a call that is also of one from after
+        them was asked for since. There are none where there is no mission."""
+        return min((self._stops.get(root, 0) for root in roots(missions)), default=0)
+
+    def restore(self, event: AgentEvent) -> None:
+        """Note what an event of the record says."""
+        if stopped_by(tool_event_of(event)):
+            self.stop(event.missions)

@@ -1,0 +1,147 @@
+"""After a stop of the robot nothing moves it in a mission from before that nobody has asked for since."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from dimos_streams.agent.policies.gates.base import Allow, Refuse
+from dimos_streams.agent.policies.gates.stopped_missions import StoppedMissions
+from dimos_streams.errors import ConflictError
+from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.robot.velocity_gate.module import VelocityGate
+from dimos_streams.tool_stream.family import child_id
+from dimos_streams.tool_stream.protocol.close_data import STOPPED
+from tests.agent.loop.function_model import asks, says
+from tests.agent.loop.line_world import LineWorld
+from tests.agent.policies.brain import Brain
+from tests.agent.policies.gate_bench import MOVE, GateBench
+from tests.agent.policies.gate_inputs import offered, request
+from tests.agent.policies.robot_stage import decide, robot_stage
+from tests.bridge.scene import event
+from tests.helpers import until
+
+pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("B8", "K5")]
+
+WALK: list[tuple[str, dict[str, Any]]] = [("walk", {"distance_m": 1})]
+PLAN: list[tuple[str, dict[str, Any]]] = [
+    ("create_plan", {"goal": "walk", "steps": [{"skill": "walk", "arguments": {"distance_m": 1}}]}),
+    ("submit_plan", {"plan": "plan-1"}),
+]
+SINCE = "an operator has stopped the robot since this was asked for"
+
+
+@pytest.mark.parametrize(("planned", "decision"), [(False, "approve"), (True, "reject")], ids=["free", "planned"])
+async def test_a_model_that_thinks_through_a_stop_and_its_release_has_the_operator_asked(
+    planned: bool, decision: str
+) -> None:
+    released = asyncio.Event()
+
+    async def think(request: Any) -> Any:
+        await released.wait()
+        return WALK
+
+    brain = Brain(*([PLAN] if planned else []), think, "well")
+    async with robot_stage(brain) as (made, robot):
+        await made.harness.add(VelocityGate(name="gate"), unwired=("scan",))
+        said = await made.say("walk")
+        if planned:
+            await decide(made, "approve")
+        await until(lambda: len(brain.requests) == 1 + planned)
+        stops = made.bridge.broker.stops
+        assert (await stops.stop_robot("", "a child")).confirmed
+        await stops.release("")
+        released.set()
+        asked = await decide(made, decision)
+        assert (asked["skill"], asked["reason"]) == ("walk", f"{SINCE}; for 'walk'")
+        await said.closed()
+        assert robot.log_ == (["walk 1"] if decision == "approve" else [])
+
+
+@pytest.mark.parametrize(
+    ("missions", "policy", "asks"),
+    [
+        (("m1",), {"motion": True}, True),
+        (("m1/helper",), {"resources": ("arm",)}, True),
+        (("m1",), {}, False),
+        (("m2",), {"motion": True}, False),
+        (("m1", "m2"), {"motion": True}, False),
+    ],
+    ids=["motion", "sub-mission that holds an arm", "no motion", "said since", "also for what was said since"],
+)
+async def test_only_what_moves_the_robot_for_a_mission_from_before_is_asked_about(
+    missions: tuple[str, ...], policy: dict[str, Any], asks: bool
+) -> None:
+    bench = GateBench(plan={"motions": None}, approval={"rules": [{"skill": "move", "action": "allow"}]})
+    bench.gate_state.robot_stopped(("m1",))
+    call = request(offered("move", parameters=MOVE, **policy), missions, distance_m=1)
+    review = asyncio.create_task(bench.chain.review(call))
+    await asyncio.sleep(0)
+    assert [view.reason for view in bench.approvals.pending()] == [SINCE] * asks
+    for view in bench.approvals.pending():
+        bench.approvals.decide(view.id, "approve")
+    assert isinstance(await review, Allow)
+
+
+async def test_what_is_planned_since_the_stop_is_not_asked_about_twice() -> None:
+    bench = GateBench(plan={"motions": 0})
+    bench.gate_state.robot_stopped(("m1",))
+    await bench.approved(("move", {"distance_m": 1}))
+    assert isinstance(await bench.review("move", {"motion": True}, distance_m=1), Allow)
+
+
+async def test_what_was_allowed_and_has_not_begun_does_not_begin_after_a_stop_or_if_it_was_asked_for_in_one() -> None:
+    bench = GateBench(plan={"motions": None})
+    for end in (bench.gate_state.stopped.release, bench.gate_state.robot_stopped, bench.gate_state.robot_stopped):
+        call = request(offered("move", parameters=MOVE, motion=True), distance_m=1)
+        review = asyncio.create_task(bench.chain.review(call))
+        await asyncio.sleep(0)
+        for view in bench.approvals.pending():
+            bench.approvals.decide(view.id, "approve")
+        allowed = await review
+        assert isinstance(allowed, Allow)
+        assert await allowed.last_look() is None
+        end(("m1",))
+        refusal = await allowed.last_look()
+        assert isinstance(refusal, Refuse)
+        assert "an operator has stopped the robot since it was asked for" in refusal.text
+
+
+async def test_an_approval_from_before_a_stop_lets_nothing_begin_though_its_call_never_ran() -> None:
+    bench = GateBench()
+    ids = []
+    for number, decision in enumerate(("approve", "reject", "approve")):
+        asking = asyncio.create_task(bench.approvals.ask("drop", {"n": number % 2}, missions=("m1",)))
+        await asyncio.sleep(0)
+        ids += [view.id for view in bench.approvals.pending()]
+        for view in bench.approvals.pending():
+            bench.approvals.decide(view.id, "approve" if decision == "approve" else "reject")
+        assert (await asking).rejected is (decision == "reject")
+        bench.gate_state.robot_stopped(("m1",))
+    assert len(ids) == 3, "the call that was approved before the stop is asked about again"
+    assert (await bench.approvals.ask("drop", {"n": 1}, missions=("m1",))).rejected
+    with pytest.raises(ConflictError):
+        bench.approvals.decide(ids[0], "reject")
+
+
+async def test_a_mission_hears_also_of_the_stop_of_a_part_of_its_call() -> None:
+    async with LineWorld().agent(asks(("follow", {})), says("I wait")) as agent:
+        mission = await agent.say("go")
+        calls = agent.core.calls
+        await until(lambda: calls.known.open)
+        part = child_id(calls.known.open[0].call_id, 1)
+        stopped = agent.core.gate_state.stopped
+        for text, stops in (("enough", 0), (f"{STOPPED}: wait", 1)):
+            close = event(2, "close", call_id=part, text=text, data={"outcome": "cancelled"})
+            await calls.incoming.observe(close)
+            assert stopped.stops((mission.id,)) == stops
+
+
+def test_a_successor_knows_the_missions_of_which_a_stop_has_ended_a_call() -> None:
+    stopped = StoppedMissions()
+    close = event(9, "close", text=f"{STOPPED}: wait", data={"outcome": "cancelled"})
+    data = {"text": "", "skill": "walk", "event": close.to_dict()}
+    stopped.restore(AgentEvent(number=1, utime=1, agent="a", kind="update", missions=("m1",), data=data))
+    assert (stopped.stops(("m1/sub",)), stopped.stops(("m2",)), stopped.stops(())) == (1, 0, 0)
