@@ -7,15 +7,29 @@ import contextlib
 import itertools
 import os
 import resource
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
 
+import pytest
+
 from dimos_streams.clock import VirtualTimeLoop, run_virtual
 from dimos_streams.tool_stream.event import ToolEvent
 
-__all__ = ["NO_OTHER_PLUGINS", "anybody", "few_files", "fill", "hold_up", "run_virtual", "shut", "until", "wait_for"]
+__all__ = [
+    "NO_OTHER_PLUGINS",
+    "anybody",
+    "few_files",
+    "fill",
+    "hold_up",
+    "no_threads",
+    "run_virtual",
+    "shut",
+    "until",
+    "wait_for",
+]
 
 T = TypeVar("T")
 
@@ -56,6 +70,18 @@ def hold_up(seconds: float) -> None:
 def anybody(event: ToolEvent) -> bool:
     """Says for a receiver that whoever writes on a call first may open it."""
     return True
+
+
+@contextlib.contextmanager
+def no_threads() -> Iterator[None]:
+    """Let this process begin no thread meanwhile, as where a container has no more."""
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with pytest.MonkeyPatch.context() as system:
+        system.setattr(threading.Thread, "start", refused)
+        yield
 
 
 def fill(disk: Path) -> Path:
