@@ -53,10 +53,10 @@ class RepeatedRequest:
                     return self._decided.result()
                 if self._pending:
                     self._pending = False
-                    deadline, pause_s = clock.monotonic() + _TAKEN_WITHIN_S, _PENDING_REPEAT_S
                     if on_wait is not None:
                         report, on_wait = on_wait, None
-                        await report()
+                        await report()  # which may take its time, and the bridge is asked nothing meanwhile
+                    deadline, pause_s = clock.monotonic() + _TAKEN_WITHIN_S, _PENDING_REPEAT_S
                 elif self._alone():
                     raise SkillError(
                         f"nobody took the call of {self._message.skill!r}: there is no bridge on this bus, which "

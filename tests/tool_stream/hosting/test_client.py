@@ -229,6 +229,20 @@ async def test_a_call_that_waits_is_waited_for_as_long_as_the_bridge_says_so() -
 
 
 @pytest.mark.virtual_time
+async def test_what_is_done_meanwhile_may_take_longer_than_the_bridge_has_to_answer() -> None:
+    async with client_on_a_bus() as (bus, client):
+        names: dict[str, Any] = {"module": "m", "skill": "go", "caller": "c", "instance": OWN}
+        for number, opens_after_s in ((1, 5.0), (2, 9.0)):  # in the middle of it, and behind it
+            call_id = f"parent.{number}"
+            starting = asyncio.create_task(client.start("go", {}, on_wait=lambda: asyncio.sleep(7.0)))
+            await asyncio.sleep(0.1)
+            bus.publish(REQUESTS, encode(ToolStreamRequest(kind=PENDING, call_id=call_id)))
+            await asyncio.sleep(opens_after_s)
+            bus.publish(EVENTS, pack_event(ToolEvent(utime=1, call_id=call_id, seq=1, type="open", text="", **names)))
+            assert await starting == call_id
+
+
+@pytest.mark.virtual_time
 @pytest.mark.parametrize(
     ("type", "data", "taken"),
     [
