@@ -11,11 +11,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
 import pytest
 
+from dimos_streams.bus import Bus, Handler, Subscription
+from dimos_streams.bus.subscription import SubscriptionOptions
 from dimos_streams.clock import VirtualTimeLoop, run_virtual
+from dimos_streams.errors import BusError
 from dimos_streams.tool_stream.event import ToolEvent
 
 __all__ = [
@@ -25,6 +28,7 @@ __all__ = [
     "fill",
     "hold_up",
     "no_threads",
+    "refuse_after",
     "run_virtual",
     "shut",
     "until",
@@ -82,6 +86,18 @@ def no_threads() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as system:
         system.setattr(threading.Thread, "start", refused)
         yield
+
+
+def refuse_after(bus: Bus, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Have a bus take so many further subscriptions, and refuse those behind them."""
+    left, subscribe = itertools.count(count, -1), bus.subscribe
+
+    def limited(channel: str, handler: Handler, **options: Unpack[SubscriptionOptions]) -> Subscription:
+        if next(left) <= 0:
+            raise BusError("the bus refuses")
+        return subscribe(channel, handler, **options)
+
+    monkeypatch.setattr(bus, "subscribe", limited)
 
 
 def fill(disk: Path) -> Path:

@@ -127,7 +127,7 @@ def test_a_bridge_that_no_thread_can_ask_does_not_answer() -> None:
     async def scenario() -> None:
         gateway = HttpGateway("http://127.0.0.1:1", rng=random.Random(1))
         for asked in (gateway.skills(), gateway.calls(), gateway.cancel("a", "b")):
-            with no_threads(), pytest.raises(NoAnswerError, match="can't be asked: .* no more threads") as error:
+            with no_threads(), pytest.raises(NoAnswerError, match=r"can't be asked: .* no more threads") as error:
                 await asked
             assert not error.value.may_have_arrived
 

@@ -531,7 +531,7 @@ def _paired(names: str, values: str) -> list[tuple[str, str]]:
 
 def test_a_server_that_no_thread_can_ask_is_unavailable() -> None:
     async def scenario() -> None:
-        refused = pytest.raises(SkillUnavailableError, match="can't be asked: .* no more threads")
+        refused = pytest.raises(SkillUnavailableError, match=r"can't be asked: .* no more threads")
         with no_threads(), contextlib.closing(ToolServer("http://127.0.0.1:1", threads=1)) as server, refused:
             await server.request("tools/list", {}, within_s=1.0)
 
