@@ -7,15 +7,33 @@ import contextlib
 import itertools
 import os
 import resource
+import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TypeVar
+from typing import TypeVar, Unpack
 
+import pytest
+
+from dimos_streams.bus import Bus, Handler, Subscription
+from dimos_streams.bus.subscription import SubscriptionOptions
 from dimos_streams.clock import VirtualTimeLoop, run_virtual
+from dimos_streams.errors import BusError
 from dimos_streams.tool_stream.event import ToolEvent
 
-__all__ = ["NO_OTHER_PLUGINS", "anybody", "few_files", "fill", "hold_up", "run_virtual", "shut", "until", "wait_for"]
+__all__ = [
+    "NO_OTHER_PLUGINS",
+    "anybody",
+    "few_files",
+    "fill",
+    "hold_up",
+    "no_threads",
+    "refuse_after",
+    "run_virtual",
+    "shut",
+    "until",
+    "wait_for",
+]
 
 T = TypeVar("T")
 
@@ -56,6 +74,30 @@ def hold_up(seconds: float) -> None:
 def anybody(event: ToolEvent) -> bool:
     """Says for a receiver that whoever writes on a call first may open it."""
     return True
+
+
+@contextlib.contextmanager
+def no_threads() -> Iterator[None]:
+    """Let this process begin no thread meanwhile, as where a container has no more."""
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with pytest.MonkeyPatch.context() as system:
+        system.setattr(threading.Thread, "start", refused)
+        yield
+
+
+def refuse_after(bus: Bus, monkeypatch: pytest.MonkeyPatch, count: int) -> None:
+    """Have a bus take so many further subscriptions, and refuse those behind them."""
+    left, subscribe = itertools.count(count, -1), bus.subscribe
+
+    def limited(channel: str, handler: Handler, **options: Unpack[SubscriptionOptions]) -> Subscription:
+        if next(left) <= 0:
+            raise BusError("the bus refuses")
+        return subscribe(channel, handler, **options)
+
+    monkeypatch.setattr(bus, "subscribe", limited)
 
 
 def fill(disk: Path) -> Path:

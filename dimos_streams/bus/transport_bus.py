@@ -5,12 +5,17 @@ from __future__ import annotations
 
 import abc
 import contextlib
+import logging
 from functools import partial
 from typing import Unpack
 
 from dimos_streams.bus.base import Bus, Wants
 from dimos_streams.bus.subscribers import Subscribers
 from dimos_streams.bus.subscription import DEFAULT_CAPACITY, Handler, Subscription, SubscriptionOptions
+from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.errors import BusError
+
+_log = LimitedLog(logging.getLogger(__name__))
 
 
 class TransportBus(Bus):
@@ -31,7 +36,8 @@ class TransportBus(Bus):
         """End what ``_listen`` began."""
 
     def _on_changed(self) -> None:
-        """Called when what is listened to has changed; a transport may renew a filter then."""
+        """Called when what is listened to has changed; a transport may renew a filter then. Raises ``BusError`` if it
+        can't."""
 
     def subscribe(self, channel: str, handler: Handler, **options: Unpack[SubscriptionOptions]) -> Subscription:
         forget = partial(self._forget, channel)
@@ -75,14 +81,21 @@ class TransportBus(Bus):
         if not group:
             del self._subscribers.by_channel[channel]
             self._unlisten(channel)
-        self._on_changed()
+        self._on_ended()
 
     def _forget_of_all(self, subscription: Subscription) -> None:
         self._keep_counts(subscription)
         del self._subscribers.of_all[subscription]
         if not self._subscribers.of_all:
             self._unlisten(None)
-        self._on_changed()
+        self._on_ended()
+
+    def _on_ended(self) -> None:
+        """A subscription has ended, whatever the transport makes of that: more may come then than anybody wants."""
+        try:
+            self._on_changed()
+        except BusError as error:
+            _log.warning("%s", error)
 
     def _keep_counts(self, subscription: Subscription) -> None:
         now = subscription.statistics()

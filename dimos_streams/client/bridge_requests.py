@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import TypeAdapter, ValidationError
@@ -47,11 +47,19 @@ class BridgeRequests:
 
     async def get(self, path: str) -> Any:
         """The content of what is at a path."""
-        return self.content(await in_own_thread(self.send, "GET", path))
+        return self.content(await self.in_thread(self.send, "GET", path))
 
     async def post(self, path: str, body: Mapping[str, Any], timeout_s: float | None = None) -> requests.Response:
         """The response to a body."""
-        return await in_own_thread(self.send, "POST", path, body, timeout_s)
+        return await self.in_thread(self.send, "POST", path, body, timeout_s)
+
+    async def in_thread(self, ask: Callable[..., T], *args: Any) -> T:
+        """Run a function that waits for the bridge in a thread of its own."""
+        try:
+            return await in_own_thread(ask, *args)
+        except OSError as error:  # there is no thread: what asks raises none itself
+            text = f"the bridge at {self.url} can't be asked: {error.strerror}"
+            raise NoAnswerError(text, may_have_arrived=False) from error
 
     def send(
         self, method: str, path: str, body: Mapping[str, Any] | None = None, timeout_s: float | None = None

@@ -21,7 +21,6 @@ from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order, OrderRe
 from dimos_streams.client.sse_client import SseClient
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.process.threads import in_own_thread
 from dimos_streams.common.schemas.http_url import bridge_url
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.errors import CallInDoubtError, NoAnswerError, SkillError
@@ -204,7 +203,8 @@ class HttpGateway:
 
     async def calls(self, *, open_only: bool = False) -> list[CallView]:
         """See ``SkillGateway``."""
-        return await in_own_thread(self._all_calls, "?limit=1000&state=open" if open_only else "?limit=1000")
+        query = "?limit=1000&state=open" if open_only else "?limit=1000"
+        return await self._requests.in_thread(self._all_calls, query)
 
     async def offset(self) -> int:
         """See ``SkillGateway``."""

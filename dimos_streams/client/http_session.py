@@ -21,6 +21,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 
 from dimos_streams.common.http.straight_session import StraightSession
 from dimos_streams.common.http.unread_answers import PLAIN, why_packed
+from dimos_streams.common.process.threads import begin_thread
 
 MAX_ANSWER = 32 * 2**20
 """Maximum size, in bytes, of an answer that is no stream. The largest is the list of a thousand modules, each of
@@ -93,7 +94,8 @@ class CuttableSession(StraightSession):
 
     @contextlib.contextmanager
     def _whole_within(self, timeout: Any) -> Iterator[None]:
-        """Cut the session if what is done here takes too long for a timeout of requests. Without one nothing does."""
+        """Cut the session if what is done here takes too long for a timeout of requests. Without one nothing does.
+        Raises ``OSError`` if there is no thread that could, before anything is done."""
         waits_s = timeout[-1] if isinstance(timeout, tuple) else timeout
         if waits_s is None:
             yield
@@ -106,7 +108,7 @@ class CuttableSession(StraightSession):
 
         timer = threading.Timer(waits_s + WHOLE_S, give_up)
         timer.daemon = True
-        timer.start()
+        begin_thread(timer)
         try:
             yield
         except (requests.RequestException, OSError):

@@ -27,6 +27,7 @@ from dimos_streams.client.event_stream.sse_http import (
 from dimos_streams.client.event_stream.sse_parser import SseEvent, SseParser
 from dimos_streams.client.event_stream.sse_statistics import SseStatistics
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.process.threads import begin_thread
 from dimos_streams.common.tasks import ends_within
 
 if TYPE_CHECKING:
@@ -73,7 +74,8 @@ class SseClient:
         on_loss: Callable[[str], None] = lambda problem: None,
     ) -> None:
         """``on_connect`` and ``on_loss`` are called on the client's thread: when there is a connection,
-        and when a connection or an attempt has failed. ``on_loss`` may ``request_stop``."""
+        and when a connection or an attempt has failed. ``on_loss`` may ``request_stop``; it is called on the loop if
+        ``events`` gets no thread."""
         self.url = url
         self.error: Exception | None = None
         """The reason why the thread gave up; None while it runs and after ``stop``."""
@@ -98,7 +100,8 @@ class SseClient:
         """Begin to read. Both callbacks are called on the client's thread, ``on_end`` once, as its last act; without
         it the log says of an ``SseError`` that nothing more comes.
 
-        The reader waits for ``on_event``, and so, in the end, does the server. A second start is a ``RuntimeError``.
+        The reader waits for ``on_event``, and so, in the end, does the server. A second start is a ``RuntimeError``,
+        and one without a thread for it an ``OSError``.
         """
         self._start(partial(self._each, on_event), on_end)
 
@@ -107,8 +110,9 @@ class SseClient:
             if self._thread is not None:
                 raise RuntimeError(f"the client of {self.url} was started before")
             run = partial(self._run, deliver, on_end)
-            self._thread = threading.Thread(target=run, name=f"sse {self.url}", daemon=True)
-            self._thread.start()
+            thread = threading.Thread(target=run, name=f"sse {self.url}", daemon=True)
+            begin_thread(thread)
+            self._thread = thread
 
     def request_stop(self) -> None:
         """Ask the thread to end. Returns at once; from any thread, at any moment, as often as you like."""
@@ -137,7 +141,8 @@ class SseClient:
         """
         handoff: Handoff[SseEvent] = Handoff(asyncio.get_running_loop(), capacity=capacity)
         self._handoff = handoff
-        self._start(handoff.put, handoff.end)
+        if not await self._begun(handoff):
+            return
         try:
             while batch := await handoff.batch():
                 for event in batch:
@@ -150,6 +155,18 @@ class SseClient:
             # Nothing cuts the look-up of a host's name: the thread ends alone then.
             if await ends_within(_END_BOUND_S, handoff.ended()):
                 self.stop()
+
+    async def _begun(self, handoff: Handoff[SseEvent]) -> bool:
+        """Start the thread, and try again while there is none to be had; return False if that was stopped."""
+        while True:
+            try:
+                self._start(handoff.put, handoff.end)
+                return True
+            except OSError as error:
+                wait_s = self._pause_s(error.strerror or str(error))
+            if wait_s is None:
+                return False
+            await asyncio.sleep(wait_s)
 
     def statistics(self) -> SseStatistics:
         """The counters of the client."""
@@ -184,16 +201,19 @@ class SseClient:
             problem, retry_after_s = str(error), error.retry_after_s
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             problem = why(error)
-        if self._stopping.is_set():
-            return
+        if not self._stopping.is_set() and (wait_s := self._pause_s(problem, retry_after_s)) is not None:
+            self._stopping.wait(wait_s)
+
+    def _pause_s(self, problem: str, retry_after_s: float = 0.0) -> float | None:
+        """Note that an attempt has failed; return the seconds until the next one, None if there is to be none."""
         self._counts.failures += 1
         self._counts.last_failure = problem
         self._on_loss(problem)
         if self._stopping.is_set():
-            return
+            return None
         wait_s = max(self._backoff.next(), retry_after_s)
         self._log.warning("event stream %s: %s; again in %.1f s", self.url, problem, wait_s)
-        self._stopping.wait(wait_s)
+        return wait_s
 
     def _read_connection(self, deliver: _Deliver) -> None:
         from dimos_streams.client.http_session import CuttableSession

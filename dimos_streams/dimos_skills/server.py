@@ -12,6 +12,7 @@ from dimos_streams.common.http.unread_answers import PLAIN, why_unread
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.printable import printable
+from dimos_streams.common.process.threads import in_executor
 from dimos_streams.common.readable.json_cut import cut_to
 from dimos_streams.errors import SkillError, SkillUnavailableError
 
@@ -51,14 +52,15 @@ class ToolServer:
         body = json_text({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()
         session = CuttableSession()
         self._sessions.add(session)
-        loop = asyncio.get_running_loop()
         try:
             async with asyncio.timeout(within_s) as limit:
-                content = await loop.run_in_executor(self._threads, self._exchange, session, body, within_s)
+                content = await in_executor(self._threads, self._exchange, session, body, within_s)
         except TimeoutError as error:
             if not limit.expired():
                 raise
             raise SkillError(f"dimos at {self.url} has not answered within {within_s:g} s") from error
+        except OSError as error:  # there is no thread: `_exchange` itself raises none
+            raise SkillUnavailableError(f"dimos at {self.url} can't be asked: {error.strerror}") from error
         finally:
             session.cut()
             self._sessions.discard(session)

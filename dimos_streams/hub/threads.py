@@ -10,6 +10,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from dimos_streams import clock
+from dimos_streams.common.process.threads import in_executor
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 
 T = TypeVar("T")
@@ -75,8 +76,13 @@ class HubThreads:
 
 
 async def in_thread(executor: Executor, work: Callable[..., T], *arguments: object) -> T:
-    """Run a function in one of the threads that use the storage, and wait for it."""
-    return await asyncio.get_running_loop().run_in_executor(executor, work, *arguments)
+    """Run a function in one of the threads that use the storage, and wait for it. Raises ``StorageUnavailableError``
+    if there is no thread for it."""
+    try:
+        running = in_executor(executor, work, *arguments)
+    except OSError as error:
+        raise StorageUnavailableError(f"the hub's database can't be asked: {error.strerror}") from error
+    return await running
 
 
 @contextlib.asynccontextmanager

@@ -191,14 +191,14 @@ class Broadcast:
         ring, size = self._ring, self.limits.ring_events
         added = 0
         for entry in entries:
-            while entry.offset - self._oldest >= size:
-                self._drop_oldest()
+            if entry.offset - self._oldest >= size:
+                self._drop_before(entry.offset - size + 1)
             ring[entry.offset % size] = entry
             added += len(entry.body)
         self._last = entries[-1].offset
         self._ring_bytes += added + len(entries) * ENTRY_BYTES
         while self._ring_bytes > self.limits.ring_bytes and self._oldest < self._last:
-            self._drop_oldest()
+            self._drop_before(self._oldest + 1)
         self._fresh.extend(entries)
         self._fresh_bytes += added
         while self._fresh_bytes > _FRESH_BYTES or len(self._fresh) > _FRESH_EVENTS:
@@ -206,11 +206,13 @@ class Broadcast:
             self._fresh_bytes -= len(aged.body)
             aged.forget_decoded()
 
-    def _drop_oldest(self) -> None:
-        index = self._oldest % len(self._ring)
-        entry, self._ring[index] = self._ring[index], None
-        self._ring_bytes -= entry.size if entry is not None else 0
-        self._oldest += 1
+    def _drop_before(self, first: int) -> None:
+        """Drop what is before an offset, which may be any number ahead: a hub's sequence has gaps."""
+        size = len(self._ring)
+        for offset in range(self._oldest, min(first, self._oldest + size)):
+            entry, self._ring[offset % size] = self._ring[offset % size], None
+            self._ring_bytes -= entry.size if entry is not None else 0
+        self._oldest = first
 
 
 class JournalBroadcast(Broadcast):

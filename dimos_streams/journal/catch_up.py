@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
 import sqlite3
 from collections import OrderedDict
@@ -13,6 +14,7 @@ from typing import TypeVar
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.process.threads import in_executor
 from dimos_streams.journal.journal import Journal
 from dimos_streams.journal.query import Asked, Query, QueryBack, Read, ReadBack
 from dimos_streams.journal.tables import CACHE_KB
@@ -75,7 +77,8 @@ class JournalPages:
         self._shared.clear()
         thread, self._thread = self._thread, None
         if thread is not None:
-            thread.submit(self._file.close)
+            with contextlib.suppress(RuntimeError):  # no thread has begun, and none can: there is no file either
+                thread.submit(self._file.close)
             thread.shutdown(wait=False)
 
     async def _read(self, query: Asked[FoundT], limit: int, max_bytes: int) -> FoundT:
@@ -89,8 +92,8 @@ class JournalPages:
             self._thread = ThreadPoolExecutor(1, thread_name_prefix="journal")
         read = partial(self._file.read, (path, journal.files), query, journal.last_offset, limit, max_bytes)
         try:
-            return await asyncio.get_running_loop().run_in_executor(self._thread, read)
-        except sqlite3.Error as error:
+            return await in_executor(self._thread, read)
+        except (sqlite3.Error, OSError) as error:
             _log.warning("the journal %s can't be read in a thread: %s", path, error)
             return journal.read(query, limit, max_bytes)  # it knows what an error means
 

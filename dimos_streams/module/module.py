@@ -10,7 +10,7 @@ import random
 from collections.abc import Callable, Collection, Coroutine, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, TypeVar
 
-from dimos_streams.common.process.threads import outcome_of
+from dimos_streams.common.process.threads import in_executor
 from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.tasks import end_tasks, stray_cancellation
 from dimos_streams.module.class_check import check_class, check_streams
@@ -242,12 +242,12 @@ class Module:
 
     async def run_blocking(self, function: Callable[..., R], *args: Any) -> R:
         """Run a function that blocks: in one of the 32 threads that its process has for this, or inline in virtual
-        time, where nothing may depend on how fast a thread is. Raises what it raises, and ``RuntimeError`` for a
-        ``StopIteration``.
+        time, where nothing may depend on how fast a thread is. Raises what it raises, ``RuntimeError`` for a
+        ``StopIteration``, and ``OSError`` if the system has no thread for it: then it does not run later, either.
 
         What blocks outside of it stops all modules of its process, and their heartbeats: their calls end as
         ``lost`` when none was heard for 1.5 s."""
-        return await asyncio.to_thread(outcome_of, function, *args)
+        return await in_executor(None, function, *args)
 
     def failure(self) -> asyncio.Future[None]:
         """A future that gets the exception when one of the module's tasks fails; for hosts."""

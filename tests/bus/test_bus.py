@@ -7,7 +7,6 @@ import itertools
 import logging
 import os
 import sys
-import threading
 import time
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -25,7 +24,7 @@ from dimos_streams.bus.subscription import SLICE_S
 from dimos_streams.bus.url import check_route
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError, UserError
-from tests.helpers import few_files, until
+from tests.helpers import few_files, no_threads, until
 
 TOPIC = "/odd+|name#std_msgs.String"
 
@@ -570,7 +569,7 @@ class _Filtering(MemoryBus):
 
     def _on_changed(self) -> None:
         if self.fails:
-            raise OSError("the kernel refuses the filter")
+            raise BusError("the kernel refuses the filter")
 
 
 @pytest.mark.virtual_time
@@ -584,7 +583,7 @@ async def test_a_subscription_whose_filter_fails_is_not_left_behind(of_all: bool
         got.append(data)
 
     bus.fails = True
-    with pytest.raises(OSError, match="refuses the filter"):
+    with pytest.raises(BusError, match="refuses the filter"):
         bus.subscribe_all(handler) if of_all else bus.subscribe(TOPIC, handler)
     assert (bus.subscriptions(), bus.has_subscribers(TOPIC)) == ([], False)
     bus.fails = False
@@ -596,13 +595,23 @@ async def test_a_subscription_whose_filter_fails_is_not_left_behind(of_all: bool
     await bus.close()
 
 
-def test_without_a_thread_for_lcm_no_bus_is_opened(bus_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def refused(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("of_all", [False, True])
+async def test_a_subscription_ends_though_its_filter_fails(of_all: bool, caplog: pytest.LogCaptureFixture) -> None:
+    """What comes is then more than anybody wants, and whoever ends it has more to end."""
+    bus = _Filtering()
+    await bus.open()
+    subscription = bus.subscribe_all(print) if of_all else bus.subscribe(TOPIC, print)
+    bus.fails = True
+    subscription.close()
+    assert (bus.subscriptions(), bus.has_subscribers(TOPIC)) == ([], False)
+    assert "the kernel refuses the filter" in caplog.text
+    await bus.close()
 
+
+def test_without_a_thread_for_lcm_no_bus_is_opened(bus_url: str) -> None:
     async def opened_without_thread() -> None:
-        monkeypatch.setattr(threading.Thread, "start", refused)
-        with pytest.raises(BusError, match=r"LCM needs a thread: .*`ulimit -u`"):
+        with no_threads(), pytest.raises(BusError, match=r"LCM needs a thread: .*`ulimit -u`"):
             await create_bus(bus_url).open()
 
     asyncio.run(opened_without_thread())

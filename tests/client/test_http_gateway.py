@@ -12,7 +12,7 @@ import pytest
 from dimos_streams.client.bridge_requests import BridgeRequests
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.errors import NoAnswerError, SkillArgumentError, SkillError, UserError
-from tests.helpers import until
+from tests.helpers import no_threads, until
 
 
 @pytest.mark.virtual_time
@@ -121,3 +121,21 @@ def test_a_gateway_that_is_closed_cuts_what_is_under_way_and_sends_nothing_more(
 
     asyncio.run(scenario())
     assert asked == [b"GET /skills HTTP/1.1\r\n"]
+
+
+def test_a_bridge_that_no_thread_can_ask_does_not_answer() -> None:
+    async def scenario() -> None:
+        gateway = HttpGateway("http://127.0.0.1:1", rng=random.Random(1))
+        for asked in (gateway.skills(), gateway.calls(), gateway.cancel("a", "b")):
+            with no_threads(), pytest.raises(NoAnswerError, match=r"can't be asked: .* no more threads") as error:
+                await asked
+            assert not error.value.may_have_arrived
+
+    asyncio.run(scenario())
+
+
+def test_nothing_is_asked_that_no_thread_can_cut() -> None:
+    requests = BridgeRequests("http://127.0.0.1:1", token=None, timeout_s=1.0, tls=None)
+    with no_threads(), pytest.raises(NoAnswerError, match="no more threads") as error:
+        requests.send("GET", "/skills")
+    assert not error.value.may_have_arrived

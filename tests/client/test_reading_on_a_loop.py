@@ -17,6 +17,7 @@ from dimos_streams.client.event_stream.loop_reader import LoopReader
 from dimos_streams.client.sse_client import SseClient
 from tests.client.event_server import HEAD, Peer, event_server
 from tests.client.test_sse_client import client_of, numbered
+from tests.helpers import no_threads
 
 PLAIN_HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
 
@@ -146,3 +147,27 @@ def test_behind_an_error_no_chunk_is_found() -> None:
     assert decoder.feed(b"1\r\na\r\nxyz\r\n1\r\nb\r\n") == [b"a"]
     assert decoder.error is not None
     assert decoder.feed(b"1\r\nc\r\n") == []
+
+
+def test_one_that_gets_no_thread_tries_again() -> None:
+    system, said = contextlib.ExitStack(), list[str]()
+
+    def play(peer: Peer) -> None:
+        peer.send(HEAD)
+        peer.chunk(numbered(1))
+
+    def on_loss(problem: str) -> None:
+        said.append(problem)
+        system.close()
+
+    with event_server(play) as server, system:
+        client = client_of(server, on_loss=on_loss)
+        system.enter_context(no_threads())
+        assert asyncio.run(first_of(client, 1)) == ["1"]
+    assert "no more threads" in said[0]
+
+
+def test_one_that_gets_no_thread_can_be_stopped() -> None:
+    client = SseClient("http://127.0.0.1:1", on_loss=lambda problem: client.request_stop())
+    with no_threads():
+        assert asyncio.run(first_of(client, 1)) == []

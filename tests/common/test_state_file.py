@@ -50,6 +50,18 @@ def test_what_was_saved_is_there_until_something_newer_is(
     assert list(tmp_path.iterdir()) == [path]
 
 
+def test_what_outlasts_the_machine_is_on_the_disk_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, synced = tmp_path / "gate.holds.json", list[tuple[int, str]]()
+    replace_text(path, "first")
+
+    def fsync(descriptor: int) -> None:
+        synced.append((os.fstat(descriptor).st_ino, path.read_text()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    save_state(path, "second")
+    assert synced == [(path.stat().st_ino, "first"), (tmp_path.stat().st_ino, "second")]
+
+
 def test_what_need_not_outlast_the_machine_does_not_wait_for_the_disk(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 import threading
 from collections.abc import Callable, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from dimos_streams.bus.lcm.thread_placement import threads
 from dimos_streams.common.process.live_loop import run_live
-from dimos_streams.common.process.threads import check_free_thread, in_own_thread
+from dimos_streams.common.process.threads import check_free_thread, in_executor, in_own_thread
 from dimos_streams.module import Module
-from tests.helpers import run_virtual, until
+from tests.helpers import no_threads, run_virtual, until
 
 pytestmark = pytest.mark.feature("A6")
 
@@ -116,3 +117,36 @@ def test_a_look_whether_there_may_be_a_thread_leaves_none_to_the_system() -> Non
     for _ in range(300):
         check_free_thread()
         assert threads() <= before
+
+
+def test_what_finds_no_thread_is_never_done() -> None:
+    """An executor has queued it all the same, and would do it when one of its threads is free."""
+    go_on, done = threading.Event(), list[str]()
+
+    async def scenario() -> None:
+        with ThreadPoolExecutor(2) as executor:
+            asyncio.get_running_loop().set_default_executor(executor)
+            waiting = asyncio.create_task(Module().run_blocking(go_on.wait))
+            await asyncio.sleep(0)
+            with no_threads(), pytest.raises(OSError, match="no more threads"):
+                await Module().run_blocking(done.append, "late")
+            go_on.set()
+            await waiting
+
+    asyncio.run(scenario())
+    assert done == []
+
+
+def test_what_a_thread_has_begun_nevertheless_has_its_result() -> None:
+    class Busy(ThreadPoolExecutor):
+        """One whose last thread was free again at the moment in which it could not begin another."""
+
+        def submit(self, fn: Callable[..., Any], /, *args: Any, **kwargs: Any) -> Any:
+            fn(*args, **kwargs)
+            raise RuntimeError("can't start new thread")
+
+    async def scenario() -> int:
+        with Busy() as executor:
+            return await in_executor(executor, int, "7")
+
+    assert asyncio.run(scenario()) == 7

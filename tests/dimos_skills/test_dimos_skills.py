@@ -22,7 +22,8 @@ from dimos_streams.blueprint.check import check
 from dimos_streams.dimos_skills import module as dimos_module
 from dimos_streams.dimos_skills.config import DimosSkillsConfig
 from dimos_streams.dimos_skills.module import DimosSkills
-from dimos_streams.errors import UserError
+from dimos_streams.dimos_skills.server import ToolServer
+from dimos_streams.errors import SkillUnavailableError, UserError
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.module import RunContext, Services
 from dimos_streams.skill import SkillInfo
@@ -32,7 +33,7 @@ from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.hosting import host
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from tests.dimos_skills.stand_in import CAPTURED, CAPTURED_STREAM, StandIn, stand_in
-from tests.helpers import run_virtual, until
+from tests.helpers import no_threads, run_virtual, until
 
 STILL = ["wave", "nap", "server_status", "list_modules"]
 STOPS = {"patrol": "stop_patrol"}
@@ -526,3 +527,12 @@ def test_the_page_has_each_setting_with_its_default() -> None:
 def _paired(names: str, values: str) -> list[tuple[str, str]]:
     listed = re.findall(r"`(\w+)`", names)
     return list(zip(listed, values.split(", ") if len(listed) > 1 else [values.strip(" `")], strict=True))
+
+
+def test_a_server_that_no_thread_can_ask_is_unavailable() -> None:
+    async def scenario() -> None:
+        refused = pytest.raises(SkillUnavailableError, match=r"can't be asked: .* no more threads")
+        with no_threads(), contextlib.closing(ToolServer("http://127.0.0.1:1", threads=1)) as server, refused:
+            await server.request("tools/list", {}, within_s=1.0)
+
+    asyncio.run(scenario())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -10,8 +11,10 @@ import pytest
 
 from dimos_streams.hub.storage.commands import CommandTable
 from dimos_streams.hub.storage.robots import RobotTable
+from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
-from tests.helpers import until
+from dimos_streams.hub.threads import in_thread
+from tests.helpers import no_threads, until
 from tests.hub.serving import Robot, added, served_hub
 
 
@@ -30,3 +33,11 @@ def test_a_defect_in_its_works_is_logged_and_ends_none_of_them(
     with served_hub(database) as hub, robot.commands(hub):
         asyncio.run(until(lambda: all(f"{line}" in caplog.text for line in lines)))
         assert [task.done() for task in hub._hub._tasks] == [False] * 7
+
+
+def test_what_finds_no_thread_is_refused_as_if_the_database_were_away() -> None:
+    async def scenario() -> None:
+        with no_threads(), ThreadPoolExecutor(1) as executor, pytest.raises(StorageUnavailableError):
+            await in_thread(executor, int)
+
+    asyncio.run(scenario())

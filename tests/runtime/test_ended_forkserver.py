@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import os
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,6 +18,7 @@ from dimos_streams.errors import ModuleFailedError, UserError
 from dimos_streams.runtime.plan import ProcessPlan
 from dimos_streams.runtime.processes.fork_server import explain_start_failure
 from dimos_streams.runtime.processes.process import SupervisedProcess, describe_exit
+from tests.helpers import no_threads
 
 NOTHING: Any = None
 PLAN = ProcessPlan("t", ())
@@ -63,12 +65,30 @@ def test_nothing_is_asked_of_it_that_would_end_it(monkeypatch: pytest.MonkeyPatc
     """A fork that fails ends it, and with it all workers that run."""
     asked: list[object] = []
 
-    def refused(thread: threading.Thread) -> None:
-        raise RuntimeError("can't start new thread")
-
     supervised = SupervisedProcess(PLAN, NOTHING, lambda report: None, lambda code: None)
     monkeypatch.setattr(ForkServerProcess, "start", asked.append)
-    monkeypatch.setattr(threading.Thread, "start", refused)
-    with pytest.raises(UserError, match=r"processes can't be started: .*`ulimit -u`, .*\)$"), explain_start_failure():
+    refusal = pytest.raises(UserError, match=r"processes can't be started: .*`ulimit -u`, .*\)$")
+    with no_threads(), refusal, explain_start_failure():
         supervised._fork()
     assert asked == []
+
+
+def test_one_that_could_not_be_started_for_want_of_a_thread_is_not_started_later() -> None:
+    go_on, forked = threading.Event(), list[str]()
+
+    async def scenario() -> None:
+        supervised: Any = SupervisedProcess(PLAN, NOTHING, lambda report: None, lambda code: None)
+        supervised._fork = lambda: forked.append("late")
+        with ThreadPoolExecutor(2) as executor:
+            asyncio.get_running_loop().set_default_executor(executor)
+            another = asyncio.create_task(asyncio.to_thread(go_on.wait))
+            await asyncio.sleep(0)
+            with no_threads(), pytest.raises(OSError, match="no more threads"):
+                await supervised.start()
+            go_on.set()
+            await another
+        supervised._worker_end.close()
+        supervised._reports.close()
+
+    asyncio.run(scenario())
+    assert forked == []

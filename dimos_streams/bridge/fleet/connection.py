@@ -28,6 +28,7 @@ from dimos_streams.common.http.bearer import bearer_headers
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.process.threads import in_executor
 from dimos_streams.fleet.batches import Position
 from dimos_streams.fleet.commands import Answer, Command, Hello
 from dimos_streams.fleet.protocol import COMMANDS_SILENCE_S, StreamId
@@ -127,7 +128,7 @@ class HubConnection:
         work = partial(line.request, method, self._base + path, body, headers)
         async with line.turn:
             try:
-                response = await asyncio.get_running_loop().run_in_executor(self._threads, work)
+                response = await in_executor(self._threads, work)
             except asyncio.CancelledError:
                 line.abandon()
                 raise

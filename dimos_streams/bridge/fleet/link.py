@@ -26,6 +26,7 @@ from dimos_streams.bridge.fleet.shipping.older_journal_shipper import OlderJourn
 from dimos_streams.bridge.fleet.shipping.outflow import CurrentJournal
 from dimos_streams.bridge.fleet.shipping.shipper import Shipper
 from dimos_streams.bridge.fleet.troubles import Troubles
+from dimos_streams.common.process.threads import in_executor
 from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.journal.broadcast import JournalBroadcast
 
@@ -82,9 +83,8 @@ class HubLink:
     async def _take_commands(self) -> None:
         """Take commands until cancelled, with what other runs of the robot have taken before."""
         if (path := self._journal.path) is not None:
-            loop, robot = asyncio.get_running_loop(), self._settings.robot
             try:
-                earlier = await loop.run_in_executor(None, earlier_commands, path, robot)
+                earlier = await in_executor(None, earlier_commands, path, self._settings.robot)
                 self._command_notes.take_over(earlier.calls, earlier.orders)
             except OSError as error:
                 _logger.warning("the commands of earlier runs can't be read: %s", error)

@@ -16,7 +16,8 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import BusError, MessageError
 
 Making = Callable[[Callable[[], LiveFrame | Fault], Callable[[LiveFrame | Fault], None]], None]
-"""Runs the first function elsewhere, and calls the second one on the loop with what it returns."""
+"""Runs the first function elsewhere, and calls the second one on the loop with what it returns. Raises ``OSError`` if
+that is not possible at the moment."""
 
 _log = LimitedLog(logging.getLogger(__name__))
 _RATE_SPAN = 4
@@ -109,11 +110,14 @@ class LiveTopic:
         except MessageError as error:
             self._frame = Fault(newest.number, str(error))
             return
-        if slow:
-            self._is_making = True
-            self._make(partial(_made, self.info, newest), self._on_made)
-        else:
+        if not slow:
             self._frame = _made(self.info, newest)
+            return
+        try:
+            self._make(partial(_made, self.info, newest), self._on_made)
+            self._is_making = True
+        except OSError as error:
+            self._frame = Fault(newest.number, f"{self.info.channel} can't be shown: {error.strerror}")
 
     def _on_made(self, made: LiveFrame | Fault) -> None:
         self._is_making = False

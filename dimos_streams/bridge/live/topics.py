@@ -13,6 +13,7 @@ from dimos_streams.bridge.live.kinds import TopicInfo
 from dimos_streams.bridge.live.topic import LiveTopic
 from dimos_streams.bridge.live.viewer import Viewer, text
 from dimos_streams.bus import Bus
+from dimos_streams.common.process.threads import in_executor
 from dimos_streams.common.tasks import report_defect
 from dimos_streams.errors import UserError, suggest
 from dimos_streams.messages import registry
@@ -119,5 +120,5 @@ class LiveTopics:
         if clock.is_virtual():
             loop.call_soon(lambda: done(work()))
             return
-        making = loop.run_in_executor(self._encoder, work)
+        making = in_executor(self._encoder, work)
         making.add_done_callback(lambda made: None if made.cancelled() else done(made.result()))

@@ -62,7 +62,8 @@ def replace_text(path: Path, text: str, *, durable: bool = False) -> None:
     """Put a text in a file's place, for its owner only; a reader finds the old text or the new one. A ``durable`` one
     outlasts a machine that loses its power, which takes as long as the disk does: never wait for that on a loop.
 
-    Raises ``OSError``; then the old one is there, and nothing else.
+    Raises ``OSError``; then the old one is there, and nothing else, unless it is the folder that the disk did not take:
+    then it may be either.
     """
     temporary = path.with_suffix(".new")
     try:
@@ -72,6 +73,8 @@ def replace_text(path: Path, text: str, *, durable: bool = False) -> None:
         if durable:
             _sync(temporary)  # else the new name may reach the disk before what it is the name of
         temporary.replace(path)
+        if durable:
+            _sync(path.parent)  # else the disk may still have the old file under this name
     except OSError:
         with contextlib.suppress(OSError):  # the first error says more
             temporary.unlink(missing_ok=True)

@@ -9,7 +9,9 @@ import errno
 import os
 import threading
 from collections.abc import Callable
-from typing import Any, TypeVar
+from concurrent.futures import Executor, Future
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 from dimos_streams import clock
 from dimos_streams.errors import DimosStreamsError
@@ -72,15 +74,59 @@ async def in_own_thread(function: Callable[..., T], *args: Any) -> T:
         with contextlib.suppress(RuntimeError):  # the loop is closed: nobody waits any more
             loop.call_soon_threadsafe(lambda: None if future.done() else settle(outcome))
 
-    _start(threading.Thread(target=run, name="own thread", daemon=True))
+    begin_thread(threading.Thread(target=run, name="own thread", daemon=True))
     return await future
+
+
+class _Queued(Generic[T]):
+    """Work for an executor, which can be taken back as long as no thread has begun it."""
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._work = work
+        self.outcome: Future[T] = Future()
+
+    def __call__(self) -> None:
+        if not self.outcome.set_running_or_notify_cancel():
+            return
+        try:
+            settle, outcome = self.outcome.set_result, self._work()
+        except BaseException as error:
+            settle, outcome = self.outcome.set_exception, error  # type: ignore[assignment]
+        settle(outcome)
+
+    def take_back(self) -> bool:
+        """Let go of the work; return False if a thread has begun it."""
+        is_taken = self.outcome.cancel()
+        if is_taken:
+            del self._work  # an executor may keep the rest for long
+        return is_taken
+
+
+def in_executor(executor: Executor | None, function: Callable[..., T], *args: Any) -> asyncio.Future[T]:
+    """Run a function in a thread of an executor, None for the loop's own, inline in virtual time; the future has what
+    ``outcome_of`` returns or raises.
+
+    Raises ``OSError`` if there is no thread for it: then it is never run. An executor that can't begin another thread
+    raises, too, but has queued the function, and runs it when one of its threads is free, though nobody waits.
+    """
+    loop = asyncio.get_running_loop()
+    work = partial(contextvars.copy_context().run, outcome_of, function, *args)
+    if clock.is_virtual():
+        return loop.run_in_executor(executor, work)
+    queued = _Queued(work)
+    try:
+        loop.run_in_executor(executor, queued)
+    except RuntimeError as error:
+        if queued.take_back():
+            raise _no_thread(error) from None
+    return asyncio.wrap_future(queued.outcome)
 
 
 def check_free_thread() -> None:
     """Raise ``OSError`` unless this process can have another thread now, for libraries that do worse without one. To
     the system's limits a process that is forked is a thread, too."""
     thread = threading.Thread(target=int)
-    _start(thread)
+    begin_thread(thread)
     thread.join()
     # Python is done with it a moment before the system is, which counts it until then.
     for _ in range(_MOST_LOOKS):
@@ -89,13 +135,17 @@ def check_free_thread() -> None:
         os.sched_yield()
 
 
-def _start(thread: threading.Thread) -> None:
-    """Raises ``OSError`` if there may be no further thread."""
+def begin_thread(thread: threading.Thread) -> None:
+    """Start a thread. Raises ``OSError`` if there may be no further one."""
     try:
         thread.start()
     except RuntimeError as error:
-        why = "no more threads and processes are allowed (`ulimit -u`, limits of a container)"
-        raise OSError(errno.EAGAIN, why) from error
+        raise _no_thread(error) from None
+
+
+def _no_thread(error: RuntimeError) -> OSError:
+    why = f"{error}: no more threads and processes are allowed (`ulimit -u`, limits of a container)"
+    return OSError(errno.EAGAIN, why)
 
 
 def one_thread_for_matrices() -> None:

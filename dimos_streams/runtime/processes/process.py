@@ -15,7 +15,7 @@ from pathlib import Path
 from dimos_streams import clock
 from dimos_streams.common.process.disk import check_free_descriptors
 from dimos_streams.common.process.run_owner import process_start
-from dimos_streams.common.process.threads import check_free_thread
+from dimos_streams.common.process.threads import check_free_thread, in_executor
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
 from dimos_streams.runtime.processes.fork_server import end_stalled_server, keep_forkserver
@@ -79,7 +79,7 @@ class SupervisedProcess:
         """Fork the process. The forkserver must have begun. If this is cancelled, it still forks, and can be ended
         then."""
         _leave_deleted_folder()
-        forking = asyncio.ensure_future(asyncio.to_thread(self._fork))
+        forking = in_executor(None, self._fork)
         try:
             await asyncio.shield(forking)
         finally:

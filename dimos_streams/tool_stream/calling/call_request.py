@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import closing
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus
@@ -40,11 +41,10 @@ class RepeatedRequest:
 
     async def begun(self, on_wait: Callable[[], Awaitable[None]] | None) -> None:
         """Wait until the call has begun. Raises ``CallRejectedError``, or ``SkillError`` if nobody takes it."""
-        subscriptions = [
-            self._bus.subscribe(EVENTS, self._on_event, largest=ONE_PIECE),
-            self._bus.subscribe(REQUESTS, self._on_sign, largest=ONE_PIECE),
-        ]
-        try:
+        with (
+            closing(self._bus.subscribe(EVENTS, self._on_event, largest=ONE_PIECE)),
+            closing(self._bus.subscribe(REQUESTS, self._on_sign, largest=ONE_PIECE)),
+        ):
             deadline, pause_s = clock.monotonic() + _TAKEN_WITHIN_S, _REPEAT_S
             while clock.monotonic() < deadline:
                 self._bus.publish(CALLS, encode(self._message))
@@ -53,18 +53,15 @@ class RepeatedRequest:
                     return self._decided.result()
                 if self._pending:
                     self._pending = False
-                    deadline, pause_s = clock.monotonic() + _TAKEN_WITHIN_S, _PENDING_REPEAT_S
                     if on_wait is not None:
                         report, on_wait = on_wait, None
-                        await report()
+                        await report()  # which may take its time, and the bridge is asked nothing meanwhile
+                    deadline, pause_s = clock.monotonic() + _TAKEN_WITHIN_S, _PENDING_REPEAT_S
                 elif self._alone():
                     raise SkillError(
                         f"nobody took the call of {self._message.skill!r}: there is no bridge on this bus, which "
                         "skills need to use others (modules: {bridge: {type: dimos_streams.bridge.module:Bridge}})"
                     )
-        finally:
-            for subscription in subscriptions:
-                subscription.close()
         skill = self._message.skill
         raise SkillError(
             f"nobody took the call of {skill!r} within {_TAKEN_WITHIN_S:g} s; does a bridge run? "

@@ -71,9 +71,10 @@ class ChildStreams:
         self._receiver: ToolStreamReceiver | None = None
 
     def open(self, call_id: str) -> ChildStream:
-        """Begin to receive a call, before it is asked for."""
+        """Begin to receive a call, before it is asked for. Raises ``BusError`` if the bus refuses."""
         if self._receiver is None:
-            self._receiver = ToolStreamReceiver(
+            self._directory.hear_all()  # a child may be anybody's
+            receiver = ToolStreamReceiver(
                 self._bus,
                 self._deliver,
                 may_open=self._may_open,
@@ -81,9 +82,9 @@ class ChildStreams:
                 name=PARENT,
                 wanted=self._streams.__contains__,
             )
-            self._receiver.start()
+            receiver.start()
+            self._receiver = receiver
             self._end_listening = self._directory.listen(self._on_status)
-            self._directory.hear_all()  # a child may be anybody's
         stream = self._streams[call_id] = ChildStream()
         return stream
 

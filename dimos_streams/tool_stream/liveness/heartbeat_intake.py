@@ -14,7 +14,7 @@ from dimos_streams.bus.subscription import Mark
 from dimos_streams.common.allowance import Allowance
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.readable.shortening import at_most
-from dimos_streams.errors import MessageError
+from dimos_streams.errors import BusError, MessageError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.skill import SkillInfo
@@ -90,14 +90,20 @@ class HeartbeatIntake:
             self._subscription = None
 
     def hear_all(self) -> None:
-        """Hear modules of all namespaces from now on. Calling it twice is fine."""
+        """Hear modules of all namespaces from now on. Calling it twice is fine. Raises ``BusError`` if the bus
+        refuses: then it is as before."""
         if self._namespaces is None:
             return
-        self._namespaces = None
-        if self._subscription is not None:
-            self._subscription.close()
+        some, self._namespaces = self._namespaces, None
+        if (before := self._subscription) is None:
+            return
+        try:
             self.start()
-            self.ask_for_skills()
+        except BusError:
+            self._namespaces = some
+            raise
+        before.close()
+        self.ask_for_skills()
 
     def ask_for_skills(self) -> bool:
         """Ask all modules to describe themselves, unless that was asked just now. Return whether they were asked."""

@@ -11,7 +11,7 @@ from dimos_streams.bus import Bus, Subscription
 from dimos_streams.bus.sizes import ONE_PIECE
 from dimos_streams.bus.subscription import Mark
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.errors import MessageError
+from dimos_streams.errors import BusError, MessageError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.tool_stream.addressee import first_texts
@@ -88,17 +88,19 @@ class ToolStreamReceiver:
         self._delivered = self._duplicates = self._malformed = self._gaps = 0
 
     def start(self) -> None:
-        """Begin to receive. The bus must be open."""
+        """Begin to receive. The bus must be open. Raises ``BusError`` if it refuses."""
+        answers = self._bus.subscribe(REQUESTS, self._on_request, capacity_bytes=REQUEST_BYTES, largest=ONE_PIECE)
+        try:
+            self._events = self._bus.subscribe(
+                EVENTS, self._on_event, capacity=65536, capacity_bytes=_QUEUE_BYTES, largest=ONE_PIECE
+            )
+        except BusError:
+            answers.close()
+            raise
         self._nacks.start()
-        self._events = self._bus.subscribe(
-            EVENTS, self._on_event, capacity=65536, capacity_bytes=_QUEUE_BYTES, largest=ONE_PIECE
-        )
         self._batch.start(self._events)
         self._flood.watch(self._events)
-        self._subscriptions = [
-            self._events,
-            self._bus.subscribe(REQUESTS, self._on_request, capacity_bytes=REQUEST_BYTES, largest=ONE_PIECE),
-        ]
+        self._subscriptions = [self._events, answers]
 
     def stop(self) -> None:
         """Deliver what is in hand and receive no more. Stopping twice is fine."""

@@ -14,7 +14,7 @@ from dimos_streams.bridge.calls.stops.stop_file import StopFile
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.operator.messages.stop import Stop
 from tests.bridge.serving import served
-from tests.helpers import until
+from tests.helpers import no_threads, until
 
 pytestmark = pytest.mark.feature("K5")
 FIRST, SECOND = Stop(robot="robot1", utime=1, reason="wet floor"), Stop(robot="robot2", utime=2)
@@ -160,3 +160,12 @@ def test_health_says_that_an_order_is_not_kept(tmp_path: Path, monkeypatch: pyte
             assert lost == f"orders to stop and release, at the bridge's end: {unsaved}"
         assert bridge.post("/robots/release").json()["unsaved"] == ""
         assert bridge.get("/healthz").json()["status"] == "ok"
+
+
+def test_a_bridge_that_begins_without_a_thread_to_look_says_that_a_stop_may_be_lost(tmp_path: Path) -> None:
+    file = StopFile(tmp_path / "journal.stops.json")
+    with no_threads():
+        asyncio.run(file.probe())
+    (lost,) = file.lost()
+    assert lost.startswith("perhaps stops from before the bridge began")
+    assert "no more threads" in lost

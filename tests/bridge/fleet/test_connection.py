@@ -26,7 +26,7 @@ from dimos_streams.bridge.fleet.hub_requests import HubRefusalError, HubUnreacha
 from dimos_streams.bridge.fleet.settings import HubLinkSettings, own_name
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Command, Hello
-from tests.helpers import until
+from tests.helpers import no_threads, until
 
 pytestmark = pytest.mark.feature("H2")
 
@@ -298,3 +298,15 @@ async def test_a_request_that_waits_for_a_thread_is_not_sent_once_the_link_is_cl
         with pytest.raises(HubUnreachableError, match="the link is closed"):
             await asking
     assert server.asked == []
+
+
+def test_a_hub_that_no_thread_can_ask_is_asked_again() -> None:
+    async def scenario() -> None:
+        settings = HubLinkSettings(url="http://127.0.0.1:1", robot="robot1")
+        with no_threads(), contextlib.closing(HubConnection(settings, rng=random.Random(1))) as hub:
+            with pytest.raises(HubUnreachableError, match="no more threads"):
+                await hub.position("journal-1")
+            with pytest.raises(HubUnreachableError, match="no more threads"):
+                await anext(hub.commands())
+
+    asyncio.run(scenario())

@@ -254,3 +254,15 @@ async def test_memory_does_not_depend_on_the_readers(size: int, made: MakeHub) -
     assert [entry.offset for entry in found] == list(range(1, 1001)), "and have lost nothing"
     broadcast.close()
     await asyncio.gather(*tasks)
+
+
+@pytest.mark.virtual_time
+async def test_however_far_the_next_offset_is_ahead_the_ring_has_it_at_once(made: MakeHub) -> None:
+    """A hub's sequence has gaps, and one that was cut off from its database may have missed any number."""
+    broadcast = made(ring_events=4)
+    put(broadcast, *(event(seq) for seq in range(1, 7)))
+    ahead = EncodedEntry.of(10**15, event(7))
+    broadcast.publish([ahead])
+    assert broadcast.entries(ahead.offset - 2, 2) == [ahead]
+    assert broadcast.entries(6, 1) is None
+    assert broadcast.statistics().ring_bytes == ahead.size

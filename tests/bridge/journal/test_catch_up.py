@@ -20,7 +20,7 @@ from dimos_streams.journal.journal import Journal
 from dimos_streams.journal.limits import JournalLimits
 from dimos_streams.journal.query import Query, Read
 from tests.bridge.scene import event
-from tests.helpers import until
+from tests.helpers import no_threads, until
 
 EVENTS = 400
 SIZE = 5_000
@@ -260,3 +260,12 @@ def test_filtered_readers_share_with_those_of_the_same_filter(tmp_path: Path) ->
                 assert offsets(each)[:3] == [[2, 4, 6], [1, 3, 5]][number % 2]
 
     asyncio.run(check())
+
+
+def test_without_a_thread_it_is_read_all_the_same(tmp_path: Path) -> None:
+    async def first_page() -> list[int]:
+        with no_threads():
+            async with made(tmp_path, events=20, size=10) as broadcast:
+                return offsets((await broadcast.older(Query(0))).entries)
+
+    assert asyncio.run(first_page()) == [*range(1, 21)]

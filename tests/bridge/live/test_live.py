@@ -14,7 +14,7 @@ from dimos_streams.messages.std_msgs import Float32
 from dimos_streams.messages.time import header
 from dimos_streams.messages.vision_msgs import BoundingBox2D, Detection2D, Detection2DArray
 from tests.bridge.live.watched_topics import looking, picture, publish, sent_until, subscribed, topics
-from tests.helpers import until
+from tests.helpers import no_threads, until
 
 
 def test_a_picture_comes_byte_by_byte_as_it_is_on_the_bus() -> None:
@@ -143,5 +143,22 @@ def test_what_can_be_watched_is_listed_and_how_often_it_comes() -> None:
                     lambda: any(said["hz"].get("/level") for said in client.said("rates")),
                 )
                 assert "/color_image" not in client.said("rates")[-1]["hz"], "pictures are not made to be counted"
+
+    asyncio.run(scenario())
+
+
+def test_a_picture_that_finds_no_thread_is_named_and_the_next_ones_come(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("dimos_streams.bridge.live.viewer._FAULT_EVERY_S", 0.01)
+
+    async def scenario() -> None:
+        async with topics() as scene, looking(scene, "/color_image") as client:
+            with no_threads():
+                publish(scene, "/color_image", picture("rgb8"))
+                await until(lambda: client.said("error"))
+            (said,) = client.said("error")
+            assert said["text"].startswith(
+                "/color_image#sensor_msgs.Image can't be shown: can't start new thread: no"
+            )
+            await sent_until(lambda: publish(scene, "/color_image", picture("rgb8")), lambda: client.frames)
 
     asyncio.run(scenario())

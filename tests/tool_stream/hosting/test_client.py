@@ -14,7 +14,14 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.errors import CallRejectedError, SkillArgumentError, SkillError, SkillRunError, UnknownSkillError
+from dimos_streams.errors import (
+    BusError,
+    CallRejectedError,
+    SkillArgumentError,
+    SkillError,
+    SkillRunError,
+    UnknownSkillError,
+)
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall, SkillCancel, ToolStreamRequest
 from dimos_streams.tool_stream.calling import children
@@ -26,6 +33,7 @@ from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, EVENTS, 
 from dimos_streams.tool_stream.sending.call_writer import CallWriter
 from dimos_streams.tool_stream.sending.publisher import ToolStreamPublisher
 from dimos_streams.tool_stream.wire.packing import pack_event
+from tests.helpers import refuse_after
 
 OWN = "asking-1"
 """The instance that runs the parents."""
@@ -226,6 +234,44 @@ async def test_a_call_that_waits_is_waited_for_as_long_as_the_bridge_says_so() -
         seldom = [time for time in asked if time - began > 4.0]
         assert len(seldom) <= 8, "who waits asks once a second"
         assert len(list(bus.subscriptions())) == subscribed
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("taken", range(4))
+async def test_after_a_moment_in_which_the_bus_refused_children_are_heard(
+    taken: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As where the process had no file left for a packet filter."""
+    async with client_on_a_bus() as (bus, client):
+        before = len(bus.subscriptions())
+        with monkeypatch.context() as system:
+            refuse_after(bus, system, taken)
+            with pytest.raises(BusError, match="the bus refuses"):
+                await client.run("go")
+        assert len(bus.subscriptions()) == before + (2 if taken > 1 else 0), "those of the receiver last"
+
+        running = asyncio.create_task(client.run("go"))
+        await asyncio.sleep(0.1)
+        names: dict[str, Any] = {"module": "m", "skill": "go", "caller": "c", "instance": OWN}
+        for seq, type in enumerate(("open", "close"), start=1):
+            data = {"outcome": "completed", "result": 7} if type == "close" else {}
+            event = ToolEvent(utime=1, call_id="parent~2", seq=seq, type=type, text="", data=data, **names)  # type: ignore[arg-type]
+            bus.publish(EVENTS, pack_event(event))
+        assert await running == 7
+
+
+@pytest.mark.virtual_time
+async def test_what_is_done_meanwhile_may_take_longer_than_the_bridge_has_to_answer() -> None:
+    async with client_on_a_bus() as (bus, client):
+        names: dict[str, Any] = {"module": "m", "skill": "go", "caller": "c", "instance": OWN}
+        for number, opens_after_s in ((1, 5.0), (2, 9.0)):  # in the middle of it, and behind it
+            call_id = f"parent.{number}"
+            starting = asyncio.create_task(client.start("go", {}, on_wait=lambda: asyncio.sleep(7.0)))
+            await asyncio.sleep(0.1)
+            bus.publish(REQUESTS, encode(ToolStreamRequest(kind=PENDING, call_id=call_id)))
+            await asyncio.sleep(opens_after_s)
+            bus.publish(EVENTS, pack_event(ToolEvent(utime=1, call_id=call_id, seq=1, type="open", text="", **names)))
+            assert await starting == call_id
 
 
 @pytest.mark.virtual_time

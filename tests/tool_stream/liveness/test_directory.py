@@ -11,7 +11,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
-from dimos_streams.errors import UnknownSkillError
+from dimos_streams.errors import BusError, UnknownSkillError
 from dimos_streams.messages.codec import decode, encode
 from dimos_streams.messages.dimos_streams import ModuleStatus, ToolStreamRequest
 from dimos_streams.module import MAX_STATE
@@ -21,7 +21,7 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
 from dimos_streams.tool_stream.liveness.skill_fragments import described
 from dimos_streams.tool_stream.protocol.channels import DESCRIBE, REQUESTS, STATUS
-from tests.helpers import hold_up
+from tests.helpers import hold_up, refuse_after
 
 
 class Heard:
@@ -58,6 +58,24 @@ async def heard() -> AsyncIterator[Heard]:
     world.directory.stop()
     world.directory.stop()
     await bus.close()
+
+
+@pytest.mark.virtual_time
+async def test_modules_are_heard_though_the_bus_refuses_to_hear_more(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with heard() as world:
+        directory = ModuleDirectory(world.bus, ["robot1/"])
+        directory.start()
+        subscribed = len(world.bus.subscriptions())
+        with monkeypatch.context() as system:
+            refuse_after(world.bus, system, 0)
+            with pytest.raises(BusError, match="the bus refuses"):
+                directory.hear_all()
+        await world.beat("robot1/x")
+        assert directory.module("robot1/x") is not None
+        directory.hear_all()
+        assert {each.namespaces for each in world.bus.subscriptions()} == {None}
+        assert len(world.bus.subscriptions()) == subscribed
+        directory.stop()
 
 
 @pytest.mark.virtual_time

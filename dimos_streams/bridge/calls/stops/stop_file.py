@@ -39,8 +39,12 @@ class StopFile:
     async def probe(self) -> None:
         """Find out whether a stop may have been lost: where nothing can be written when the bridge begins, its
         predecessor may not even have been able to leave a sign of an order."""
-        if self._path is not None and (trouble := await in_own_thread(trouble_with, self._path.parent)):
-            self._doubt = trouble
+        if self._path is None:
+            return
+        try:
+            self._doubt = await in_own_thread(trouble_with, self._path.parent)
+        except OSError as error:  # there is no thread: `trouble_with` itself raises none
+            self._doubt = error.strerror or str(error)
 
     def lost(self) -> list[str]:
         """Return what is lost, or may have been, for operators."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import sqlite3
 from collections.abc import Callable
@@ -12,6 +11,7 @@ from typing import TypeVar
 
 from dimos_streams.bridge.fleet.run_journals import ROBOT_NOTE
 from dimos_streams.bridge.fleet.shipping.ended_calls import close_open_calls
+from dimos_streams.common.process.threads import in_executor
 from dimos_streams.journal import tables
 from dimos_streams.journal.catch_up import PAGE, PAGE_BYTES
 from dimos_streams.journal.files.tail import left_in_tail
@@ -99,7 +99,7 @@ class OlderJournal:
             with contextlib.closing(_connect(self.path)) as db:
                 return work(db)
 
-        return await asyncio.get_running_loop().run_in_executor(None, run)
+        return await in_executor(None, run)
 
 
 def is_busy(error: sqlite3.Error) -> bool:

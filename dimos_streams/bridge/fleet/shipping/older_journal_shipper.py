@@ -15,6 +15,7 @@ from dimos_streams.bridge.fleet.run_journals import journals_in, other_runs
 from dimos_streams.bridge.fleet.shipping.older_journal import OlderJournal, is_busy
 from dimos_streams.bridge.fleet.shipping.shipper import Shipper
 from dimos_streams.common.process.run_owner import is_ended_run
+from dimos_streams.common.process.threads import in_executor
 from dimos_streams.journal.files.moved_files import left_files, stat_of
 
 _LOOK_S = 60.0
@@ -66,7 +67,7 @@ class OlderJournalShipper:
     async def _find(self, current: Path) -> list[Path]:
         """See ``_files``; none where a failing disk does not say."""
         try:
-            return await asyncio.get_running_loop().run_in_executor(None, self._files, current)
+            return await in_executor(None, self._files, current)
         except OSError as error:
             _logger.warning("journals of earlier runs can't be looked for: %s", error)
             return []
@@ -97,6 +98,9 @@ class OlderJournalShipper:
                 return
             except FAILURES as error:
                 await self._attempts.pause_after(error)
+            except OSError as error:  # there is no thread for it
+                _logger.info("%s is looked at another time: %s", path, error.strerror)
+                return
             except sqlite3.Error as error:
                 if is_busy(error):
                     _logger.info("%s is in use, and is looked at another time", path)
