@@ -10,6 +10,7 @@ from typing import Literal
 from dimos_streams.blueprint.classes import module_class
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import Port, external_channels, ports_of, wire
+from dimos_streams.common.readable.unseen import written_out
 from dimos_streams.messages.codec import split_channel
 
 GraphFormat = Literal["text", "mermaid", "json"]
@@ -84,7 +85,8 @@ def _edges(ports: list[Port], outside: set[str]) -> Iterator[Edge]:
 
 
 def _text(graph: Graph) -> Iterator[str]:
-    yield f"{graph.blueprint}: {graph.description.partition(chr(10))[0]}" if graph.description else graph.blueprint
+    name = written_out(graph.blueprint)  # it may have line ends
+    yield f"{name}: {graph.description.partition(chr(10))[0]}" if graph.description else name
     width = max((len(split_channel(edge.channel)[0]) for edge in graph.edges), default=0)
     kind_width = max((len(split_channel(edge.channel)[1]) for edge in graph.edges), default=0)
     for process, machine in dict.fromkeys((node.process, node.machine) for node in graph.nodes):

@@ -30,8 +30,12 @@ _MAX_SEGMENTS = 1000
 _WEBP = re.compile(
     rb"RIFF....WEBP(?:VP8X.{8}(?P<canvas>.{6})|VP8L.{5}(?P<lossless>.{4})|VP8 .{10}(?P<lossy>.{4}))", re.DOTALL
 )
-_OTHERS = re.compile(rb"RIFF....WEBP|GIF8[79]a.{4}|BM.{12}|\0\0[\1\2]\0.{2}|.{4}ftypavi[fs]", re.DOTALL)
-"""The beginnings of other files that browsers decode, whatever they are said to be."""
+_OTHERS = re.compile(
+    rb"RIFF....WEBP|GIF8[79]a.{4}|BM.{12}|\0\0[\1\2]\0.{2}|.{4}ftyp|.{4}(JXL|jP  )|\xff[\x0a\x4f]|II\*\0|MM\0\*|%PDF",
+    re.DOTALL,
+)
+"""The beginnings of other files that browsers decode, whatever they are said to be: WebP of other forms, GIF, BMP,
+icons, AVIF and HEIC (whatever brand comes first: browsers look at all of them), JPEG XL and 2000, TIFF and PDF."""
 _14_BITS = 0x3FFF
 
 

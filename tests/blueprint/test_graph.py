@@ -90,3 +90,7 @@ def test_a_class_that_is_missing_is_an_error() -> None:
 def test_an_empty_blueprint_can_be_drawn() -> None:
     assert render(blueprint("x")) == "x"
     assert render(blueprint("x"), "mermaid") == "flowchart LR"
+
+
+def test_a_name_with_line_ends_is_one_line() -> None:
+    assert render(blueprint("mine\nerror: 1 problem")) == r"mine\nerror: 1 problem"

@@ -494,7 +494,7 @@ def test_a_process_with_too_many_files_is_an_error(bus_url: str, monkeypatch: py
 def test_a_process_that_can_not_be_guarded_says_so(
     bus_url: str, lcm_library: Any, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def refuse(fd: int, channels: object) -> None:
+    def refuse(fd: int, channels: object, *, of_this_machine: bool) -> None:
         raise OSError("no filters here")
 
     async def scenario(bus: Bus) -> None:
@@ -510,6 +510,7 @@ def test_a_process_that_can_not_be_guarded_says_so(
             patched.setattr(guard, name, instead)
             with_bus(bus_url, scenario)
         assert f"can end this process: {why}" in caplog.text
+        assert f"is taken, too: {why}" in caplog.text
 
 
 def test_a_machine_that_can_not_send_to_the_group_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -282,7 +282,7 @@ def is_let_through(datagram: bytes, channels: guard.Channels | None) -> bool:
 @pytest.mark.usefixtures("lcm_library")
 def test_a_bus_has_the_kernel_let_through_what_it_listens_to(bus_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
     attached: list[guard.Channels | None] = []
-    monkeypatch.setattr(guard, "attach", lambda fd, channels: attached.append(channels))
+    monkeypatch.setattr(guard, "attach", lambda fd, channels, **_: attached.append(channels))
 
     async def main() -> None:
         bus = create_bus(bus_url)

@@ -157,6 +157,11 @@ def test_pictures_are_compressed_or_raw() -> None:
         assert (schema, value["encoding"]) == ("foxglove.RawImage", encoding)
 
 
+def test_a_raw_picture_that_claims_to_be_huge_is_not_shown() -> None:
+    assert shown(Image(encoding="rgb8", width=8192, height=4096))
+    assert not shown(Image(encoding="rgb8", width=100_000, height=100_000)), "viewers take memory for what it claims"
+
+
 def test_poses_frames_scans_and_cameras() -> None:
     pose = Pose(position=Point(x=1.0, y=2.0, z=math.nan))
     expected = {"x": 1.0, "y": 2.0, "z": None}

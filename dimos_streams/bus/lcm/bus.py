@@ -64,7 +64,7 @@ class LcmBus(TransportBus):
         self._arrived: dict[Subscription, None] = {}
         self._lcm_subscriptions: dict[str, Any] = {}
         self._queues: dict[str, LcmQueue] = {}
-        self._filter = SubscriptionFilter(self._subscribers, self.url)
+        self._filter = SubscriptionFilter(self._subscribers, self._url)
         self._read_at = 0.0
         """The time at which messages were last taken, on the monotonic clock."""
         self._overflow = Overflow()
@@ -211,6 +211,8 @@ class LcmBus(TransportBus):
         except OSError as error:
             level = logging.INFO if isinstance(self._lcm, UdpmSocket) else logging.WARNING
             _logger.log(level, "%s: %s", _NO_GUARD, error)
+            if self._url.ttl == 0:
+                _logger.warning("what other machines send to %s is taken, too: %s", self._url.group, error)
 
     def _opened_lcm(self) -> _Lcm:
         if self._lcm is None:

@@ -6,6 +6,9 @@ be part of a message that is larger than any that is taken. Where a fragment is 
 each process. A classic BPF program on the receiving socket drops such datagrams in the kernel, and the first fragment
 of what is too large for its channel, without which it is never whole; what is left of it is among the 16 MB.
 
+A bus that stays on this machine (``ttl=0``) hears this machine only. The group is joined on the interface to which
+its route leads, of which any other machine of that network can send to it; such datagrams are dropped, too.
+
 Every socket of a port gets every datagram of a multicast group. A process that would be woken by each message of each
 robot costs more with every robot that runs; so the program drops what is on a channel without a subscription, too.
 """
@@ -22,6 +25,11 @@ from dimos_streams.bus import packet_filter as bpf
 from dimos_streams.bus.sizes import MAX_MESSAGE
 from dimos_streams.bus.subscription import Ration
 
+_PACKET_TYPE, _INTERFACE_TYPE = 0xFFFFF000 + 4, 0xFFFFF000 + 28
+"""Addresses from which absolute loads give how a datagram came, and the type of the interface by which it came."""
+_LOOPED_BACK, _LOOPBACK = 5, 772
+"""How a datagram comes that this machine has sent to a group by a link (PACKET_LOOPBACK of linux/if_packet.h), and
+the type of the loopback interface (ARPHRD_LOOPBACK of linux/if_arp.h)."""
 _UDP_HEADER = 8  # a filter on a UDP socket sees the datagram from its UDP header on
 _SHORT, _SHORT_HEADER = 0x4C433032, 8  # "LC02", sequence number, channel
 _FRAGMENT, _FRAGMENT_HEADER = 0x4C433033, 20  # "LC03", …; fragment 0 has the channel
@@ -58,28 +66,44 @@ def sockets_of(before: set[int], port: int) -> list[int]:
     return [fd for fd, receiver in bpf.udp_sockets(before) if receiver.getsockname()[1] == port]
 
 
-def attach(fd: int, channels: Channels | None = None) -> None:
+def attach(fd: int, channels: Channels | None = None, *, of_this_machine: bool = False) -> None:
     """Attach the filter to one socket, in place of an older one. None lets all channels pass, and so does a filter
-    that is too large for the system.
+    that is too large for the system. ``of_this_machine`` drops what other machines have sent.
 
     Raises ``OSError`` where the system has no such filters.
     """
+    origin = _OF_THIS_MACHINE if of_this_machine else b""
+    exact, coarse = _program(channels, origin), _program(None, origin)
     with bpf.duplicate(fd) as receiver:
-        if bpf.attach(receiver, _program(channels)) or bpf.attach(receiver, _program(None)):
+        if bpf.attach(receiver, exact) or bpf.attach(receiver, coarse):
             return
         bpf.detach(receiver)  # the old one and a new one together are more than a socket may have
-        if not bpf.attach(receiver, _program(None)):
+        if not bpf.attach(receiver, coarse):
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
 
-def _program(channels: Channels | None) -> bytes:
-    """Return a program that drops what claims to be LCM's but has no channel that ends, or one that nobody listens
-    to, or is too large for its channel. It accepts all else: LCM ignores what is not its own. On the way it stores
-    the size of a message in fragments, or 0 for a message in one datagram.
+_OF_THIS_MACHINE = bpf.packed(
+    (
+        (bpf.LD_W_ABS, 0, 0, _PACKET_TYPE),
+        (bpf.JEQ, 3, 0, _LOOPED_BACK),
+        (bpf.LD_W_ABS, 0, 0, _INTERFACE_TYPE),
+        (bpf.JEQ, 1, 0, _LOOPBACK),
+        (bpf.RET, 0, 0, bpf.DROP),
+    )
+)
+"""Instructions that drop what other machines have sent, whatever sender it names."""
+
+
+def _program(channels: Channels | None, origin: bytes) -> bytes:
+    """Return a program that begins with the instructions of ``origin``, and drops what claims to be LCM's but has no
+    channel that ends, or one that nobody listens to, or is too large for its channel. It accepts all else: LCM
+    ignores what is not its own. On the way it stores the size of a message in fragments, or 0 for a message in one
+    datagram.
 
     A load past the datagram's end drops it, which is right here: no NUL came before the end.
     """
-    head = _head(MAX_MESSAGE if channels is None else max((each.largest for each in channels.values()), default=0))
+    largest = MAX_MESSAGE if channels is None else max((each.largest for each in channels.values()), default=0)
+    head = origin + _head(largest)
     named = _accept_nul() if channels is None else _accept_channels(channels)
     if len(head) + len(named) > bpf.MAX_INSTRUCTIONS * bpf.INSTRUCTION_BYTES:
         named = _accept_nul()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from dimos_streams.bus.lcm import guard
+from dimos_streams.bus.lcm.url import UdpmUrl
 from dimos_streams.bus.subscribers import Subscribers
 from dimos_streams.bus.subscription import Ration, Subscription
 from dimos_streams.errors import BusError
@@ -13,7 +14,7 @@ from dimos_streams.errors import BusError
 class SubscriptionFilter:
     """Has the kernel let through what is listened to on a bus, and nothing else."""
 
-    def __init__(self, subscribers: Subscribers, url: str) -> None:
+    def __init__(self, subscribers: Subscribers, url: UdpmUrl) -> None:
         self._subscribers = subscribers
         self._url = url
         self._sockets: list[int] = []
@@ -24,7 +25,7 @@ class SubscriptionFilter:
         """Begin to filter what sockets get. Raises ``OSError`` where there is none, or the system has no filters."""
         self._let_through = self._heard()
         for fd in sockets:
-            guard.attach(fd, self._let_through)
+            self._attach(fd, self._let_through)
         if not sockets:
             raise OSError("the receiving socket was not found")
         self._sockets = sockets
@@ -40,10 +41,13 @@ class SubscriptionFilter:
             return
         try:
             for fd in self._sockets:
-                guard.attach(fd, heard)
+                self._attach(fd, heard)
             self._let_through = heard
         except OSError as error:
-            raise BusError(f"the packet filter of bus {self._url!r} can't be changed: {error}") from error
+            raise BusError(f"the packet filter of bus {str(self._url)!r} can't be changed: {error}") from error
+
+    def _attach(self, fd: int, channels: guard.Channels | None) -> None:
+        guard.attach(fd, channels, of_this_machine=self._url.ttl == 0)
 
     def _heard(self) -> guard.Channels | None:
         """Return the channels that are listened to, or None if all are."""

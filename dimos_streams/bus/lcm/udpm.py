@@ -10,6 +10,7 @@ from __future__ import annotations
 import re
 import socket
 import struct
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -92,7 +93,8 @@ class UdpmSocket:
         if hasattr(socket, "SO_REUSEPORT"):
             receiving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         receiving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, url.receive_buffer)
-        receiving.bind(("", url.port))  # as LCM does: other systems than Linux can't bind to a group
+        # To the group, as LCM does: what was sent to an address of this machine is no multicast. Not all systems can.
+        receiving.bind((url.group if sys.platform == "linux" else "", url.port))
         group = struct.pack("=4sL", socket.inet_aton(url.group), socket.INADDR_ANY)
         receiving.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
         receiving.setblocking(False)

@@ -22,6 +22,7 @@ Database = Annotated[
     typer.Option(
         "--database",
         envvar="DIMOS_STREAMS_DATABASE",
+        callback=options.typed_url,
         metavar="URL",
         help="sqlite:///FILE, for one hub, or postgresql://USER@HOST/NAME, for several.",
     ),

@@ -10,7 +10,7 @@ from typing import Annotated
 import typer
 
 from dimos_streams.cli.system import completion
-from dimos_streams.cli.terminal.options import KeptRunOption, RunOption, given_on_command_line, run_option
+from dimos_streams.cli.terminal.options import KeptRunOption, RunOption, given_on_command_line, run_option, typed_url
 from dimos_streams.cli.terminal.output import note
 from dimos_streams.common.secrets import checked, know
 from dimos_streams.errors import UserError
@@ -61,6 +61,7 @@ class BridgeChoice:
         str | None,
         typer.Option(
             "--url",
+            callback=typed_url,
             metavar="URL",
             help="Where the bridge is. Without it: the newest living run's, or if none lives port 7780 here.",
         ),

@@ -65,6 +65,7 @@ class RunRequest:
         str | None,
         typer.Option(
             "--bridge",
+            callback=options.typed_url,
             metavar="URL",
             help="With --machine: where the bridge answers that another machine runs, for agents and commands here.",
         ),
@@ -85,6 +86,7 @@ class RunRequest:
         str | None,
         typer.Option(
             "--bus",
+            callback=options.typed_url,
             metavar="URL",
             help="The bus: udpm://… (LCM) or zenoh://…. Without it: DIMOS_STREAMS_BUS, LCM_DEFAULT_URL, or LCM's"
             " usual group on this machine.",

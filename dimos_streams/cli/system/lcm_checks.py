@@ -45,8 +45,9 @@ async def _self_test(url: UdpmUrl) -> list[Finding]:
         return [Finding("bus", "error", str(error))]
     finally:
         await bus.close()
+    dropped = "malformed datagrams and those of other machines" if url.ttl == 0 else "malformed datagrams"
     guard = (
-        Finding("packet guard", "ok", "malformed datagrams are dropped")
+        Finding("packet guard", "ok", f"{dropped} are dropped")
         if bus.guarded
         else Finding("packet guard", "warning", "not available here: a malformed datagram can end a process")
     )

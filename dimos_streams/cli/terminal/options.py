@@ -8,6 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from dimos_streams.cli.system import completion
+from dimos_streams.cli.terminal.output import note
+from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import UserError
 
 Blueprint = Annotated[
@@ -28,10 +30,27 @@ Settings = Annotated[
 ]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line for scripts.")]
+_PASSWORD = "password="
+"""How the query of a database's URL names a password."""
+_VARIABLES = {"bus": "DIMOS_STREAMS_BUS", "database": "DIMOS_STREAMS_DATABASE"}
+"""The variables that may be set instead of an option."""
+
+
+def typed_url(context: typer.Context, option: typer.CallbackParam, value: str | None) -> str | None:
+    """Return a given URL, and say so if the command line shows a secret in it."""
+    spelled = given_on_command_line(context).get(str(option.name))
+    if value is not None and spelled is not None and (redacted(value) != value or _PASSWORD in value):
+        variable = _VARIABLES.get(str(option.name))
+        instead = f"; {variable} does not" if variable else ""
+        note(f"{spelled} shows a secret in the list of processes, to every user{instead}")
+    return value
+
+
 BusUrl = Annotated[
     str | None,
     typer.Option(
         "--bus",
+        callback=typed_url,
         metavar="URL",
         help="The bus: udpm://… (LCM) or zenoh://…. Without it: the newest living run's, DIMOS_STREAMS_BUS,"
         " LCM_DEFAULT_URL, or LCM's usual group.",

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import socket
 import sys
 
 _BACKLOG = 1024
+_OTHER_LOCALHOST = {"127.0.0.1": "::1", "::1": "127.0.0.1"}
+"""The address to which ``localhost`` leads besides the one that is served at: browsers ask ``::1`` first."""
 
 
 def listening_socket(host: str, port: int, *, send_buffer: int = 0, kept: bool = False) -> socket.socket:
@@ -39,17 +42,17 @@ class KeptPort:
 
     Else whoever serves there could be followed by another user's program, to which clients would send their tokens
     when they connect again. On Linux a bound socket with ``SO_REUSEPORT`` admits others of its user only (socket(7));
-    elsewhere nothing is kept.
+    elsewhere nothing is kept. The same port of ``localhost``'s other address is kept with it, where it is free.
     """
 
     def __init__(self, host: str, port: int) -> None:
         self.host, self.port = host, port
-        self._socket: socket.socket | None = None
+        self._sockets: list[socket.socket] = []
 
     @property
     def is_kept(self) -> bool:
         """True while the port is kept."""
-        return self._socket is not None
+        return bool(self._sockets)
 
     def take(self) -> None:
         """Keep the port. Raises ``OSError`` if it can't be listened at."""
@@ -57,15 +60,23 @@ class KeptPort:
         listening_socket(self.host, self.port).close()
         if not sys.platform.startswith("linux"):
             return
-        self._socket = _bound(self.host, self.port, shared=True)
+        address = self._keep(self.host)
+        if other := _OTHER_LOCALHOST.get(address):
+            with contextlib.suppress(OSError):  # somebody else's, or a machine without IPv6
+                self._keep(other)
+
+    def _keep(self, host: str) -> str:
+        """Keep the port at the first address of a host; return that address."""
+        keeper = _bound(host, self.port, shared=True)
         # Left on, it would admit whoever has it on.
-        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        keeper.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 0)
+        self._sockets.append(keeper)
+        return str(keeper.getsockname()[0])
 
     def close(self) -> None:
         """Let go of the port. Twice is fine."""
-        if self._socket is not None:
-            self._socket.close()
-            self._socket = None
+        while self._sockets:
+            self._sockets.pop().close()
 
 
 def _bound(host: str, port: int, *, shared: bool) -> socket.socket:

@@ -11,7 +11,7 @@ from dimos_streams.errors import MessageError
 from dimos_streams.foxglove.conversion.form import Form, TopicContext, Value, stamp_of
 from dimos_streams.messages.detections import box_of, title_of
 from dimos_streams.messages.image import FILES
-from dimos_streams.messages.picture_files import check_claim
+from dimos_streams.messages.picture_files import MAX_PIXELS, check_claim
 from dimos_streams.messages.sensor_msgs import CameraInfo, CompressedImage, Image
 from dimos_streams.messages.vision_msgs import Detection2DArray
 
@@ -40,7 +40,11 @@ def _file(image: Image | CompressedImage, format: str, context: TopicContext) ->
     return {**context.stamped(image.header), "data": _text(image.data), "format": format}
 
 
-def _raw(image: Image, context: TopicContext) -> Value:
+def _raw(image: Image, context: TopicContext) -> Value | None:
+    if image.width * image.height > MAX_PIXELS:
+        claim = f"{len(image.data)} bytes that claim {image.width}x{image.height} pixels, more than {MAX_PIXELS}"
+        _log.warning("not shown: %s", claim)
+        return None
     return {
         **context.stamped(image.header),
         "width": image.width,

@@ -1,0 +1,54 @@
+"""A bus that stays on this machine hears no other one, on whichever interface its group is joined."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+import subprocess
+import sys
+
+import pytest
+
+from dimos_streams.bus import create_bus
+from tests.helpers import until
+from tests.namespaces import INTERFACE, Machine, linked
+
+GROUP, PORT = "239.255.76.67", 27668
+CHANNEL = "/skill_calls"
+
+
+def send(machine: Machine, data: bytes, address: str) -> None:
+    """Send what any program there can."""
+    with machine.entered(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
+        sender.sendto(b"LC02\0\0\0\1" + CHANNEL.encode() + b"\0" + data, (address, PORT))
+
+
+@pytest.mark.parametrize("without_library", [False, True])
+@pytest.mark.feature("F6")
+def test_another_machine_is_not_heard_unless_the_url_crosses_networks(
+    without_library: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if without_library:
+        monkeypatch.setitem(sys.modules, "lcm", None)
+    heard: dict[int, list[bytes]] = {0: [], 1: []}
+
+    async def scenario() -> None:
+        with link.here.entered():
+            buses = {ttl: create_bus(f"udpm://{GROUP}:{PORT}?ttl={ttl}") for ttl in heard}
+            for ttl, bus in buses.items():
+                await bus.open()
+                bus.subscribe(CHANNEL, lambda _, data, ttl=ttl: heard[ttl].append(data))
+        send(link.there, b"to this machine alone", link.here.address)
+        send(link.there, b"from elsewhere", GROUP)
+        await until(lambda: b"from elsewhere" in heard[1])
+        send(link.here, b"from here", GROUP)
+        await until(lambda: all(b"from here" in messages for messages in heard.values()))
+        for bus in buses.values():
+            await bus.close()
+
+    with linked() as link:
+        for machine in (link.here, link.there):
+            with machine.entered():
+                subprocess.run(f"ip route add default dev {INTERFACE}".split(), check=True)
+        asyncio.run(scenario())
+    assert heard == {0: [b"from here"], 1: [b"from elsewhere", b"from here"]}
