@@ -22,8 +22,8 @@ _KEPT_S = 3.0
 
 
 def show_with(reporter: Reporter, call_id: str, *, as_json: bool) -> Show:
-    """Show events with a reporter; and on standard error a decision or an answer that a call waits for, with the command
-    that gives it, and what may become of a mission whose call is lost."""
+    """Show events with a reporter; and on standard error a decision or an answer that a call waits for, with the
+    command that gives it, and what may become of a mission whose call is lost."""
 
     def show(event: ToolEvent) -> None:
         waits = note_for_operators(event) if event.call_id == call_id else ""
