@@ -61,6 +61,7 @@ class Agent(OperatorSkills):
         *("jsonschema", "dimos_streams.client.http_session"),
         *("dimos_streams.agent.core", "dimos_streams.agent.models.offline"),
     )
+    shared_outputs = frozenset({"hold"})  # whoever holds names itself
 
     config: AgentConfig
     odom: In[Odometry] = In(required=False, also=OdometryFromPoses, fault=pose_fault, fresh=True)

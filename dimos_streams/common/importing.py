@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import pkgutil
 import re
+import shlex
 import sys
 from collections.abc import Iterable
 from importlib.machinery import PathFinder
@@ -177,9 +178,15 @@ def _not_generated(name: str) -> str:
         if name and bare:
             return (
                 f"{str(folder)!r} has message definitions ({', '.join(bare)}) but no classes: "
-                f"run 'dimos-streams messages generate {folder.parent}'"
+                f"run {generate_command(folder.parent)}"
             )
     return ""
+
+
+def generate_command(folder: Path, package: str = "") -> str:
+    """Return the command that makes classes of the definitions of messages in a folder, as a shell takes it."""
+    named = f" --package {shlex.quote(package)}" if package else ""
+    return f"`dimos-streams messages generate {shlex.quote(str(folder))}{named}`"
 
 
 def _or_own(missing: str) -> str:

@@ -33,8 +33,8 @@ from dimos_streams.regression.tolerances import Tolerances
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.liveness.heartbeat import STOPS
-from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, REQUESTS
-from dimos_streams.tool_stream.signature import parse_signature
+from dimos_streams.tool_stream.protocol.channels import CALLS, EVENTS, GONE, REQUESTS
+from dimos_streams.tool_stream.signature import parse_signature, signed
 from dimos_streams.tool_stream.wire.packing import pack_event
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
 
@@ -187,7 +187,7 @@ class ReplayRun:
         elif event.channel == CALLS:
             self._bus.publish(CALLS, _undated(event.data))
         elif event.channel == REQUESTS:
-            self._bus.publish(event.channel, _unsigned(event.data))
+            self._bus.publish(event.channel, self._asked_anew(event.data))
         elif event.channel == EVENTS:
             self._bus.publish(EVENTS, self._resigned(event.data))
         else:
@@ -216,6 +216,18 @@ class ReplayRun:
         if not self._scope.is_of_bridge(said):
             return data
         return pack_event(dataclasses.replace(said, instance=self._host.instance))
+
+    def _asked_anew(self, data: bytes) -> bytes:
+        """Return a request to an instance of the recorded run as one to that which has the call in the replay. The
+        answer to one, from a module that is not under test, stays as it is."""
+        try:
+            request = decode(ToolStreamRequest, data, REQUESTS)
+        except MessageError:  # whoever reads it says so
+            return data
+        if request.kind == GONE:
+            return data
+        request.receiver = signed(parse_signature(request.receiver)[0], self._host.instance)
+        return encode(request)
 
     def _keep(self, event: LogEvent) -> None:
         if self._rewriter is not None:
@@ -252,16 +264,6 @@ class ReplayRun:
         if self._rewriter is not None:
             self._rewriter.finish(keep=report.updated)
         return report
-
-
-def _unsigned(data: bytes) -> bytes:
-    """Return a request to an instance of the recorded run as one to whoever has the call now."""
-    try:
-        request = decode(ToolStreamRequest, data, REQUESTS)
-    except MessageError:  # whoever reads it says so
-        return data
-    request.receiver = parse_signature(request.receiver)[0]
-    return encode(request)
 
 
 def _undated(data: bytes) -> bytes:

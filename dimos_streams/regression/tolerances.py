@@ -32,7 +32,7 @@ class Tolerances(FrozenModel):
     """The tolerance of every number, as a share of it; the larger one of the two tolerances counts."""
     unmatched: Annotated[_Number, Field(le=1.0)] = 0.0
     """The share of a channel's messages, or of a call's progress, that may have no counterpart that agrees; above 0
-    it is one at least. A call's other events must all have one."""
+    it is one at least, unless that is all there is. A call's other events must all have one."""
     fields: Mapping[str, _Number] = {}
     """Absolute tolerances of fields: ``linear.x``, or of one topic: ``/skill_vel:linear.x``. ``poses.x`` means the
     field in each entry of an array. A field inside of one that is named counts too."""

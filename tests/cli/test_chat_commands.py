@@ -13,7 +13,7 @@ from dimos_streams.cli.consoles import chat_console
 from dimos_streams.cli.consoles.chat_commands import CHAT_COMMANDS, chat_command
 from dimos_streams.cli.consoles.chat_console import _HELP, _Chat
 from dimos_streams.errors import UserError
-from dimos_streams.operator.known_names import DECISION
+from dimos_streams.operator.known_names import ANSWER, DECISION
 from dimos_streams.tool_stream.event import EventType, ToolEvent
 
 NOBODY: Any = None
@@ -54,7 +54,10 @@ def test_a_command_that_there_is_not_is_answered_by_the_nearest(typed: str, said
 
 
 @pytest.mark.virtual_time
-async def test_a_decision_that_stands_behind_what_waits_for_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("waits", [f"Waits for {DECISION}: move", f"How far?\n{ANSWER}"])
+async def test_a_decision_that_stands_behind_what_waits_for_it_is_read(
+    monkeypatch: pytest.MonkeyPatch, waits: str
+) -> None:
     taken: list[str] = []
     watch = EventWatch(lambda event: None)
     chat = _Chat(NOBODY, watch, NOBODY, "say", is_named=True)
@@ -67,7 +70,7 @@ async def test_a_decision_that_stands_behind_what_waits_for_it_is_read(monkeypat
         taken.append(line)
         if not line.startswith("/"):
             chat._said.append(line)
-            note = {"entry": {"role": "note", "text": f"Waits for {DECISION}: {line}"}} if line == "move" else {}
+            note = {"entry": {"role": "note", "text": waits}} if line == "move" else {}
             watch.receive(_said(line, "update", note))
         else:
             for call_id in chat._said:

@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+from dimos_streams.agent.module import Agent
+from dimos_streams.blueprint import blueprint, module
+from dimos_streams.blueprint.check import check
 from dimos_streams.messages.registry import find
 from dimos_streams.module import Module
+from dimos_streams.operator.holding import RELEASES, HoldTable
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skills.drive import Drive
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.look_out_for import LookOut
 from dimos_streams.skills.observe import Observe
 from dimos_streams.skills.patrol import Patrol
+from dimos_streams.testing import ModuleHarness
+from tests.docs.test_documents import blocks
 
-PAGE = (Path(__file__).parents[2] / "docs" / "robots.md").read_text()
+_PATH = Path(__file__).parents[2] / "docs" / "robots.md"
+PAGE = _PATH.read_text()
 _CONFIGS: dict[type[Module], dict[str, object]] = {
     Drive: {},
     FollowPerson: {},
@@ -53,3 +62,23 @@ def test_each_input_of_the_stock_skills_is_there_with_its_types() -> None:
             assert all(cls.msg_name in table()[spec.name][0] for cls in spec.messages), spec.name
     for cells in table().values():
         assert all(find(name) for name in re.findall(r"`(\w+\.\w+)`", cells[0]))
+
+
+@pytest.mark.feature("K3")
+@pytest.mark.virtual_time
+async def test_the_emergency_button_holds_beside_the_agent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "button.py").write_text(next(block.text for block in blocks(_PATH) if block.name == "button.py"))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    button = import_module("button").Button
+    assert check(blueprint("robot", module(Agent, name="agent"), module(button, name="button"))) == []
+    async with ModuleHarness(button) as harness:
+        heard = HoldTable()
+        sent = 0
+        for pressed, held in ((False, False), (True, True), (False, False)):
+            harness.module.pressed = pressed
+            await asyncio.sleep(2)
+            for message in harness.sent("hold")[sent:]:
+                heard.update(message, 0.0)
+            sent = len(harness.sent("hold"))
+            assert heard.held(0.0) is held
+        assert [message.hold for message in harness.sent("hold")].count(False) == RELEASES

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import json
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dimos_streams.blueprint.check import check
 from dimos_streams.bus.memory import MemoryBus
 from dimos_streams.cli.app import create_app
 from dimos_streams.clock import run_virtual
+from dimos_streams.common.importing import generate_command
 from dimos_streams.errors import UserError
 from dimos_streams.messages import registry
 from dimos_streams.messages.generation import definitions
@@ -141,7 +143,7 @@ def test_check_refuses_classes_that_are_not_fresh(package: Package) -> None:
     wind = package.messages / "weather_msgs" / "Wind.lcm"
     assert texts(described) == [
         f"{wind}:7: weather_msgs.Wind: 'gust' is not in the generated class: "
-        f"run 'dimos-streams messages generate {package.messages}'"
+        f"run `dimos-streams messages generate {package.messages}`"
     ]
     package.define({"weather_msgs/Wind.lcm": WIND.replace("double speed", "float speed")})
     assert texts(described)[0].startswith(f"{wind}:6: weather_msgs.Wind: 'speed' is of another type there")
@@ -170,7 +172,7 @@ def test_check_names_a_definition_that_has_no_class_yet(package: Package) -> Non
     package.define({"weather_msgs/Snow.lcm": "package weather_msgs;\nstruct Snow { float depth; }"})
     (package.root / "snow.py").write_text("from weather.messages.weather_msgs import Snow\n")
     [text] = texts(blueprint("snow", module("snow:Plough")))
-    assert "has message definitions (Snow.lcm) but no classes: run 'dimos-streams messages generate" in text
+    assert "has message definitions (Snow.lcm) but no classes: run `dimos-streams messages generate" in text
 
 
 def test_check_says_that_code_is_not_generated(package: Package) -> None:
@@ -178,7 +180,7 @@ def test_check_says_that_code_is_not_generated(package: Package) -> None:
     described = station(package)
     assert texts(described)[0].endswith(
         f"{str(package.messages / 'weather_msgs')!r} has message definitions (Reading.lcm, Wind.lcm) but no classes: "
-        f"run 'dimos-streams messages generate {package.messages}' ({package.root / 'station.py'}:4)"
+        f"run `dimos-streams messages generate {package.messages}` ({package.root / 'station.py'}:4)"
     )
 
 
@@ -252,6 +254,11 @@ def test_an_external_channel_may_have_an_own_type(package: Package) -> None:
     assert texts(found) == []
 
 
+def test_the_command_that_is_named_is_one_for_a_shell() -> None:
+    named = generate_command(Path("/home/jörg/my robot"), "robot.messages")
+    assert shlex.split(named.strip("`"))[2:] == ["generate", "/home/jörg/my robot", "--package", "robot.messages"]
+
+
 @pytest.mark.slow
 def test_commands_know_own_types(package: Package) -> None:
     package.define()
@@ -262,7 +269,7 @@ def test_commands_know_own_types(package: Package) -> None:
 
     missing = run("generate", folder, "--check")
     assert (missing.exit_code, missing.output.count("missing: ")) == (1, 7)
-    assert f"7 files not fresh: run 'dimos-streams messages generate {folder}'" in missing.output
+    assert f"7 files not fresh: run `dimos-streams messages generate {folder}`" in missing.output
     assert run("generate", folder).output.endswith(f"{folder}: 2 message types, made\n")
     fresh = run("generate", folder, "--check")
     assert (fresh.exit_code, fresh.output) == (0, f"{folder}: 2 message types, fresh\n")

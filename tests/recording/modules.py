@@ -7,7 +7,7 @@ from typing import Annotated, Any, ClassVar
 
 from dimos_streams.errors import SkillError
 from dimos_streams.live_settings import Live
-from dimos_streams.module import Module, ModuleConfig
+from dimos_streams.module import LOSS_BOUND_S, Module, ModuleConfig
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.follow_person import FollowPerson
 
@@ -74,3 +74,23 @@ class Asks(Module):
     async def ask(self, call: Call) -> float:
         """Have somebody pick."""
         return float(await call.skills.run("pick"))
+
+
+class Fetches(Module):
+    """Has a motion that another skill is a part of."""
+
+    @skill(motion=True)
+    async def fetch(self, call: Call) -> str:
+        """Have somebody think it over."""
+        return str(await call.skills.run("ponder"))
+
+
+class Ponders(Module):
+    """Has a skill that takes longer than the bridge may be silent about a motion."""
+
+    @skill
+    async def ponder(self, call: Call) -> str:
+        """Think it over."""
+        await call.update("well")
+        await asyncio.sleep(2 * LOSS_BOUND_S)
+        return "yes"

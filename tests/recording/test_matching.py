@@ -205,6 +205,23 @@ def test_a_share_may_be_wrong_and_one_at_least(
         assert result.passed(unmatched) is (wrong == 0)
 
 
+@pytest.mark.parametrize(
+    ("recorded", "replayed", "passed"),
+    [
+        ([(0, "a")], [], False),
+        ([(0, "a")], [(0, "b")], False),
+        ([(0, "a")], [(0, "a"), (500, "b")], True),
+        ([(0, "a"), (500, "b")], [(0, "a")], True),
+        ([], [(0, "a")], True),
+    ],
+)
+def test_the_one_output_that_was_recorded_is_not_the_one_that_may_be_wrong(
+    recorded: Side, replayed: Side, passed: bool
+) -> None:
+    """A module that sends its only message no more behaves differently, whatever the tolerance."""
+    assert matched(recorded, replayed).passed(0.1) is passed
+
+
 def test_the_first_and_the_worst_are_kept() -> None:
     def wrong(after: int, **amounts: float | None) -> Difference:
         fields = tuple(FieldDifference(name, "1", "2", amount) for name, amount in amounts.items())

@@ -11,8 +11,12 @@ from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.missions.mission import retain_all
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.common.listeners import Listeners
+from dimos_streams.common.readable.shortening import beginning
+from dimos_streams.operator.known_names import ANSWER
 
 _MAX_INPUTS = 100
+_SHOWN = 3500
+"""Maximum length of a question in its note, in characters: what says how it is answered has room behind it."""
 
 
 class Dialogue:
@@ -51,10 +55,11 @@ class Dialogue:
             self.listening = False
 
     async def ask(self, question: str, timeout_s: float | None = None) -> str:
-        """Ask the operator, and return the next input. What was said before the question does not answer it."""
+        """Ask the operator, and return the next input. What was said before the question does not answer it. The
+        note that has the question says how it is answered."""
         self.heard.extend(self._inputs)
         self._inputs.clear()
-        self.say(question)
+        self.say(f"{beginning(question, _SHOWN)}\n{ANSWER}")
         return await self.listen(timeout_s)
 
     def hear(self, input: OperatorInput) -> bool:

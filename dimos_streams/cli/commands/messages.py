@@ -11,6 +11,7 @@ import typer
 from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+from dimos_streams.common.importing import generate_command
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import UserError, cannot_write
 
@@ -50,7 +51,7 @@ def generate(
         write(f"{what if check else outcome(what)}: {folder / path}")
     types = sum(path.suffix == ".pyi" for path in expected)
     if check and differing:
-        note(f"{plural(len(differing), 'file')} not fresh: run 'dimos-streams messages generate {folder}'")
+        note(f"{plural(len(differing), 'file')} not fresh: run {generate_command(folder, package)}")
         raise typer.Exit(FAILED)
     write(f"{folder}: {plural(types, 'message type')}, {'fresh' if check or not differing else 'made'}")
 

@@ -23,7 +23,7 @@ from dimos_streams.cli.consoles.prompt_screen import PromptScreen
 from dimos_streams.cli.exit_codes import DONE, FAILED, code_of_error, worst_of
 from dimos_streams.cli.system import signals
 from dimos_streams.cli.system.async_runner import run_async
-from dimos_streams.cli.terminal.approval_text import decision_note
+from dimos_streams.cli.terminal.approval_text import note_for_operators
 from dimos_streams.cli.terminal.output import table_lines
 from dimos_streams.cli.terminal.reporter import TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen
@@ -165,7 +165,8 @@ class _Chat:
         """Say each line when the one before is answered; at the end wait for all of it. Return the exit code.
 
         Between a ``/pause`` or ``/step on`` and what ends it nothing is waited for: it could not be answered, nor
-        could what waits behind a pause of somebody else, or for a decision, which the next line may be.
+        could what waits behind a pause of somebody else, or for a decision or an answer, which the next line
+        may be.
         """
         async for line in _lines_of_stdin():
             if not await self._take(line):
@@ -184,7 +185,7 @@ class _Chat:
         return (
             watch.has_reached(last, "answer")
             or waits_behind_pause(watch, last)
-            or any(decision_note(watch.open[call_id]) for call_id in self._said if call_id in watch.open)
+            or any(note_for_operators(watch.open[call_id]) for call_id in self._said if call_id in watch.open)
         )
 
     async def _take(self, line: str) -> bool:

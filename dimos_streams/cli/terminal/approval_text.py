@@ -10,7 +10,7 @@ from typing import Any
 from dimos_streams.cli.terminal.output import table_lines
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.operator.agents import note_in
-from dimos_streams.operator.known_names import DECISION
+from dimos_streams.operator.known_names import ANSWER, DECISION
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.plan_steps import plan_steps
 from dimos_streams.tool_stream.event import ToolEvent
@@ -55,11 +55,11 @@ def standing(view: ApprovalView) -> str:
     return f"{view.decision}; {view.consequence}" if view.consequence else view.decision
 
 
-def decision_note(event: ToolEvent) -> str:
-    """Return an agent's note that it waits for a decision, with the command that decides; empty if the event is none
-    of the kind."""
+def note_for_operators(event: ToolEvent) -> str:
+    """Return an agent's note that it waits for a decision, or for the answer to a question, with the command that
+    gives it; empty if the event is none of the kind."""
     text = note_in(event)
-    return text if DECISION in text else ""
+    return text if DECISION in text or text.endswith(ANSWER) else ""
 
 
 def call_text(skill: str, arguments: Mapping[str, Any]) -> str:

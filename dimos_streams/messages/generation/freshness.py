@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
+from dimos_streams.common.importing import generate_command
 from dimos_streams.errors import UserError
 from dimos_streams.messages.base import Message, fields_of
 from dimos_streams.messages.generation.definitions import LcmGenError, Struct, line_of, read_definitions
@@ -88,7 +89,7 @@ def _difference(cls: type[Message], structs: dict[str, Struct]) -> tuple[str, st
 def _stale(struct: Struct, why: tuple[str, str]) -> Stale:
     name, what = why
     line = line_of(struct.source, rf"\b{name}\s*[;=\[,]")
-    text = f"{struct.full_name}: {name!r} {what}: run 'dimos-streams messages generate {struct.source.parents[1]}'"
+    text = f"{struct.full_name}: {name!r} {what}: run {generate_command(struct.source.parents[1])}"
     return Stale(text, f"{struct.source}:{line}")
 
 

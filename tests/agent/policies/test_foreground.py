@@ -6,6 +6,8 @@ import asyncio
 
 import pytest
 
+from dimos_streams.cli.terminal.approval_text import note_for_operators
+from dimos_streams.operator.known_names import ANSWER
 from tests.agent.policies.brain import Brain
 from tests.agent.policies.robot_stage import robot_stage
 from tests.agent.stage import Stage
@@ -97,6 +99,22 @@ async def test_nobody_answers_and_input_that_nobody_heard_goes_to_the_agent() ->
             await asyncio.sleep(1)
             assert len(brain.requests) == 2
         assert (await unheard.result())["text"] == "hello"
+
+
+@pytest.mark.feature("E7")
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("question", ["Well?", "Well? " * 2000])
+async def test_who_reads_a_question_reads_how_to_answer_it(question: str) -> None:
+    brain = Brain([("elicit", {"question": question})], "well, then")
+    async with robot_stage(brain) as (made, _):
+        mission = await made.say("go")
+        await until(lambda: made.agent.core.foreground.listening)
+        shown = note_for_operators(mission.events[-1])
+        assert shown.startswith("Well?")
+        assert shown.endswith(ANSWER)
+        await said_to(made, "yes")
+        assert (await mission.result())["text"] == "well, then"
+        assert not note_for_operators(mission.events[-1])
 
 
 @pytest.mark.virtual_time

@@ -10,7 +10,7 @@ from dataclasses import replace
 
 from dimos_streams import clock
 from dimos_streams.cli.bridge_client.calls.event_watch import EventWatch, Show
-from dimos_streams.cli.terminal.approval_text import decision_note
+from dimos_streams.cli.terminal.approval_text import note_for_operators
 from dimos_streams.cli.terminal.output import hanging_indent, note, note_lines, notes_width
 from dimos_streams.cli.terminal.reporter import Reporter, create_reporter
 from dimos_streams.operator.agents import is_conversation
@@ -22,11 +22,11 @@ _KEPT_S = 3.0
 
 
 def show_with(reporter: Reporter, call_id: str, *, as_json: bool) -> Show:
-    """Show events with a reporter; and on standard error a decision that a call waits for, with the command that
-    decides, and what may become of a mission whose call is lost."""
+    """Show events with a reporter; and on standard error a decision or an answer that a call waits for, with the
+    command that gives it, and what may become of a mission whose call is lost."""
 
     def show(event: ToolEvent) -> None:
-        waits = decision_note(event) if event.call_id == call_id else ""
+        waits = note_for_operators(event) if event.call_id == call_id else ""
         if waits:
             note_lines(hanging_indent(f"{event.module}: {waits}", notes_width()))
         if as_json or not waits:
