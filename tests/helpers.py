@@ -15,6 +15,7 @@ from typing import TypeVar, Unpack
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bus import Bus, Handler, Subscription
 from dimos_streams.bus.subscription import SubscriptionOptions
 from dimos_streams.clock import VirtualTimeLoop, run_virtual
@@ -37,6 +38,9 @@ __all__ = [
 
 T = TypeVar("T")
 
+_BOUND_S, _VIRTUAL_BOUND_S = 40.0, 15.0
+"""What takes longer hangs. A busy machine may take half a minute to start a process, which virtual time knows not."""
+
 NO_OTHER_PLUGINS = tuple(
     word
     for plugin in ("anyio", "hypothesispytest", "timeout", "xdist", "xdist.looponfail")
@@ -45,15 +49,19 @@ NO_OTHER_PLUGINS = tuple(
 """For pytest as a user has it, who does not have these. To import them takes it longer than all else at its start."""
 
 
-async def until(condition: Callable[[], object], timeout_s: float = 15.0) -> None:
+async def until(condition: Callable[[], object], timeout_s: float | None = None) -> None:
     """Wait until a condition holds that nobody signals. Raises ``TimeoutError`` after ``timeout_s``."""
+    if timeout_s is None:
+        timeout_s = _VIRTUAL_BOUND_S if clock.is_virtual() else _BOUND_S
     async with asyncio.timeout(timeout_s):
         while not condition():  # noqa: ASYNC110
             await asyncio.sleep(0.005)
 
 
 def wait_for(
-    condition: Callable[[], T], timeout_s: float = 15.0, why: Callable[[], object] = lambda: "it did not become true"
+    condition: Callable[[], T],
+    timeout_s: float = _BOUND_S,
+    why: Callable[[], object] = lambda: "it did not become true",
 ) -> T:
     """Return what a condition gives as soon as that is true, as ``until`` waits on a loop. Fails the test after
     ``timeout_s``, with what ``why`` gives."""

@@ -126,7 +126,7 @@ async def living(bus_url: str, port: int, run_dir: Path) -> AsyncIterator[LiveWo
 
 
 async def until_offered(mission: Mission) -> None:
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(40):
         while True:
             with contextlib.suppress(SkillError):
                 if {"say", "move"} <= {skill.name for skill in await mission.gateway.skills() if skill.available}:

@@ -20,6 +20,9 @@ from tests.bridge.scene import Scene, Worker
 
 T = TypeVar("T")
 
+_BOUND_S = 30.0
+"""So long may a busy machine take for an answer: who waits for longer hangs."""
+
 
 class Served:
     """A scene on a loop of its own; call it from the test's thread."""
@@ -44,11 +47,11 @@ class Served:
 
     def run(self, work: Coroutine[Any, Any, T]) -> T:
         """Run a coroutine on the bridge's loop."""
-        return asyncio.run_coroutine_threadsafe(work, self._loop).result(30)
+        return asyncio.run_coroutine_threadsafe(work, self._loop).result(_BOUND_S)
 
     def start(self) -> None:
         self._thread.start()
-        self._ready.wait(10)
+        self._ready.wait(_BOUND_S)
         self.scene = Scene(**self.config)
         self.scene.channels = self._channels
         self.run(self._open())
@@ -90,10 +93,10 @@ class Served:
         return self.scene.broker
 
     def get(self, path: str, **kwargs: Any) -> requests.Response:
-        return requests.get(self.url + path, timeout=10, **kwargs)
+        return requests.get(self.url + path, timeout=_BOUND_S, **kwargs)
 
     def post(self, path: str, body: Any = None, **kwargs: Any) -> requests.Response:
-        return requests.post(self.url + path, json=body, timeout=10, **kwargs)
+        return requests.post(self.url + path, json=body, timeout=_BOUND_S, **kwargs)
 
     def stream(self, query: str = "", headers: str = "", receive_buffer: int | None = None) -> Stream:
         """An open event stream, closed with the bridge at the latest."""
@@ -127,7 +130,7 @@ class Stream:
         self._socket = socket.socket()
         if receive_buffer:
             self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self._socket.settimeout(10)
+        self._socket.settimeout(_BOUND_S)
         self._raw, self._text = b"", b""
         try:
             self.head = self._ask(port, f"GET /tool_streams{query} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{headers}")

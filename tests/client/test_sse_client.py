@@ -221,7 +221,7 @@ def test_tries_again_after_passing_errors() -> None:
 def test_a_silent_connection_is_dead() -> None:
     def play(peer: Peer) -> None:
         peer.send(HEAD)
-        peer.chunk(numbered(len(server.requests)))
+        peer.chunk(numbered(int(peer.headers.get("last-event-id", 0)) + 1))
         peer.hang_up_noticed()
 
     with event_server(play) as server:

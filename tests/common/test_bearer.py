@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import shlex
 from pathlib import Path
 
 import pytest
@@ -122,8 +123,8 @@ def test_a_token_file_that_every_user_can_read_is_said_once(
         file.write_text(f"token-of-{mode}\n")
         file.chmod(mode)
         assert [token_in(file), token_in(file)] == [f"token-of-{mode}"] * 2
-        text = f"every user of this machine can read the token in {file} (its mode is 644): chmod 600 {file}"
-        assert settled_log.messages == [text] * warned
+        text = f"every user of this machine can read the token in {file} (its mode is 644): chmod 600 "
+        assert settled_log.messages == [text + shlex.quote(str(file))] * warned
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,7 @@ def postgres_server() -> Iterator[str]:
         )
         subprocess.run(initdb, cwd="/", check=True, capture_output=True, timeout=120)
         # Tests end servers in worse ways than any that flushing would help against, but for that of a lost machine.
-        options = f"-c listen_addresses=127.0.0.1 -p {port} -c fsync=off -c unix_socket_directories={home}"
+        options = f"-c listen_addresses=127.0.0.1 -p {port} -c fsync=off -c unix_socket_directories="
         control = _as_postgres(bin / "pg_ctl", "-D", home / "data", "-w", "-l", home / "log")
         subprocess.run([*control, "-o", options, "start"], cwd="/", check=True, capture_output=True, timeout=60)
         try:

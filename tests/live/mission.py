@@ -96,7 +96,7 @@ class Mission:
 
     async def until_offered(self, *skills: str) -> None:
         """On a bus that loses messages it takes a moment until all modules have introduced themselves."""
-        async with asyncio.timeout(15):
+        async with asyncio.timeout(40):
             while not {skill.name for skill in await self.gateway.skills()}.issuperset(skills):  # noqa: ASYNC110
                 await asyncio.sleep(0.05)
 

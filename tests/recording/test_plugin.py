@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
@@ -123,10 +124,10 @@ def test_a_blueprint_of_a_replay_is_found_beside_the_test_and_named_in_the_comma
     request.node.path = tmp_path / "test_robot.py"
     (tmp_path / "two-walls.yaml").write_text("include: [robot-only]")
     assert replay(mission_log, ["follow"], blueprint=blueprint).passed
-    with pytest.raises(
-        pytest.fail.Exception, match=f"--blueprint {tmp_path}/two-walls.yaml --set follow.max_speed=0.2"
-    ):
+    with pytest.raises(pytest.fail.Exception) as failed:
         replay(mission_log, ["follow"], blueprint=blueprint, settings={"follow.max_speed": 0.2})
+    named = shlex.quote(str(tmp_path / "two-walls.yaml"))
+    assert f"--blueprint {named} --set follow.max_speed=0.2" in str(failed.value)
 
 
 def test_the_command_of_a_replay_has_the_tests_tolerances(replay: Replay, mission_log: Path, tmp_path: Path) -> None:
@@ -310,7 +311,8 @@ def test_a_log_that_differs(mission_log: Path, replay: Callable[..., Report]) ->
         replay(mission_log, ["follow"], settings={"follow.bearing_gain": 2.2})
     text = str(failure.value)
     assert "first difference after" in text
-    assert f"dimos-streams replay {mission_log} --modules follow --set follow.bearing_gain=2.2" in text
+    log = shlex.quote(str(mission_log))
+    assert f"dimos-streams replay {log} --modules follow --set follow.bearing_gain=2.2" in text
 
 
 @pytest.mark.feature("F3")

@@ -140,8 +140,16 @@ def test_too_many_open_files_are_said_at_the_start_and_cost_no_other_process(
 def test_a_forkserver_that_stands_still_hides_no_end(
     stops: bool, bus_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(slots, "_TERM_BOUND_S", 0.5)
-    monkeypatch.setattr(process_module, "_KILL_BOUND_S", 0.0 if not stops else 60.0)
+    async def ended(supervisor: Supervisor) -> None:
+        if stops:
+            await asyncio.wait_for(supervisor.stop(), 10)
+            return
+        process = supervisor._slots[0].process
+        assert process is not None
+        process.kill()
+        await until(lambda: process.last_pid is not None and process_start(process.last_pid) is None)
+        process.kill()
+        await until(lambda: all(view.restarts and view.state == "ready" for view in supervisor.processes()))
 
     async def scenario(supervisor: Supervisor, events: list[RunEvent]) -> None:
         await supervisor.start()
@@ -149,15 +157,10 @@ def test_a_forkserver_that_stands_still_hides_no_end(
         number = server._forkserver_pid
         os.kill(number, signal.SIGSTOP)
         try:
-            if stops:
-                await asyncio.wait_for(supervisor.stop(), 10)
-            else:
-                process = supervisor._slots[0].process
-                assert process is not None
-                process.kill()
-                await until(lambda: process.last_pid is not None and process_start(process.last_pid) is None)
-                process.kill()
-                await until(lambda: all(view.restarts and view.state == "ready" for view in supervisor.processes()))
+            with monkeypatch.context() as bounds:  # the end of the run waits for its processes as ever
+                bounds.setattr(slots, "_TERM_BOUND_S", 0.5)
+                bounds.setattr(process_module, "_KILL_BOUND_S", 0.0 if not stops else 60.0)
+                await ended(supervisor)
         finally:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(number, signal.SIGCONT)

@@ -542,7 +542,8 @@ def test_a_thread_of_a_call_that_has_ended_moves_nothing() -> None:
             refused = await harness.call("drive")
             assert (await refused.closed()).outcome is Outcome.REJECTED
             walker.threads.end.set()
-            await asyncio.sleep(0.1)
-            assert await (await harness.call("drive", seconds=0.1)).result() == "there"
+            while (close := await (await harness.call("drive", seconds=0.1)).closed()).outcome is Outcome.REJECTED:
+                pass
+            assert close.data["result"] == "there"
 
     asyncio.run(asyncio.wait_for(main(), 10))
