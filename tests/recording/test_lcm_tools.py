@@ -107,9 +107,9 @@ def apart(ours: Path, theirs: Path) -> float:
 
 
 def longest_blindness(path: Path) -> float:
-    """Return the longest time, in seconds, between two detections in a log, or between a call and the next of them. On
-    a starved machine it is as long as it takes the skill to call its camera frozen, and what it does then depends on
-    milliseconds."""
+    """Return the longest time, in seconds, between two detections in a log, or between a call and the next of them.
+    On a starved machine it is as long as it takes the skill to call its camera frozen, and what it does then depends
+    on milliseconds."""
     with LogReader(path) as log:
         came = [event.utime for event in log.events() if event.channel in (DETECTIONS, CALLS)]
     return max(later - before for before, later in pairwise(came)) / 1e6
