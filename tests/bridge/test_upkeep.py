@@ -46,7 +46,9 @@ async def test_a_deleted_journal_is_not_copied_on_the_loop(tmp_path: Path, monke
 
 
 @pytest.mark.virtual_time
-async def test_a_bridge_without_a_thread_for_its_disk_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bridge_without_a_thread_for_its_disk_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path = tmp_path / "journal.sqlite"
     log = tmp_path / "journal.sqlite-wal"
     async with ModuleHarness(Bridge, {"http": False, "journal": path}) as harness:
