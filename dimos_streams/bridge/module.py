@@ -166,9 +166,15 @@ class Bridge(Module):
             await asyncio.sleep(_MAINTENANCE_S)
             self.journal.trim()
             self.journal.look_for_file()
+            await self._tend_disk()
+            self._report_health()
+
+    async def _tend_disk(self) -> None:
+        try:
             await self.journal.checkpoint(self.run_blocking)
             await self._look_at_disk()
-            self._report_health()
+        except OSError as error:  # there is no thread for it: it comes round again
+            self._disk = f"it can't be looked at: {error.strerror}"
 
     async def _look_at_disk(self) -> None:
         if self.context.run_dir is not None and not clock.is_virtual():

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import pytest
 
@@ -42,3 +43,23 @@ async def test_a_deleted_journal_is_not_copied_on_the_loop(tmp_path: Path, monke
         path.unlink()
         await until(lambda: any("FileCopy" in each for each in copied))
         await until(path.exists)
+
+
+@pytest.mark.virtual_time
+async def test_a_bridge_without_a_thread_for_its_disk_goes_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "journal.sqlite"
+    log = tmp_path / "journal.sqlite-wal"
+    async with ModuleHarness(Bridge, {"http": False, "journal": path}) as harness:
+        bridge = harness.module
+
+        async def refused(*args: Any) -> NoReturn:
+            raise OSError(errno.EAGAIN, "can't start new thread")
+
+        with monkeypatch.context() as system:
+            system.setattr(bridge, "run_blocking", refused)
+            bridge.journal.append([event(number) for number in range(1, 101)])
+            await until(lambda: "can't start new thread" in bridge.health)
+        full = log.stat().st_size
+        await until(lambda: log.stat().st_size < full)

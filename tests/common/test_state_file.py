@@ -50,7 +50,9 @@ def test_what_was_saved_is_there_until_something_newer_is(
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_what_outlasts_the_machine_is_on_the_disk_by_its_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_outlasts_the_machine_is_on_the_disk_by_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     path, synced = tmp_path / "gate.holds.json", list[tuple[int, str]]()
     replace_text(path, "first")
 

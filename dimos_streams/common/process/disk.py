@@ -62,8 +62,8 @@ def replace_text(path: Path, text: str, *, durable: bool = False) -> None:
     """Put a text in a file's place, for its owner only; a reader finds the old text or the new one. A ``durable`` one
     outlasts a machine that loses its power, which takes as long as the disk does: never wait for that on a loop.
 
-    Raises ``OSError``; then the old one is there, and nothing else, unless it is the folder that the disk did not take:
-    then it may be either.
+    Raises ``OSError``; then the old one is there, and nothing else, unless it is the folder that the disk did not
+    take: then it may be either.
     """
     temporary = path.with_suffix(".new")
     try:
