@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import secrets
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dimos_streams.common.limited_log import LimitedRecords
+from dimos_streams.common.process.threads import in_executor
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove.admission import AdmissionRules
 from dimos_streams.foxglove.arrivals import Arrivals
@@ -98,7 +98,7 @@ class ViewerServer:
             await self._door.close()
         sdk, self._sdk = self._sdk, None
         if sdk is not None:
-            await asyncio.to_thread(sdk.stop)
+            await in_executor(None, sdk.stop)
 
 
 def _hidden_address() -> str:

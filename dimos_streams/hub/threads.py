@@ -68,7 +68,7 @@ class HubThreads:
 
     async def close(self) -> None:
         """Wait until all is done that was begun. Twice is fine."""
-        await asyncio.to_thread(self._shut_down)  # a database may take a minute for a statement
+        await in_executor(None, self._shut_down)  # a database may take a minute for a statement
 
     def _shut_down(self) -> None:
         for group in (self.orders, self.pages, self.others, self.upkeep):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams import clock
 from dimos_streams.common.importing import how_to_get
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.process.threads import begin_thread, in_executor
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.ros2.domain import LOOPBACK, configuration, enter
 from dimos_streams.ros2.idl_types import bytes_class
@@ -61,16 +62,17 @@ class Participant:
         if clock.is_virtual():
             raise UserError("a robot that runs ROS 2 keeps its own time: leave out --virtual-time")
         self._loop = asyncio.get_running_loop()
-        await asyncio.to_thread(self._open)
-        self._thread = threading.Thread(target=self._run, name="dds", daemon=True)
-        self._thread.start()
+        await in_executor(None, self._open)
+        thread = threading.Thread(target=self._run, name="dds", daemon=True)
+        begin_thread(thread)
+        self._thread = thread
 
     async def close(self) -> None:
         """See ``Wire``."""
         self._ending.set()
         thread, self._thread = self._thread, None
         if thread is not None:
-            await asyncio.to_thread(thread.join)
+            await in_executor(None, thread.join)
         for reader in self._readers:
             reader.close()
         self._readers.clear()
@@ -78,7 +80,7 @@ class Participant:
         self._discovery, self._waitset = (), None
         if participant is not None:
             # It would live on for as long as anybody holds one of its writers. All that it has goes with it.
-            await asyncio.to_thread(participant.__del__)
+            await in_executor(None, participant.__del__)
 
     def check(self) -> None:
         """See ``Wire``."""

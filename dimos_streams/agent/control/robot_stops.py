@@ -17,7 +17,7 @@ class RobotStops:
     def __init__(
         self, directory: ModuleDirectory | None, gates: Callable[[], Iterator[tuple[ModuleView, VelocityGateState]]]
     ) -> None:
-        """``gates`` returns those of the agent's robot, with what they say. Without a ``directory`` there are none."""
+        """``gates`` returns those of the agent's robot, with what they say. No ``directory``: there are none."""
         self._directory = directory
         self._gates = gates
         self._stopped: frozenset[str] = frozenset()
