@@ -270,7 +270,8 @@ async def test_a_description_is_as_long_as_a_label_at_most(module: type[Module])
     async with ModuleHarness(module, config=config) as harness:
         for length in (MAX_LABEL, MAX_LABEL + 1):  # of a call that is refused for its time in any case
             text = "x" * length
-            call = await harness.call(skill, **{argument: text if module is FollowPerson else [text]}, timeout_s=0.0)
+            given: dict[str, Any] = {argument: text if module is FollowPerson else [text], "timeout_s": 0.0}
+            call = await harness.call(skill, **given)
             with pytest.raises(SkillError) as error:
                 await call.answer()
             assert (f"at most {MAX_LABEL} characters" in str(error.value)) is (length > MAX_LABEL)
