@@ -29,7 +29,7 @@ from dimos_streams.skills.moving.steering import SCAN_AGE_S
 from dimos_streams.skills.own_calls import OwnCalls
 from dimos_streams.skills.seeing.labels import watch_labels
 from dimos_streams.skills.seeing.sighting import lens_fault
-from dimos_streams.skills.seeing.wanted import wanting
+from dimos_streams.skills.seeing.wanted import Description, wanting
 from dimos_streams.streams import In, Out
 
 
@@ -89,7 +89,7 @@ class FollowPerson(Module):
     async def follow_person(
         self,
         call: Call,
-        description: Annotated[str, Field(min_length=1)],
+        description: Annotated[Description, Field(min_length=1)],
         timeout_s: Annotated[float, Field(gt=0.0)] = 120.0,
     ) -> FollowReport:
         """Follow the person who matches a description, at a distance, and say when they are lost or found again.

@@ -22,7 +22,7 @@ from dimos_streams.skills.seeing.frames import DetectionFrame
 from dimos_streams.skills.seeing.labels import watch_labels
 from dimos_streams.skills.seeing.lookout import Candidate, Lookout, candidates
 from dimos_streams.skills.seeing.sighting import sightings_of
-from dimos_streams.skills.seeing.wanted import cleaned_descriptions, wanting
+from dimos_streams.skills.seeing.wanted import Description, cleaned_descriptions, wanting
 from dimos_streams.streams import In, Out
 
 SAMPLE = {"label": "person", "bbox": [0.0, 0.0, 10.0, 20.0]}
@@ -90,7 +90,7 @@ class LookOut(Module):
     async def look_out_for(
         self,
         call: Call,
-        descriptions: Annotated[list[str], Field(min_length=1, max_length=16)],
+        descriptions: Annotated[list[Description], Field(min_length=1, max_length=16)],
         timeout_s: Annotated[float, Field(gt=0.0)] = 60.0,
         confidence: Annotated[float | None, Field(ge=0.0, le=1.0)] = None,
         then: Then | None = None,

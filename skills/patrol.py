@@ -31,7 +31,7 @@ from dimos_streams.skills.patrol_report import PatrolReport
 from dimos_streams.skills.patrol_run import Patrolling
 from dimos_streams.skills.seeing.labels import watch_labels
 from dimos_streams.skills.seeing.sighting import lens_fault
-from dimos_streams.skills.seeing.wanted import cleaned_descriptions, wanting
+from dimos_streams.skills.seeing.wanted import Description, cleaned_descriptions, wanting
 from dimos_streams.streams import In, Out
 
 Waypoint = tuple[float, float]
@@ -49,7 +49,9 @@ class PatrolConfig(ModuleConfig):
         gt=0.0,
         description="to a way-point, not counting holds; then the next one is gone to",
     )
-    watch_for: tuple[str, ...] = Field(("person",), min_length=1, description="descriptions, if a call has none")
+    watch_for: tuple[Description, ...] = Field(
+        ("person",), min_length=1, description="descriptions, if a call has none"
+    )
     confidence: Annotated[float, Live] = Field(0.5, ge=0.0, le=1.0, description="how sure the detector must be")
     confirm_frames: Annotated[int, Live] = Field(3, ge=1, le=10, description="in a row that must show somebody")
     frozen_after_s: float = Field(3.0, gt=0.0, description="no new frame for so long is reported")
@@ -100,7 +102,7 @@ class Patrol(Module):
         self,
         call: Call,
         rounds: Annotated[int, Field(ge=1, le=1000)] = 1,
-        watch_for: Annotated[list[str], Field(max_length=16)] | None = None,
+        watch_for: Annotated[list[Description], Field(max_length=16)] | None = None,
         follow_s: Annotated[float, Field(ge=0.0)] | None = None,
     ) -> PatrolReport:
         """Go the round of way-points, look out for people, follow whoever appears, report them, and go on.

@@ -6,13 +6,21 @@ import asyncio
 import contextlib
 import json
 from collections.abc import Iterator, Sequence
+from typing import Annotated
+
+from pydantic import Field
 
 from dimos_streams.errors import SkillError
+from dimos_streams.messages.detections import MAX_LABEL
 from dimos_streams.messages.std_msgs import String
 from dimos_streams.module import Module
 from dimos_streams.streams import Out
 
 ANNOUNCE_S = 1.0
+
+Description = Annotated[str, Field(max_length=MAX_LABEL)]
+"""What somebody wants to see, as long as a label at most. How well a longer one fits is not remembered: ten calls
+that compare such with all that is seen, picture by picture, leave their process no time for anything else."""
 
 
 def cleaned_descriptions(descriptions: Sequence[str], argument: str) -> list[str]:

@@ -47,6 +47,14 @@ def test_so_it_is_of_a_run(option: str, capsys: pytest.CaptureFixture[str]) -> N
     assert f"{option} shows a secret" in shown(run, ["robot", option, "http://ann:passwd@robot"], capsys)
 
 
+def test_nothing_is_said_while_a_shell_completes_the_line(capsys: pytest.CaptureFixture[str]) -> None:
+    app = typer.Typer()
+    app.command()(ungrouped(look))
+    line = ["--url", "http://ann:passwd@robot", "--token", "pass-word", "--bus", "zenoh://ann:passwd@/"]
+    typer.main.get_command(app).make_context("look", line, resilient_parsing=True)
+    assert capsys.readouterr().err == ""
+
+
 def shown(command: object, arguments: list[str], capsys: pytest.CaptureFixture[str]) -> str:
     """What a command says on standard error."""
     app = typer.Typer()

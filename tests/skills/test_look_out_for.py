@@ -13,16 +13,24 @@ from dimos_streams import clock
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.bus import Bus
 from dimos_streams.errors import SkillError
+from dimos_streams.messages.detections import MAX_LABEL
 from dimos_streams.module import Module, ModuleConfig, RunContext, Services
 from dimos_streams.skill import Call, skill
 from dimos_streams.skills.continuation import Then
 from dimos_streams.skills.follow_person import FollowPerson
 from dimos_streams.skills.look_out_for import LookOut
+from dimos_streams.skills.patrol import Patrol
 from dimos_streams.testing import ModuleHarness
 from dimos_streams.tool_stream.calling.client import BusSkillClient
 from dimos_streams.tool_stream.event import Outcome
 from tests.skills.detections import GREEN, RED, Camera, Seen
 
+WANTED: Mapping[type[Module], tuple[str, str]] = {
+    LookOut: ("look_out_for", "descriptions"),
+    FollowPerson: ("follow_person", "description"),
+    Patrol: ("patrol", "watch_for"),
+}
+"""The skills that are told whom to look for, and by which argument."""
 FOLLOW = {"skill": "follow_person", "arguments": {"description": "$label"}}
 
 
@@ -252,6 +260,21 @@ async def test_descriptions_must_be_there(descriptions: list[str]) -> None:
         call = await harness.call("look_out_for", descriptions=descriptions)
         with pytest.raises(SkillError, match="descriptions"):
             await call.answer()
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("module", [LookOut, FollowPerson, Patrol])
+async def test_a_description_is_as_long_as_a_label_at_most(module: type[Module]) -> None:
+    config = {"waypoints": [(0.0, 0.0), (1.0, 0.0)]} if module is Patrol else {}
+    skill, argument = WANTED[module]
+    async with ModuleHarness(module, config=config) as harness:
+        for length in (MAX_LABEL, MAX_LABEL + 1):  # of a call that is refused for its time in any case
+            text = "x" * length
+            given: dict[str, Any] = {argument: text if module is FollowPerson else [text], "timeout_s": 0.0}
+            call = await harness.call(skill, **given)
+            with pytest.raises(SkillError) as error:
+                await call.answer()
+            assert (f"at most {MAX_LABEL} characters" in str(error.value)) is (length > MAX_LABEL)
 
 
 def test_names_are_replaced_at_any_depth() -> None:

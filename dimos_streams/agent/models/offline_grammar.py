@@ -78,6 +78,8 @@ _OR = re.compile(
 )
 """The separator between two descriptions; "a person in red or green" is one."""
 _ADDRESS = re.compile(r"^(?P<robot>\w+)\s*[:,]\s*(?P<rest>.+)$")
+_LONGEST = 2000
+"""The longest command, in characters: to look through 40,000 may take 20 s, in which the agent hears nobody."""
 
 Builder = Callable[[re.Match[str]], tuple[CommandStep, ...]]
 
@@ -128,6 +130,8 @@ def robots_of(offered: Iterable[str]) -> set[str]:
 
 
 def _one(input: str) -> tuple[CommandStep, ...]:
+    if len(input) > _LONGEST:
+        return ()
     input = re.sub(r"^(?:please|now)\s+", "", input, flags=re.I).strip()
     for pattern, build in _GRAMMAR:
         match = pattern.fullmatch(input)

@@ -146,8 +146,10 @@ def checked_seed(value: int | None) -> int | None:
 
 def given_on_command_line(context: typer.Context) -> dict[str, str]:
     """Return the options that the command line has, whatever their values: how each is spelled, by its parameter's
-    name."""
-    found = {}
+    name. None counts while a shell completes the line: its prompt is no place for what is to be said of them."""
+    found: dict[str, str] = {}
+    if context.resilient_parsing:
+        return found
     for option in context.command.params:
         source = context.get_parameter_source(option.name) if option.name else None
         if source is not None and source.name == "COMMANDLINE" and option.param_type_name == "option":

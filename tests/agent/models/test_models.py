@@ -165,6 +165,13 @@ def test_words_without_a_command_take_no_time_in_which_the_agent_hears_nobody(pi
     assert time.process_time() - began < 0.1
 
 
+def test_a_command_that_is_longer_than_any_is_none_and_takes_no_time() -> None:
+    words = "look out for " + "and then " * 4_000
+    begun = time.process_time()
+    assert parse(words) == [Misunderstood(words.strip())]
+    assert time.process_time() - begun < 1.0
+
+
 @pytest.mark.parametrize(
     "words", ["", "help", "make me a coffee", "follow", "follow them", "go to the kitchen", "turn", "move left"]
 )
