@@ -72,6 +72,21 @@ def test_events_that_were_logged_twice_or_out_of_order_count_once() -> None:
         assert (result.matched, result.wrong) == (4, 0), order
 
 
+@pytest.mark.feature("F3")
+@pytest.mark.parametrize("time_s", [0.0, 0.25])
+@pytest.mark.parametrize("outcome", ["cancelled", "failed"])
+def test_who_was_first_to_cancel_a_call_is_not_compared_where_times_may_differ(time_s: float, outcome: str) -> None:
+    """An operator who cancels a call and its child ends the child, or its parent does, whoever is heard first."""
+    comparison = Comparison(Tolerances(time_s=time_s))
+    for number, text in enumerate(("an operator cancels it", "its parent has ended")):
+        say = (comparison.recorded, comparison.replayed)[number]
+        for utime, data in (event(1, "open", 0.0), event(2, "close", 1.0, text, outcome=outcome)):
+            say(EVENTS, data, utime, optional=False)
+    (result,) = comparison.finish()
+    agrees = outcome == "cancelled" and time_s > 0
+    assert (result.matched, result.wrong, bool(result.close)) == ((2, 0, False) if agrees else (1, 1, True))
+
+
 def test_progress_that_came_twice_and_too_early_has_the_time_at_which_it_first_came() -> None:
     early, late = START + 10, START + 5_000_000
     comparison = Comparison(Tolerances())

@@ -44,6 +44,9 @@ class Kitchen:
     def sources(self) -> dict[str, frozenset[Path]]:
         return {module: frozenset(files) for module, files in self.loaded.items()}
 
+    def process_of(self, module: str) -> str:
+        return f"{module}-and-sink"
+
     async def restart(self, module: str, reason: str) -> tuple[str, ...]:
         self.restarted.append(f"{module}: {reason}")
         await asyncio.sleep(1.0)
@@ -111,7 +114,7 @@ async def test_broken_code_is_shown_once_and_tried_again_with_every_file(tmp_pat
         for _ in range(2):
             assert await kitchen.saved("kettle") == ["kettle: kettle.py changed"]
         (event,) = kitchen.events
-        assert (event.kind, event.process) == ("kept", "kettle")
+        assert (event.kind, event.process) == ("kept", "kettle-and-sink")
         assert event.text == "the old code goes on: kettle.py:3: no good; second line"
         kitchen.broken = ModuleFailedError("it did not start")
         assert await kitchen.saved("new") == ["kettle: new.py changed"], "what it lacks may be in there"

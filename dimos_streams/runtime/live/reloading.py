@@ -35,6 +35,9 @@ class Restarter(Protocol):
     def sources(self) -> dict[str, frozenset[Path]]:
         """See ``Supervisor``."""
 
+    def process_of(self, module: str) -> str:
+        """See ``Supervisor``."""
+
     async def restart(self, module: str, reason: str) -> tuple[str, ...]:
         """See ``Supervisor``."""
 
@@ -140,7 +143,8 @@ class Reloader:
             if self._broken.get(module) != str(error):
                 self._broken[module] = str(error)
                 text = "; ".join(str(error).splitlines())
-                self._on_event(RunEvent(kind="kept", process=module, text=f"the old code goes on: {text}"))
+                label = self._run.process_of(module)
+                self._on_event(RunEvent(kind="kept", process=label, text=f"the old code goes on: {text}"))
         except DimosStreamsError as error:
             self._broken[module] = str(error)
             _logger.info("module %r was reloaded and failed: %s", module, error)  # the supervisor has shown it

@@ -146,6 +146,10 @@ class Supervisor:
         """Return the source files that each process has loaded by itself, by the first of its modules."""
         return {slot.plan.names[0]: frozenset(slot.sources) for slot in self._slots}
 
+    def process_of(self, module: str) -> str:
+        """Return the name of the process that has a module. Raises ``UserError`` for an unknown one."""
+        return slot_with(self._slots, module).plan.label
+
     async def restart(self, module: str, reason: str) -> tuple[str, ...]:
         """Restart a module, and those that share its process, with their code as it is on disk now; return their
         names. The process's own name will do as well.
