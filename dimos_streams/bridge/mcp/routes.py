@@ -18,6 +18,7 @@ from dimos_streams.bridge.mcp.server import VERSIONS, McpServer, Messages
 from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.json.reading import parse_command
+from dimos_streams.serving.events.event_frame import event_frame
 from dimos_streams.serving.events.event_response import EventResponse
 
 
@@ -117,7 +118,7 @@ async def _frames(messages: Messages) -> AsyncGenerator[bytes, None]:
             if message is None:
                 yield b": ping\n\n"
             else:
-                yield b"event: message\ndata: %b\n\n" % to_json(message, inf_nan_mode="null")
+                yield event_frame(b"message", to_json(message, inf_nan_mode="null"))
             # That a connection is gone is known in the loop's next turn, and others have theirs.
             await asyncio.sleep(0)
 
