@@ -26,7 +26,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
     """Add the routes to an app."""
 
     @app.post("/mcp", response_class=Response, response_model=None, **rpc_openapi.POST)
-    async def post(request: Request) -> Response:
+    async def post_mcp(request: Request) -> Response:
         try:
             message = Incoming.model_validate(parse_command(await request.body()))
         except ValidationError as problem:
@@ -36,7 +36,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
         return await _answer_without_session(server, request, message) or await _answer(server, request, message)
 
     @app.get("/mcp", response_class=Response, response_model=None, **rpc_openapi.GET)
-    async def get(request: Request) -> Response:
+    async def get_mcp(request: Request) -> Response:
         if not _takes_streams(request):
             return _refusal(406, INVALID_REQUEST, "GET gives text/event-stream, which `Accept` does not allow")
         found = _session(server, request, None)
@@ -48,7 +48,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
         return EventResponse(_frames(server.listen(found)))
 
     @app.delete("/mcp", status_code=204, response_model=None, **rpc_openapi.DELETE)
-    async def delete(request: Request) -> Response:
+    async def delete_mcp(request: Request) -> Response:
         found = _session(server, request, None)
         if isinstance(found, Response):
             return found
