@@ -20,7 +20,7 @@ _PARTS: TypeAdapter[_Parts] = TypeAdapter(_Parts, config=ConfigDict(strict=True)
 @dataclass(frozen=True, slots=True)
 class Awaited:
     """The answer to the request for a call. The id of an event names all of it, so that a server that does not know
-    the request goes on with it. It gives nobody a right: of calls that clients may know of they may read all."""
+    the request goes on with it. It gives nobody a right: the call has to be the client's."""
 
     call_id: str
     cursor: int

@@ -150,11 +150,13 @@ class McpServer:
         """Yield the response to a request whose stream was cut, at its call's answer, and no progress. There is none
         if the client has cancelled the request."""
         request = Incoming(jsonrpc="2.0", id=awaited.request, method="tools/call")
-        begun = session.awaits(awaited.request, awaited.call_id)
-        begun.cursor = awaited.cursor
         with self._stream():
             try:
-                await self._tools.find_shown(awaited.call_id)
+                call = await self._tools.find_shown(awaited.call_id)
+                if call.caller != session.caller:  # whoever waits for a call may cancel it
+                    raise SkillError(f"call {call.call_id!r} was begun by {call.caller!r}, who has its answer")
+                begun = session.awaits(awaited.request, call.call_id)
+                begun.cursor = awaited.cursor
                 async with contextlib.aclosing(self._answered(begun, request)) as sent:
                     async for message in sent:
                         yield message

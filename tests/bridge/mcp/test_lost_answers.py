@@ -63,7 +63,7 @@ async def test_the_answer_comes_on_the_next_stream_unless_its_request_was_cancel
 
 
 @pytest.mark.virtual_time
-async def test_a_call_that_is_unknown_or_an_operators_is_no_answer() -> None:
+async def test_an_id_brings_nobody_the_answer_of_a_call_that_is_not_theirs_nor_ends_it() -> None:
     async with scene() as made:
         await made.add(Homing(name="homing"))
         await made.offered("talk")
@@ -73,6 +73,12 @@ async def test_a_call_that_is_unknown_or_an_operators_is_no_answer() -> None:
             (answer,) = await answers(server, session, Awaited(id, 0, 7))
             assert answer["result"]["isError"]
             assert "no call has the id" in answer["result"]["structuredContent"]["text"]
+        theirs = await made.broker.call("patrol", {}, caller="mcp/other")
+        (answer,) = await answers(server, session, Awaited(theirs, 0, 7))
+        assert "was begun by 'mcp/other'" in answer["result"]["structuredContent"]["text"]
+        await server.notice(session, cancelled(7))
+        await asyncio.sleep(5.0)
+        assert {call.call_id for call in await made.broker.calls(open_only=True)} == {talk, theirs}
 
 
 def test_an_id_names_what_it_was_made_of_and_other_texts_name_nothing() -> None:
