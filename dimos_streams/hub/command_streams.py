@@ -20,6 +20,7 @@ from dimos_streams.hub.storage.rows import DueCommand, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import in_thread
 from dimos_streams.hub.wakeup import Wakeup
+from dimos_streams.serving.events.event_frame import event_frame
 
 _KEEP_S = 3.0
 _VALID_S = 12.0
@@ -212,4 +213,4 @@ def _command(due: DueCommand, stream: CommandStream, now: float) -> Command:
 
 
 def _frame(kind: str, message: Hello | Command) -> bytes:
-    return b"event: %b\ndata: %b\n\n" % (kind.encode(), to_json(message))
+    return event_frame(kind.encode(), to_json(message))

@@ -16,7 +16,14 @@ from dimos_streams.serving.route import StrictRoute
 def new_app(whose: str, kinds: Sequence[ProblemKind] = KINDS, *, of_hub: bool = False) -> FastAPI:
     """Return an app without routes. ``kinds`` and ``of_hub`` are as ``describe`` takes them."""
     title = f"dimos-streams {whose}"
-    app = FastAPI(title=title, version=__version__, docs_url=None, redoc_url=None, redirect_slashes=False)
+    app = FastAPI(
+        title=title,
+        version=__version__,
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+        generate_unique_id_function=lambda route: route.name,  # what generated clients call their functions
+    )
     app.router.route_class = StrictRoute
     problems.install(app)
     describe(app, kinds, of_hub=of_hub)

@@ -116,7 +116,7 @@ def mount_calls(app: FastAPI, broker: Broker) -> None:
         status_code=202,
         responses=refusals(problem_kinds.UNKNOWN_CALL, problem_kinds.BAD_REQUEST, takes_body=True),
     )
-    async def cancel(call_id: str, body: CancelRequest | None = None) -> CallView:
+    async def cancel_call(call_id: str, body: CancelRequest | None = None) -> CallView:
         await broker.cancel(call_id, (body or CancelRequest()).reason)
         return await broker.view(call_id)
 
@@ -128,7 +128,7 @@ def _mount_begin(app: FastAPI, broker: Broker) -> None:
         response_model=WaitedCall | BegunCall,  # clients take the first that fits
         responses=_BEGUN,
     )
-    async def call(
+    async def begin_call(
         request: Request,
         body: CallBody,
         wait: WaitFor = None,

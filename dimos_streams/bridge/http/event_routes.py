@@ -10,7 +10,7 @@ from dimos_streams.journal.broadcast import JournalBroadcast
 from dimos_streams.journal.query import QueryBack
 from dimos_streams.serving import problem_kinds, problems
 from dimos_streams.serving.events import pages
-from dimos_streams.serving.events.parameters import From, LastEventId, OfCall, OfCaller, after_offset
+from dimos_streams.serving.events.parameters import From, LastEventId, LastRead, OfCall, OfCaller, after_offset
 from dimos_streams.serving.events.stream import EventStream
 from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.serving.server.connection_ends import ConnectionEnds
@@ -33,12 +33,16 @@ def mount_events(
 
     @app.get("/tool_streams", response_class=Response, response_model=None, responses=_STREAM | _OWN_REFUSALS)
     async def tool_streams(
-        call: OfCall = None, caller: OfCaller = None, from_: From = None, last_event_id: LastEventId = None
+        call: OfCall = None,
+        caller: OfCaller = None,
+        from_: From = None,
+        last_event_id: LastEventId = None,
+        last_read: LastRead = None,
     ) -> EventStream:
         _check_call(broker, call)
         return EventStream(
             broadcast,
-            after=after_offset(last_event_id, from_),
+            after=after_offset(last_event_id or last_read, from_),
             caller=caller,
             call_id=call,
             ping_s=ping_s,

@@ -48,19 +48,19 @@ def mount_robots(app: FastAPI, broker: Broker) -> None:
         return {"robots": sorted(stops.robots()), "stopped": stops.stopped().model_dump(mode="json")}
 
     @app.post("/robots/stop", responses=_REFUSALS)
-    async def stop(body: RobotOrder | None = None) -> dict[str, Any]:
+    async def stop_robots(body: RobotOrder | None = None) -> dict[str, Any]:
         order = body or RobotOrder()
         report = await stops.stop_robot(order.robot, order.reason)
         return _answer(report)
 
     @app.post("/robots/release", responses=_REFUSALS | refusals(problem_kinds.CONFLICT))
-    async def release(body: ReleaseOrder | None = None) -> dict[str, Any]:
+    async def release_robots(body: ReleaseOrder | None = None) -> dict[str, Any]:
         order = body or ReleaseOrder()
         report = await stops.release(order.robot, order.seen)
         return _answer(report)
 
     @app.post("/calls/cancel", responses=_REFUSALS)
-    async def cancel_all(body: CancelOrder | None = None) -> dict[str, Any]:
+    async def cancel_calls(body: CancelOrder | None = None) -> dict[str, Any]:
         order = body or CancelOrder()
         report = await _cancel(broker.cancels, order)
         return _answer(report)

@@ -25,6 +25,6 @@ def mount_settings(app: FastAPI, broker: Broker) -> None:
     """Add the route to an app."""
 
     @app.post("/settings", responses=_REFUSALS)
-    async def change(body: SettingsOrder) -> dict[str, Any]:
+    async def change_settings(body: SettingsOrder) -> dict[str, Any]:
         report = await broker.settings.change(body.assignments, body.caller)
         return {**report.model_dump(mode="json"), "text": str(report)}

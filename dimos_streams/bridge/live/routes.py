@@ -22,7 +22,7 @@ def mount_live(app: FastAPI, live: LiveTopics, connection_ends: ConnectionEnds) 
     seats = Seats(MAX_VIEWERS)
 
     @app.get(PATH, responses=refusals())
-    async def topics() -> dict[str, Any]:
+    async def live_topics() -> dict[str, Any]:
         return {"topics": live.listed()}
 
     @app.websocket(PATH)

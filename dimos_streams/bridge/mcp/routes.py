@@ -12,12 +12,14 @@ from pydantic import ValidationError
 from pydantic_core import to_json
 
 from dimos_streams.bridge.mcp import rpc_openapi
+from dimos_streams.bridge.mcp.awaited import Awaited
 from dimos_streams.bridge.mcp.messages import INTERNAL_ERROR, INVALID_REQUEST, PARSE_ERROR, Incoming, RpcError, error
 from dimos_streams.bridge.mcp.rpc_openapi import SESSION, VERSION
-from dimos_streams.bridge.mcp.server import VERSIONS, McpServer, Messages
+from dimos_streams.bridge.mcp.server import RESUMING, VERSIONS, McpServer, Messages
 from dimos_streams.bridge.mcp.sessions import Session, SessionsBusyError
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.json.reading import parse_command
+from dimos_streams.serving.events.event_frame import event_frame
 from dimos_streams.serving.events.event_response import EventResponse
 
 
@@ -25,7 +27,7 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
     """Add the routes to an app."""
 
     @app.post("/mcp", response_class=Response, response_model=None, **rpc_openapi.POST)
-    async def post(request: Request) -> Response:
+    async def post_mcp(request: Request) -> Response:
         try:
             message = Incoming.model_validate(parse_command(await request.body()))
         except ValidationError as problem:
@@ -35,19 +37,20 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
         return await _answer_without_session(server, request, message) or await _answer(server, request, message)
 
     @app.get("/mcp", response_class=Response, response_model=None, **rpc_openapi.GET)
-    async def get(request: Request) -> Response:
+    async def get_mcp(request: Request) -> Response:
         if not _takes_streams(request):
             return _refusal(406, INVALID_REQUEST, "GET gives text/event-stream, which `Accept` does not allow")
         found = _session(server, request, None)
         if isinstance(found, Response):
             return found
-        refused = server.why_not_listen(found)
+        awaited = Awaited.named(request.headers.get("Last-Event-ID", ""))
+        refused = server.why_not_listen(found, awaited)
         if refused:
             return _refusal(503, INVALID_REQUEST, refused, headers={"Retry-After": "5"})
-        return EventResponse(_frames(server.listen(found)))
+        return EventResponse(_frames(server.answer_again(found, awaited) if awaited else server.listen(found)))
 
     @app.delete("/mcp", status_code=204, response_model=None, **rpc_openapi.DELETE)
-    async def delete(request: Request) -> Response:
+    async def delete_mcp(request: Request) -> Response:
         found = _session(server, request, None)
         if isinstance(found, Response):
             return found
@@ -78,8 +81,9 @@ async def _answer(server: McpServer, request: Request, message: Incoming) -> Res
     if message.id is None or message.method is None:
         await server.notice(found, message)
         return Response(status_code=202)
-    if server.wants_progress(message) and _takes_streams(request):
-        return EventResponse(_frames(server.follow(found, message)))
+    resumes = request.headers.get(VERSION) in RESUMING
+    if server.wants_stream(message, resumes=resumes) and _takes_streams(request):
+        return EventResponse(_frames(server.follow(found, message, resumes=resumes)))
     answer = await server.answer(found, message)
     return _json(answer) if answer is not None else Response(status_code=202)
 
@@ -116,8 +120,10 @@ async def _frames(messages: Messages) -> AsyncGenerator[bytes, None]:
         async for message in messages:
             if message is None:
                 yield b": ping\n\n"
+            elif isinstance(message, Awaited):
+                yield message.frame
             else:
-                yield b"event: message\ndata: %b\n\n" % to_json(message, inf_nan_mode="null")
+                yield event_frame(b"message", to_json(message, inf_nan_mode="null"))
             # That a connection is gone is known in the loop's next turn, and others have theirs.
             await asyncio.sleep(0)
 

@@ -58,7 +58,7 @@ def _refusals(*statuses: int, takes_body: bool = False) -> Described:
 POST: dict[str, Any] = {
     "responses": {
         200: {
-            "description": "The answer; as server-sent events if the request asks for progress.",
+            "description": "The answer; to a call of a skill as server-sent events, for clients that read them.",
             "content": {"application/json": {"schema": {"anyOf": [_RESULT, _ERROR]}}, **_MESSAGES},
             "headers": {SESSION: {"description": "Of the answer to `initialize`.", "schema": {"type": "string"}}},
         },
@@ -78,7 +78,9 @@ GET: dict[str, Any] = {
         200: {"description": "Messages as server-sent events.", "content": _MESSAGES},
         **_refusals(400, 404, 406, 503),
     },
-    "openapi_extra": {"parameters": _HEADERS},
+    "openapi_extra": {
+        "parameters": [*_HEADERS, _header("Last-Event-ID", "The id of a stream that was cut: its answer is wanted.")]
+    },
 }
 DELETE: dict[str, Any] = {
     "responses": {204: {"description": "The session has ended."}, **_refusals(400, 404, 503)},

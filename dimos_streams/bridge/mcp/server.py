@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import ValidationError
 
 from dimos_streams import __version__, clock
+from dimos_streams.bridge.mcp.awaited import Awaited
 from dimos_streams.bridge.mcp.calls import McpCalls
 from dimos_streams.bridge.mcp.messages import (
     INTERNAL_ERROR,
@@ -32,11 +33,13 @@ from dimos_streams.operator.known_names import CANCEL_CALL
 from dimos_streams.serving.problems import log_internal_error
 from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
 
-Messages = AsyncGenerator[dict[str, Any] | None, None]
+Messages = AsyncGenerator[dict[str, Any] | Awaited | None, None]
 
 VERSIONS = ("2025-11-25", "2025-06-18")
 """The versions of the protocol, newest first. 2025-03-26 is not supported: it requires servers to take batches of
 messages, which the next version abolished."""
+RESUMING = VERSIONS[:1]
+"""The versions whose clients expect events without data, and come again with the id of one if their stream is cut."""
 ANSWER_WITHIN_S = 20.0
 """Time, in seconds, after which a call that has not answered is reported as still running."""
 _LOOK_S = 0.5
@@ -51,7 +54,7 @@ ends one."""
 
 class McpServer:
     """The server without its transport: takes and gives messages. None among those that it streams stands for a
-    pause."""
+    pause, ``Awaited`` for the place where a client whose stream is cut goes on."""
 
     def __init__(self, calls: McpCalls, broadcast: Broadcast) -> None:
         self.sessions = Sessions()
@@ -87,7 +90,7 @@ class McpServer:
         if _calls_a_skill(request):
             response = None
             async for message in self.follow(session, request):
-                response = message if message is not None and "id" in message else response
+                response = message if isinstance(message, dict) and "id" in message else response
             return response
         assert request.id is not None
         with session.own(request.id) as asked:
@@ -107,13 +110,14 @@ class McpServer:
         except Exception as problem:
             return None if asked.cancelled else _internal_error(request, problem)
 
-    def wants_progress(self, request: Incoming) -> bool:
+    def wants_stream(self, request: Incoming, *, resumes: bool) -> bool:
         """Return whether a request is to be answered by ``follow``."""
-        return _calls_a_skill(request) and request.progress_token is not None
+        return _calls_a_skill(request) and (resumes or request.progress_token is not None)
 
-    async def follow(self, session: Session, request: Incoming) -> Messages:
+    async def follow(self, session: Session, request: Incoming, *, resumes: bool = False) -> Messages:
         """Call a skill: yield its progress, if the client wants to hear of it, and the response at the call's answer.
-        There is no response if the client has cancelled the request."""
+        There is no response if the client has cancelled the request. One that ``resumes`` gets its answer by
+        ``answer_again`` if the connection breaks."""
         begun = Request()
         try:
             name, arguments = _call_parameters(request)
@@ -126,12 +130,11 @@ class McpServer:
                 begun.cursor = 0 if comes_again else before  # its answer may be there
                 if begun.cancelled:
                     await self._calls.cancel(begun.call_id, begun.cancelled)
-                async with contextlib.aclosing(self._until_answered(begun, request.progress_token)) as sent:
+                if resumes:
+                    yield Awaited(begun.call_id, begun.cursor, request.id)
+                async with contextlib.aclosing(self._answered(begun, request)) as sent:
                     async for message in sent:
                         yield message
-                if not begun.cancelled:
-                    begun.answered = True
-                    yield result(request.id, call_result(await self._calls.view(begun.call_id), begun.cursor))
         except SkillError as problem:
             refused = result(request.id, content(str(problem), is_error=True))
         except RpcError as problem:
@@ -142,6 +145,33 @@ class McpServer:
             return
         if not begun.cancelled:
             yield refused
+
+    async def answer_again(self, session: Session, awaited: Awaited) -> Messages:
+        """Yield the response to a request whose stream was cut, at its call's answer, and no progress. There is none
+        if the client has cancelled the request."""
+        request = Incoming(jsonrpc="2.0", id=awaited.request, method="tools/call")
+        with self._stream():
+            try:
+                call = await self._tools.find_shown(awaited.call_id)
+                if call.caller != session.caller:  # whoever waits for a call may cancel it
+                    raise SkillError(f"call {call.call_id!r} was begun by {call.caller!r}, who has its answer")
+                begun = session.awaits(awaited.request, call.call_id)
+                begun.cursor = awaited.cursor
+                async with contextlib.aclosing(self._answered(begun, request)) as sent:
+                    async for message in sent:
+                        yield message
+            except SkillError as problem:
+                yield result(request.id, content(str(problem), is_error=True))
+            except Exception as problem:
+                yield _internal_error(request, problem)
+
+    async def _answered(self, begun: Request, request: Incoming) -> Messages:
+        async with contextlib.aclosing(self._until_answered(begun, request.progress_token)) as sent:
+            async for message in sent:
+                yield message
+        if not begun.cancelled:
+            begun.answered = True
+            yield result(request.id, call_result(await self._calls.view(begun.call_id), begun.cursor))
 
     async def _until_answered(self, begun: Request, token: str | int | None) -> Messages:
         """Yield progress, and pauses, up to the first update or the close, or until time is up."""
@@ -162,9 +192,9 @@ class McpServer:
                             "notifications/progress", progressToken=token, progress=sent, message=event.text
                         )
 
-    def why_not_listen(self, session: Session) -> str:
-        """The reason why a session may open no further ``GET`` stream; empty if it may."""
-        if session.streams >= MAX_STREAMS:
+    def why_not_listen(self, session: Session, awaited: Awaited | None = None) -> str:
+        """The reason why a session may open no further ``GET`` stream, or none for an answer; empty if it may."""
+        if session.streams >= MAX_STREAMS and awaited is None:
             return f"this session has {MAX_STREAMS} streams open already, which is as many as it may; end one"
         if self._streams >= MAX_ALL_STREAMS:
             return f"{MAX_ALL_STREAMS} streams are open already, which is as many as there may be; try again later"

@@ -103,6 +103,14 @@ class Session:
             del self._running[id]
             self._over[id] = request
 
+    def awaits(self, id: Id, call_id: str) -> Request:
+        """The request that has begun a call, for whose answer the client comes again. One that another server has
+        answered, or would have, is remembered from now on: it can be cancelled."""
+        request = self._running.get(id) or self._over.get(id)
+        if request is None:
+            request = self._over[id] = Request(call_id)
+        return request if request.call_id == call_id else Request(call_id)
+
     def key_of(self, id: Id) -> str | None:
         """The idempotency key of the call of a request: one that comes again after the server was restarted begins no
         second call. It gives away no session. None without a session, whose ids are nobody's own."""

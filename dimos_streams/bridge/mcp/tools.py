@@ -135,13 +135,13 @@ class McpTools:
         if isinstance(given, CancelCall):
             return await self._cancel(session, given)
         assert isinstance(given, GetCall)
-        return call_view(await self._find_shown(given.call_id))
+        return call_view(await self.find_shown(given.call_id))
 
     async def _skill_updates(self, session: Session, given: SkillUpdates) -> dict[str, Any]:
         if given.call_id is None:
             page = await read_page(self._broadcast, after=given.after, wait_s=given.wait_s, caller=session.caller)
             return updates(page, None)
-        call = await self._find_shown(given.call_id)
+        call = await self.find_shown(given.call_id)
         page = await read_page(
             self._broadcast,
             after=given.after,
@@ -162,7 +162,7 @@ class McpTools:
                 and given.skill in (None, call.skill, fleet_name(call.skill, call.robot))
             )
 
-        before = None if given.before is None else (await self._find_shown(given.before)).call_id
+        before = None if given.before is None else (await self.find_shown(given.before)).call_id
         page = list(islice(await self._calls.calls(is_wanted, before=before), given.limit + 1))
         return call_list(page[: given.limit], more=len(page) > given.limit)
 
@@ -170,7 +170,7 @@ class McpTools:
         """Raises ``SkillError`` for a call that somebody else has begun."""
         if given.call_id == ALL_CALLS:
             return await self._cancel_all(session, given.reason)
-        call = await self._find_shown(given.call_id)
+        call = await self.find_shown(given.call_id)
         if call.caller != session.caller:
             raise SkillError(theirs_to_end(call, f'cancel_call(call_id="{ALL_CALLS}")'))
         await self._calls.cancel(call.call_id, given.reason)
@@ -191,7 +191,7 @@ class McpTools:
         text = str(report) if ends_some else "no call of yours was open, and none of others' that may move a robot"
         return content(text, **report.model_dump(mode="json"))
 
-    async def _find_shown(self, call_id: str) -> CallView:
+    async def find_shown(self, call_id: str) -> CallView:
         """A call that clients may know of. Raises ``UnknownCallError``: operators' calls are none of them."""
         call = await self._calls.view(call_id)
         if not (await self._calls.shown())(call):

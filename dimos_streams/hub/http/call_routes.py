@@ -57,7 +57,7 @@ def mount_calls(app: FastAPI, parts: HubParts) -> None:
             takes_body=True,
         ),
     )
-    async def cancel(call_id: str, body: CancelRequest | None = None, robot: OfRobot = None) -> Response:
+    async def cancel_call(call_id: str, body: CancelRequest | None = None, robot: OfRobot = None) -> Response:
         name = robot or await robot_of_call(parts, call_id)
         path = f"/calls/{quote(call_id, safe='')}/cancel"
         order = (body or CancelRequest()).model_dump()
@@ -81,7 +81,7 @@ def _mount_begin(app: FastAPI, parts: HubParts) -> None:
         )
         | refusals(*ASKING, *problem_kinds.BEGINNING, hub_kinds.ROBOT_NEEDED, takes_body=True),
     )
-    async def call(
+    async def begin_call(
         body: FleetCallBody,
         wait: WaitFor = None,
         timeout_s: WaitAtMost = DEFAULT_WAIT_S,

@@ -12,7 +12,7 @@ from dimos_streams.hub.parts import HubParts
 from dimos_streams.journal.query import QueryBack
 from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.events import pages
-from dimos_streams.serving.events.parameters import From, LastEventId, OfCall, OfCaller, after_offset
+from dimos_streams.serving.events.parameters import From, LastEventId, LastRead, OfCall, OfCaller, after_offset
 from dimos_streams.serving.events.stream import EventStream
 from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.tool_stream.protocol.call_ids import is_call_id
@@ -65,11 +65,12 @@ def _mount_stream(app: FastAPI, parts: HubParts) -> None:
         caller: OfCaller = None,
         from_: From = None,
         last_event_id: LastEventId = None,
+        last_read: LastRead = None,
     ) -> EventStream:
         await _check(parts, call, robot)
         return EventStream(
             parts.feed.broadcast,
-            after=after_offset(last_event_id, from_),
+            after=after_offset(last_event_id or last_read, from_),
             caller=caller and _storable(caller),
             call_id=call,
             robot=robot,

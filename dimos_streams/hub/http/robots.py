@@ -76,15 +76,15 @@ def _mount_orders(app: FastAPI, parts: HubParts) -> None:
     described = refusals(*_OWN_KINDS, takes_body=True)
 
     @app.post("/robots/stop", responses=described)
-    async def stop(body: FleetOrder | None = None) -> dict[str, Any]:
+    async def stop_robots(body: FleetOrder | None = None) -> dict[str, Any]:
         return await _give_order(parts, "/robots/stop", body or FleetOrder())
 
     @app.post("/robots/release", responses=refusals(*_OWN_KINDS, problem_kinds.CONFLICT, takes_body=True))
-    async def release(body: FleetRelease | None = None) -> dict[str, Any]:
+    async def release_robots(body: FleetRelease | None = None) -> dict[str, Any]:
         return await _give_order(parts, "/robots/release", body or FleetRelease())
 
     @app.post("/calls/cancel", responses=described)
-    async def cancel_all(body: FleetOrder | None = None) -> dict[str, Any]:
+    async def cancel_calls(body: FleetOrder | None = None) -> dict[str, Any]:
         return await _give_order(parts, "/calls/cancel", body or FleetOrder())
 
 
@@ -124,7 +124,7 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
         response_model=None,
         responses=_answered(200, Link=links.OLDER) | refusals(*ASKING, problem_kinds.UNKNOWN_CALL),
     )
-    async def get(robot: RobotPath, path: str, request: Request) -> Response:
+    async def get_from_robot(robot: RobotPath, path: str, request: Request) -> Response:
         return await _pass_on(parts, robot, "GET", path, request, None)  # HEAD is answered by it, too
 
     @app.post(
@@ -136,7 +136,9 @@ def _mount_bridges(app: FastAPI, parts: HubParts) -> None:
         | _answered(202)
         | refusals(*ASKING, *problem_kinds.BEGINNING, problem_kinds.BAD_SETTINGS, takes_body=True),
     )
-    async def post(robot: RobotPath, path: str, request: Request, body: dict[str, Any] | None = None) -> Response:
+    async def post_to_robot(
+        robot: RobotPath, path: str, request: Request, body: dict[str, Any] | None = None
+    ) -> Response:
         return await _pass_on(parts, robot, "POST", path, request, body)
 
 

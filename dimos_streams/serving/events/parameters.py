@@ -35,6 +35,9 @@ LastEventId = Annotated[
     _OffsetText | None,
     Header(description="The offset of the last event that was read, empty for none; it counts more than `from`."),
 ]
+LastRead = Annotated[_OffsetText | None, Query(alias="lastEventId", include_in_schema=False)]
+"""What ``Last-Event-ID`` says, of polyfills that put it into the address. Not declared, since generated clients would
+have two parameters of one name."""
 
 
 def after_offset(last_event_id: str | None, from_offset: int | None) -> int | None:

@@ -15,6 +15,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.journal.broadcast import Broadcast
 from dimos_streams.journal.broadcast_reader import BroadcastReader
 from dimos_streams.journal.entry import EncodedEntry
+from dimos_streams.serving.events.event_frame import event_frame
 from dimos_streams.serving.events.event_response import STREAM_HEADERS
 from dimos_streams.serving.server.at_once import body_of
 from dimos_streams.serving.server.connection_ends import ConnectionEnds
@@ -159,5 +160,5 @@ class _Pace:
 
 
 def frame(entry: EncodedEntry) -> bytes:
-    """An entry on the wire. Its JSON has no line ends."""
-    return b"event: tool_stream\nid: %d\ndata: %b\n\n" % (entry.offset, entry.body)
+    """An entry on the wire."""
+    return event_frame(b"tool_stream", entry.body, entry.offset)

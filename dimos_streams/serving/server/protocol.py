@@ -218,8 +218,10 @@ class BoundedProtocol(H11Protocol):
         self._shared.forget(self)
 
     def _should_upgrade(self) -> bool:
-        # Anything else is answered as HTTP: uvicorn would wait for ever for a request for a WebSocket without a body.
-        return _may_open_socket(self.scope["method"], self.headers) and super()._should_upgrade()
+        # Anything else is answered as HTTP: uvicorn would wait for ever for a request for a WebSocket without a body,
+        # and warn of each offer of HTTP/2, as Java's client makes it with every connection.
+        wanted = self._get_upgrade() == b"websocket" and _may_open_socket(self.scope["method"], self.headers)
+        return wanted and super()._should_upgrade()
 
     def handle_websocket_upgrade(self, event: h11.Request) -> None:
         self._shared.forget(self)

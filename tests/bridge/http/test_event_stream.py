@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import MutableMapping
 from typing import Any
 
@@ -87,6 +88,22 @@ async def test_a_ping_comes_when_nothing_was_sent_for_its_period(takes_s: float,
     await until(client.pings)
     (before, _), (ping, _) = client.chunks[-2:]
     assert 1.0 <= ping - takes_s - before <= 1.26
+    broadcast.close()
+    await streaming
+
+
+@pytest.mark.virtual_time
+async def test_readers_that_split_lines_as_python_does_read_each_event_whole(opened: OpenJournal) -> None:
+    broadcast, client = JournalBroadcast(opened(), BroadcastLimits()), Client()
+    streaming = stream(broadcast, client, ping_s=1.0, send_timeout_s=5.0)
+    text = "a\r\n\v\f\x1c\x1d\x1e\x85\u2028\u2029 \U0001f600"
+    await until(lambda: client.chunks)
+    broadcast.publish(broadcast.journal.append([event(1, text=text, data={text: [text]})]))
+    await until(lambda: len(client.chunks) == 2)
+    kind, id, data, end = client.chunks[-1][1].decode().splitlines()
+    assert (kind, id, end) == ("event: tool_stream", "id: 1", "")
+    read = json.loads(data.removeprefix("data: "))
+    assert (read["text"], read["data"]) == (text, {text: [text]})
     broadcast.close()
     await streaming
 

@@ -6,6 +6,7 @@ import asyncio
 import gzip
 import itertools
 import json
+import logging
 import socket
 from contextlib import closing
 from http.client import HTTPConnection, HTTPResponse
@@ -202,6 +203,15 @@ def test_what_asks_for_a_websocket_in_a_form_that_opens_none_is_answered(
         response.begin()
         assert response.status == status
         assert json.loads(response.read())["type"] == f"urn:dimos-streams:problem:{kind}"
+
+
+def test_an_offer_of_http_2_is_answered_in_this_version_and_the_log_does_not_complain(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    offer = {"Connection": "Upgrade, HTTP2-Settings", "Upgrade": "h2c", "HTTP2-Settings": "AAEAAEAAAAIAAAAA"}
+    with served() as bridge:
+        assert bridge.get("/healthz", headers=offer).json()["status"] == "ok"
+    assert not [each for each in caplog.records if each.levelno >= logging.WARNING]
 
 
 def test_a_websocket_that_does_more_than_show_is_refused_with_the_reason() -> None:

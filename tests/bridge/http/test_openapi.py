@@ -234,7 +234,12 @@ def test_clients_can_be_made_of_the_document() -> None:
         assert "HTTPValidationError" not in json.dumps(content)
         for name in re.findall(r"#/components/schemas/(\w+)", json.dumps(content)):
             Draft202012Validator.check_schema(content["components"]["schemas"][name])
+        numbers = re.findall(r'\{[^{}]*"type": "integer"[^{}]*\}', json.dumps(content))
+        assert len(numbers) > 40
+        assert all('"format": "int64"' in each for each in numbers), "those without one are taken for int32"
         schemas = content["components"]["schemas"]
+        (seen, _) = schemas["ReleaseOrder"]["properties"]["seen"]["anyOf"]
+        assert seen["items"]["maximum"] == 2**63 - 1
         assert schemas["CallView"]["properties"]["state"]["enum"] == ["requested", "open", "closed"]
         assert schemas["WaitedCall"]["properties"]["waited"]["enum"] == ["answer", "close", "timed_out"]
         calls = {each["name"]: each["schema"] for each in content["paths"]["/calls"]["get"]["parameters"]}

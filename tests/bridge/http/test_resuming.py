@@ -50,7 +50,7 @@ def test_what_a_reader_has_had_counts_more_than_what_it_once_asked_for(
     assert after_offset(last_event_id, from_offset) == after
 
 
-@pytest.mark.parametrize("query", ["", "?caller=test", "?from=4"])
+@pytest.mark.parametrize("query", ["", "?caller=test", "?from=4", "?lastEventId="])
 def test_a_reader_that_had_no_event_yet_misses_none_while_it_is_away(query: str) -> None:
     with served() as bridge:
         publish(bridge, 3)
@@ -58,7 +58,9 @@ def test_a_reader_that_had_no_event_yet_misses_none_while_it_is_away(query: str)
         offset = reported_offset(idle)
         idle.close()
         bridge.call("count", label="a", to=2)
-        events = bridge.stream(query, f"Last-Event-ID: {offset}\r\n").events(4)
+        header = f"Last-Event-ID: {offset}\r\n"
+        again = (query + str(offset), "") if query.endswith("=") else (query, header)
+        events = bridge.stream(*again).events(4)
         assert [offset for offset, _ in events] == [4, 5, 6, 7]
 
 

@@ -15,6 +15,7 @@ import pytest
 
 from dimos_streams import clock
 from dimos_streams.bridge.mcp import sessions as module
+from dimos_streams.bridge.mcp.awaited import Awaited
 from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming, RpcError
 from dimos_streams.bridge.mcp.sessions import EARLY_S, MAX_REQUESTS, MAX_SESSIONS, Sessions, SessionsBusyError
@@ -195,6 +196,7 @@ async def test_a_client_that_waits_for_a_silent_call_hears_pauses_and_then_that_
         begun = clock.monotonic()
         heard = []
         async for message in server.follow(session, Incoming.model_validate(call(1, "patrol"))):
+            assert not isinstance(message, Awaited), "only those that resume are told where"
             heard.append((round(clock.monotonic() - begun), message and message["result"]["isError"]))
         assert heard == [(10, None), (20, None), (20, False)]
 
