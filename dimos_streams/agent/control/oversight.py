@@ -8,10 +8,10 @@ from dimos_streams.agent.calls.open_call import OpenCall, listed
 from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.control.dialogue import Foreground
+from dimos_streams.agent.control.heard_stops import HeardStops
 from dimos_streams.agent.control.hold_reasons import HoldReasons
 from dimos_streams.agent.control.others_calls import OthersCalls
 from dimos_streams.agent.control.robot_hold import RobotHold
-from dimos_streams.agent.control.robot_stops import RobotStops
 from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.missions.message_queue import MessageQueue
 from dimos_streams.agent.record.agent_events import Emit, EventKind
@@ -48,7 +48,7 @@ class Oversight:
             directory=directory,
             bound_s=limits().hold_bound_s,
         )
-        self.robot_stops = RobotStops(directory, self.robot_hold.gates)
+        self.robot_stops = HeardStops(directory, self.robot_hold.gates)
         self.others = OthersCalls(agent, gateway, catalog, self.control, lambda: limits().abort_bound_s)
 
     def may_begin_turn(self) -> bool:

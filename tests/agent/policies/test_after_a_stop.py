@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.policies.gates.base import Allow, Refuse
-from dimos_streams.agent.policies.gates.stopped_missions import StoppedMissions
+from dimos_streams.agent.policies.stopped_missions import StoppedMissions
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.robot.velocity_gate.module import VelocityGate

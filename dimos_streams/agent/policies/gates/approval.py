@@ -11,8 +11,8 @@ from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
 from dimos_streams.agent.policies.gates.patterns import fits
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
-from dimos_streams.agent.policies.gates.stopped_missions import StoppedMissions
 from dimos_streams.agent.policies.skill_selection import is_meant
+from dimos_streams.agent.policies.stopped_missions import StoppedMissions
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
 from dimos_streams.tool_stream.overtaken import overtaken
 

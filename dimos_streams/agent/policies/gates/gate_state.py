@@ -10,10 +10,10 @@ from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
 from dimos_streams.agent.policies.gates.motions import FreeMotions
 from dimos_streams.agent.policies.gates.settings import GateSettings
-from dimos_streams.agent.policies.gates.stopped_missions import StoppedMissions
 from dimos_streams.agent.policies.plans import Check, PlanRegistry
 from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.agent.policies.skill_selection import SkillSelection
+from dimos_streams.agent.policies.stopped_missions import StoppedMissions
 from dimos_streams.agent.record.agent_events import Emit, sub_of
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.tool_stream.event import ToolEvent

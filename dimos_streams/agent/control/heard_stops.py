@@ -1,4 +1,4 @@
-"""What an agent hears of an operator's stops of its robot, whether or not they have ended a call of it."""
+"""Operators' stops of an agent's robot as the agent hears of them, whether or not they have ended a call of it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 
 
-class RobotStops:
+class HeardStops:
     """Hears from the velocity gates when the robot is stopped, and when it is released."""
 
     def __init__(
