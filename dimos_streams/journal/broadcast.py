@@ -191,8 +191,8 @@ class Broadcast:
         ring, size = self._ring, self.limits.ring_events
         added = 0
         for entry in entries:
-            while entry.offset - self._oldest >= size:
-                self._drop_oldest()
+            if entry.offset - self._oldest >= size:
+                self._drop_before(entry.offset - size + 1)
             ring[entry.offset % size] = entry
             added += len(entry.body)
         self._last = entries[-1].offset
@@ -205,6 +205,12 @@ class Broadcast:
             aged = self._fresh.popleft()
             self._fresh_bytes -= len(aged.body)
             aged.forget_decoded()
+
+    def _drop_before(self, offset: int) -> None:
+        """Drop what is older than an offset. A hub may have passed over a million of them, which no event has."""
+        for _ in range(min(offset - self._oldest, len(self._ring))):
+            self._drop_oldest()
+        self._oldest = offset
 
     def _drop_oldest(self) -> None:
         index = self._oldest % len(self._ring)
