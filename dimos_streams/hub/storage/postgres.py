@@ -109,6 +109,7 @@ class PostgresEngine(Engine):
             self._room_upto = 0  # partitions may be lacking, too
             lacks = self._psycopg.errors.UndefinedTable, self._psycopg.errors.UndefinedColumn
             if self.history and isinstance(error, lacks):
+                self._connections.renew()  # what is put back is met as another server is
                 raise self._replaced("tables are missing") from error
             self.trouble = text = f"the hub's database {self.where}: {error_line(error)}"
             raise StorageUnavailableError(text) from error
