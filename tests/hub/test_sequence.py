@@ -131,13 +131,15 @@ def test_a_database_that_was_emptied_or_replaced_is_told_and_not_used(database_u
             with pytest.raises(StorageUnavailableError, match=r"was emptied or replaced .*: put it back, or restart"):
                 use()
         assert "was emptied or replaced" in storage.engine.trouble, "for /healthz"
-        others.close()
-        if how == "no row":
-            with pytest.raises(WrongSchemaError, match="were emptied: put a copy back, or drop them all"):
-                storage.open()
-        else:
-            storage.open()
-            storage.store([batch(*numbered(8, 9), journal="journal-2")])
+    if how == "no row":
+        with (
+            contextlib.closing(HubStorage(open_engine(database_url))) as emptied,
+            pytest.raises(WrongSchemaError, match="were emptied: put a copy back, or drop them all"),
+        ):
+            emptied.open()
+    else:
+        with opened(database_url) as again:
+            again.store([batch(*numbered(8, 9), journal="journal-2")])
 
 
 def _lose(storage: HubStorage, *, before: int) -> None:
