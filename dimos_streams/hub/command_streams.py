@@ -78,7 +78,7 @@ class CommandStreams:
         """``hub`` is the name of its process."""
         self._hub = hub
         self._storage = storage
-        self._losses = storage.losses
+        self._losses = storage.sequence.losses
         """The number of losses of ``storage`` of which robots were told."""
         self._executor = executor
         self._streams: dict[str, CommandStream] = {}
@@ -94,7 +94,7 @@ class CommandStreams:
     def hub(self) -> str:
         """The name that robots are told: another one after each loss of the database, which makes them ask what it
         has of them, as after a restart."""
-        losses = self._storage.losses
+        losses = self._storage.sequence.losses
         return f"{self._hub}/{losses}" if losses else self._hub
 
     def wake(self) -> None:
@@ -158,8 +158,8 @@ class CommandStreams:
         """Note in the storage who is connected and was heard of, until cancelled."""
         while True:
             await asyncio.sleep(_KEEP_S)
-            if self._losses != self._storage.losses:
-                self._losses = self._storage.losses
+            if self._losses != self._storage.sequence.losses:
+                self._losses = self._storage.sequence.losses
                 self.end()
             streams = {robot: stream.name for robot, stream in self._streams.items()}
             clocks, self._clocks = self._clocks, {}

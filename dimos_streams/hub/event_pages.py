@@ -57,10 +57,13 @@ class StoragePages:
         while not self._closed:
             try:
                 last = self._log.last_offset
-                return await in_thread(self._executor, self._storage.read, query, PAGE, PAGE_BYTES, last)
+                read = await in_thread(self._executor, self._storage.read, query, PAGE, PAGE_BYTES, last)
+                if query.after < max(read.upto, read.first - 1):
+                    return read
+                _log.warning("the database lacks events behind number %d that it had, readers wait", query.after)
             except StorageUnavailableError as error:
                 _log.warning("events can't be read, readers wait: %s", error)
-                await asyncio.sleep(AGAIN_S)
+            await asyncio.sleep(AGAIN_S)
         return query.nothing(None)
 
     async def page_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:

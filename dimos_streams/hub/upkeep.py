@@ -30,6 +30,7 @@ class Upkeep:
         """The other hubs on the database: name, version and URL."""
         self.database_bytes = 0
         """The size of the database."""
+        self._had_trouble = False
 
     async def trim(self) -> None:
         """Drop what is old, again and again, until cancelled."""
@@ -69,9 +70,14 @@ class Upkeep:
         self.database_bytes = await in_thread(parts.threads.upkeep, parts.storage.engine.size)
 
     async def _watch(self) -> None:
+        engine = self._parts.storage.engine
+        self._had_trouble |= self._parts.trouble != ""
         await self.look_around()
         await self._parts.robots.all()
-        self._parts.storage.engine.trouble = ""  # it takes what is written, and gives what is read
+        engine.trouble = ""  # it takes what is written, and gives what is read
+        if self._had_trouble and not self._parts.trouble:
+            self._had_trouble = False
+            _logger.warning("the hub's database %s works again", engine.where)
 
 
 async def _again(work: Callable[[], Awaitable[None]], period_s: float) -> None:

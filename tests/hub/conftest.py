@@ -7,7 +7,7 @@ import os
 import shutil
 import subprocess
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -64,10 +64,27 @@ def postgres_url(postgres_server: str) -> Iterator[str]:
     name = f"test_{next(_numbers)}"
     with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as db:
         db.execute(f"CREATE DATABASE {name}")
-        try:
-            yield f"{postgres_server}/{name}"
-        finally:
+    try:
+        yield f"{postgres_server}/{name}"
+    finally:
+        with psycopg.connect(f"{postgres_server}/postgres", autocommit=True) as db:
             db.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+@pytest.fixture
+def promote(postgres_server: str) -> Callable[[], None]:
+    """Makes the server a standby, and promotes it."""
+    import psycopg
+
+    def promote() -> None:
+        with psycopg.connect(f"{postgres_server}/postgres") as db:
+            ((data,),) = db.execute("SHOW data_directory").fetchall()
+        control = (_SERVERS[-1].parent / "pg_ctl", "-D", data, "-w", "-l", Path(data).parent / "log")
+        restart, signal = (*control, "-m", "fast", "restart"), Path(data) / "standby.signal"
+        for command in (("touch", signal), restart, (*control, "promote")):
+            subprocess.run(_as_postgres(*command), cwd="/", check=True, capture_output=True, timeout=60)
+
+    return promote
 
 
 @pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.slow)])

@@ -345,6 +345,20 @@ def test_a_page_whose_database_ends_meanwhile_leaves_nothing_open(postgres_url: 
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(("given", "used"), [("off", "on"), ("remote_apply", "remote_apply")])
+def test_what_is_acknowledged_is_on_the_disk_whatever_the_database_is_set_to(
+    postgres_url: str, given: str, used: str
+) -> None:
+    import psycopg
+
+    with psycopg.connect(postgres_url, autocommit=True) as db:
+        db.execute(f"ALTER DATABASE {postgres_url.rpartition('/')[2]} SET synchronous_commit = {given}")
+    engine = open_engine(postgres_url)
+    with contextlib.closing(engine), engine.transaction() as transaction:
+        assert transaction.rows("SHOW synchronous_commit") == [(used,)]
+
+
+@pytest.mark.slow
 def test_a_database_that_was_read_only_is_written_again_once_it_may_be(
     postgres_url: str, postgres_server: str
 ) -> None:

@@ -14,7 +14,7 @@ from dimos_streams.hub.event_feed import EventFeed
 from dimos_streams.hub.storage.rows import KeptRange, StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import HubThreads
-from dimos_streams.journal.query import QueryBack
+from dimos_streams.journal.query import Query, QueryBack, Read
 from tests.hub.stored import ALL, batch, numbered, opened
 
 
@@ -154,3 +154,32 @@ def test_readers_pass_over_numbers_that_were_lost(numbers: int, storage: HubStor
             return found
 
     assert asyncio.run(read()) == [4, 5, 6, 7 + numbers, 8 + numbers]
+
+
+@pytest.mark.feature("H2")
+def test_readers_wait_while_the_database_lacks_what_was_read_before(
+    storage: HubStorage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As that of a server that stands in for another, until a hub has written there; asking at once is of no use."""
+    monkeypatch.setattr("dimos_streams.hub.event_pages.AGAIN_S", 0.01)
+    asked = 0
+    read = storage.read
+
+    def counted(query: Query, limit: int, max_bytes: int, last: int | None = None) -> Read:
+        nonlocal asked
+        asked += 1
+        if asked == 3:
+            with storage.engine.transaction() as db:
+                db.run("UPDATE fleet SET last_seq = 6")
+        return read(query, limit, max_bytes, last)
+
+    async def page() -> Read:
+        async with behind(storage) as feed:
+            feed.log.bounds = KeptRange(1, 6)
+            with storage.engine.transaction() as db:
+                db.run("UPDATE fleet SET last_seq = 2")
+            monkeypatch.setattr(storage, "read", counted)
+            return await feed.broadcast.pages.page(Query(4))
+
+    assert [entry.offset for entry in asyncio.run(page()).entries] == [5, 6]
+    assert asked == 3

@@ -62,9 +62,9 @@ def test_who_only_looks_waits_for_a_bounded_time_and_health_says_why(
 
 @pytest.mark.feature("H2")
 def test_what_failed_is_told_until_all_that_is_looked_at_again_is_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """Also if the hub can note that it is there, and can't read its robots."""
+    """Also if the hub can note that it is there, and can't read its robots. Its log says once that it works again."""
     monkeypatch.setattr("dimos_streams.hub.upkeep._OTHERS_S", 0.01)
     monkeypatch.setattr("dimos_streams.hub.fleet_view._FRESH_S", 0.0)
     looked, notes = threading.Semaphore(0), HubStorage.others
@@ -87,7 +87,13 @@ def test_what_failed_is_told_until_all_that_is_looked_at_again_is_there(
             for _ in range(3):
                 assert looked.acquire(timeout=20)
                 assert "locked" in hub.get("/healthz").json()["database"]
+            assert "works again" not in caplog.text
         wait_for(lambda: hub.get("/healthz").json()["status"] == "ok")
+        while looked.acquire(blocking=False):
+            pass
+        for _ in range(3):
+            assert looked.acquire(timeout=20)
+    assert caplog.text.count("hub.sqlite works again") == 1
 
 
 @pytest.mark.feature("H2")

@@ -81,7 +81,7 @@ def test_robots_are_told_that_the_database_has_lost_something_as_by_another_hub(
 
     async def lose(known: command_streams.CommandStreams) -> None:
         stream, before = await known.open("r1", "a-random-stream-id", "a-random-process-id"), known.hub
-        storage.losses += 1
+        storage.sequence.losses += 1
         keeping = asyncio.create_task(known.keep())
         async with asyncio.timeout(20):
             assert len([frame async for frame in stream.frames(before)]) == 1, "the stream ends behind its greeting"

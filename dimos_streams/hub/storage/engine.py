@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import AbstractContextManager
 from typing import Any
 
-from dimos_streams.hub.storage.rows import WrongSchemaError
+from dimos_streams.hub.storage.rows import StorageUnavailableError, WrongSchemaError
 
 Row = tuple[Any, ...]
 Wake = Callable[[str], None]
@@ -82,6 +82,8 @@ class Engine(ABC):
     trouble: str = ""
     """The reason why a transaction failed, until the hub has noted again that it is there, and read who
     its robots are; empty without one."""
+    history: str = ""
+    """The history of numbers that the database must have in all transactions; empty where any will do."""
 
     @abstractmethod
     def check_there(self) -> None:
@@ -104,6 +106,11 @@ class Engine(ABC):
     def reading(self) -> AbstractContextManager[Transaction]:
         """A transaction that changes nothing; it keeps nobody from writing where an engine can tell."""
         return self.transaction()
+
+    def server(self, transaction: Transaction) -> str:
+        """The server that the database is on now, and the tables there, by names that another one can't have, nor the
+        same one that stands in for itself as a copy. A file has no such."""
+        return ""
 
     @abstractmethod
     def tables(self, transaction: Transaction) -> set[str]:
@@ -132,3 +139,16 @@ class Engine(ABC):
     @abstractmethod
     def close(self) -> None:
         """Let go of all connections; no thread uses one any more. Twice is fine."""
+
+    def _check_history(self, transaction: Transaction) -> None:
+        """Raise ``StorageUnavailableError`` where the tables are not those with which the hub began."""
+        if self.history and transaction.rows("SELECT history FROM fleet") != [(self.history,)]:
+            raise self._replaced("its tables are empty, or another hub's")
+
+    def _replaced(self, why: str) -> StorageUnavailableError:
+        """The error of a database that is not the one with which the hub began."""
+        self.trouble = (
+            f"the hub's database {self.where} was emptied or replaced while the hub uses it ({why}): put it back, or"
+            " restart the hub, which uses what is there then, or begins anew"
+        )
+        return StorageUnavailableError(self.trouble)

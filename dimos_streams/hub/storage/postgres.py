@@ -79,10 +79,11 @@ class PostgresEngine(Engine):
         """See ``Engine``."""
         with self._begun() as db:
             if self._resume is not None and getattr(self._local, "begun", None) is not db.connection:
-                self._room_upto = 0  # the newest partitions may be lacking, too
                 self._resume(db)
+                db.connection.execute("COMMIT")  # others wait for what it has locked
+                self._local.begun = db.connection
+                db.connection.execute("BEGIN")
             yield db
-        self._local.begun = db.connection
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """See ``Engine``."""
@@ -93,7 +94,9 @@ class PostgresEngine(Engine):
         try:
             db = self._connections.begin()
             try:
-                yield _PostgresTransaction(db)
+                transaction = _PostgresTransaction(db)
+                self._check_history(transaction)
+                yield transaction
                 db.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(self._psycopg.Error):  # the first error says more
@@ -103,8 +106,22 @@ class PostgresEngine(Engine):
             if isinstance(error, self._psycopg.errors.ReadOnlySqlTransaction):
                 self._connections.renew()
             self._connections.drop_broken()
+            self._room_upto = 0  # partitions may be lacking, too
+            lacks = self._psycopg.errors.UndefinedTable, self._psycopg.errors.UndefinedColumn
+            if self.history and isinstance(error, lacks):
+                self._connections.renew()  # what is put back is met as another server is
+                raise self._replaced("tables are missing") from error
             self.trouble = text = f"the hub's database {self.where}: {error_line(error)}"
             raise StorageUnavailableError(text) from error
+
+    def server(self, transaction: Transaction) -> str:
+        """See ``Engine``: a standby that was promoted has a timeline of its own. Tables that were put back from a
+        dump have other numbers, and so has a database that was made from another one."""
+        query = (
+            "SELECT left(pg_walfile_name(pg_current_wal_lsn()), 8), pg_database.oid, 'fleet'::regclass::oid"
+            " FROM pg_database WHERE datname = current_database()"
+        )
+        return "/".join(map(str, transaction.rows(query)[0]))
 
     def tables(self, transaction: Transaction) -> set[str]:
         """See ``Engine``."""

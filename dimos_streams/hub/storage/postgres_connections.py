@@ -23,6 +23,8 @@ _OPTIONS = " ".join(
         "timezone": "UTC",
     }.items()
 )
+# What a robot was told to be stored it may forget, and readers have seen its number: a crash must lose no commit.
+_DURABLE = "SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') = 'off'"
 
 
 class PostgresConnections:
@@ -100,6 +102,7 @@ class PostgresConnections:
                 f"the hub's database {self.where} keeps texts in {encoding}, which has not all characters of events;"
                 " make it with ENCODING 'UTF8' TEMPLATE template0"
             )
+        db.execute(_DURABLE)
         with self._guard:
             self._all = {each for each in self._all if not each.closed} | {db}
         if self.closed.is_set():

@@ -11,8 +11,12 @@ SCHEMA = 1
 _FIRST = (
     # One row. Whoever stores events takes their numbers here, and holds the row's lock until its commit.
     "CREATE TABLE fleet (one bigint PRIMARY KEY, application text NOT NULL, schema_version bigint NOT NULL,"
-    " first_seq bigint NOT NULL, last_seq bigint NOT NULL)",
-    "INSERT INTO fleet VALUES (1, 'dimos_streams hub', 1, 1, 0)",
+    " first_seq bigint NOT NULL, last_seq bigint NOT NULL,"
+    # The history of numbers, the server by which they are given, and those that were passed over: ``EventSequence``.
+    " history text NOT NULL DEFAULT '', server text NOT NULL DEFAULT '',"
+    " skipped bigint NOT NULL DEFAULT 0, skipped_upto bigint NOT NULL DEFAULT 0)",
+    "INSERT INTO fleet (one, application, schema_version, first_seq, last_seq)"
+    " VALUES (1, 'dimos_streams hub', 1, 1, 0)",
     "CREATE TABLE robots (name text PRIMARY KEY, token_hash text NOT NULL UNIQUE, added bigint NOT NULL,"
     " heard bigint, connected_by text NOT NULL DEFAULT '', connected_until bigint NOT NULL DEFAULT 0,"
     # The process whose stream is the newest one, the one whose place it took, and when: ``RobotTable.connect``.

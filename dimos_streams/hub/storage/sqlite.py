@@ -107,13 +107,17 @@ class SqliteEngine(Engine):
             db = self._connection()
             db.execute(how)
             try:
-                yield _SqliteTransaction(db, self._epoch())
+                transaction = _SqliteTransaction(db, self._epoch())
+                self._check_history(transaction)
+                yield transaction
                 db.execute("COMMIT")
             except BaseException:
                 with contextlib.suppress(sqlite3.Error):  # the first error says more
                     db.execute("ROLLBACK")
                 raise
         except sqlite3.Error as error:
+            if self.history and str(error).startswith(("no such table", "no such column")):
+                raise self._replaced("tables are missing") from error
             self.trouble = text = f"the hub's database {self.where}: {error}"
             raise StorageUnavailableError(text) from error
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import secrets
 from collections.abc import Sequence
 
@@ -22,6 +21,7 @@ from dimos_streams.hub.storage.rows import (
     WrongSchemaError,
 )
 from dimos_streams.hub.storage.schema import MIGRATIONS, SCHEMA
+from dimos_streams.hub.storage.sequence import EventSequence
 from dimos_streams.hub.storage.urls import shown
 from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.journal.query import (
@@ -40,7 +40,6 @@ PARTITION = 1_000_000
 _US = 1_000_000
 _AHEAD = 1 << 20
 """More commands than hubs give between a copy of a database and its return."""
-_logger = logging.getLogger(__name__)
 _SELECT = "SELECT seq, call_id, caller, type, robot, body FROM events"
 JOURNALS = 1000
 """Maximum number of journals of each robot: those that shipped last. A robot that is sound ships those of the runs
@@ -66,17 +65,14 @@ class HubStorage:
         self.commands = CommandTable(engine)
         self.noted_at = clock.monotonic()
         """The time at which the database last took a note that this hub is there, on ``clock.monotonic``."""
-        self._last = 0
-        """The newest number that was seen here. Whoever gives numbers makes room behind them, so that other hubs have
-        some, too, and gives none of those up to it."""
-        self.losses = 0
-        """The number of times that the database had less than was seen here."""
+        self.sequence = EventSequence(engine)
 
     def open(self, *, migrate: bool = False) -> int:
         """Make the tables if there are none; return the version that they had, 0 if they were made.
 
         Raises ``WrongSchemaError`` for tables of another version, unless they are older and ``migrate`` is given.
         """
+        self.engine.history = ""
         with self.engine.transaction() as db:
             self.engine.lock_schema(db)
             version = self._version(db)
@@ -93,10 +89,11 @@ class HubStorage:
             if version < SCHEMA:
                 db.run("UPDATE fleet SET schema_version = ?", SCHEMA)
             self._number_commands_anew(db)
+            history = self.sequence.begin(db, is_new=version == 0)
+        self.engine.history = history
         self.commands.void_later()
-        self._last = self.bounds().last
         self.engine.on_reconnect(self._resume)
-        self.engine.make_room(self._last)
+        self.engine.make_room(self.bounds().last)
         return version
 
     def close(self) -> None:
@@ -116,15 +113,13 @@ class HubStorage:
 
     def store(self, batches: Sequence[RobotBatch]) -> list[TakeAnswer]:
         """Store what is new in batches, in their order and in one transaction; return what became of each."""
-        self.engine.make_room(self._last + sum(len(batch.entries) for batch in batches))
+        self.engine.make_room(self.sequence.last + sum(len(batch.entries) for batch in batches))
         with self.engine.transaction() as db:
             journals = LockedJournals(db, {(batch.robot, batch.journal) for batch in batches})
             answers = [journals.take(batch) for batch in batches]
             if not journals.fresh:
                 return answers
-            last, version = db.rows(
-                "UPDATE fleet SET last_seq = last_seq + ? RETURNING last_seq, schema_version", len(journals.fresh)
-            )[0]
+            last, version = self.sequence.take(db, len(journals.fresh))
             if version != SCHEMA:
                 raise self._wrong_schema(version, "another hub has changed it: upgrade this one")
             stored, first = db.date(), last - len(journals.fresh) + 1
@@ -133,22 +128,25 @@ class HubStorage:
             journals.acknowledge(stored)
             self.calls.fold(db, [(seq, robot, entry) for seq, (robot, _, entry) in numbered])
             db.notify(EVENTS)
-        self._saw(last)
+        self.sequence.saw(last)
         return answers
 
     def bounds(self) -> KeptRange:
-        """The oldest number and the newest one."""
-        with self.engine.reading() as db:
-            return KeptRange(*db.rows("SELECT first_seq, last_seq FROM fleet")[0])
+        """The oldest number that is kept, and the newest one; of a server that stands in for another, those that no
+        hub has seen."""
+        with self.engine.transaction() as db:
+            return self.sequence.bounds(db)
 
     def read(self, query: Query, limit: int, max_bytes: int, last: int | None = None) -> Read:
         """Up to ``limit`` events of ``max_bytes`` together, at least one, none behind ``last``. Looks at a bounded
         span: ask again."""
         with self.engine.reading() as db:
-            first, newest = db.rows("SELECT first_seq, last_seq FROM fleet")[0]
-            self._saw(newest)
+            first, newest = self.sequence.bounds(db)
             last = newest if last is None else min(last, newest)
-            upto = min(max(query.after, first - 1) + SPAN, last)
+            behind = max(query.after, first - 1)
+            if behind + SPAN < last:
+                behind = _next(db, behind, last) - 1
+            upto = max(query.after, min(behind + SPAN, last))
             condition, values = condition_of(caller=query.caller, call_id=query.call_id, robot=query.robot)
             with db.each(
                 f"{_SELECT} WHERE seq > ? AND seq <= ?{condition} ORDER BY seq LIMIT ?",
@@ -159,8 +157,10 @@ class HubStorage:
     def read_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:
         """The same for a reader that looks back: the newest ones before a number."""
         with self.engine.reading() as db:
-            first, last = db.rows("SELECT first_seq, last_seq FROM fleet")[0]
+            first, last = self.sequence.bounds(db)
             before = min(query.before, last + 1)
+            if before - SPAN > first:
+                before = _previous(db, before, first) + 1
             since = max(before - SPAN, first)
             condition, values = condition_of(caller=query.caller, call_id=query.call_id, robot=query.robot)
             with db.each(
@@ -172,13 +172,14 @@ class HubStorage:
     def trim(self, retention: Retention) -> KeptRange:
         """Forget what is older than it has to be; return the bounds of what is kept."""
         with self.engine.transaction() as db:
-            first, last = db.rows("SELECT first_seq, last_seq FROM fleet")[0]
+            first, last, skipped = db.rows("SELECT first_seq, last_seq, skipped FROM fleet")[0]
             before = db.date() - int(retention.days * 86_400 * _US)
             # Numbers and times grow together, so the end of what is old is found by halving.
-            upto = max(last - retention.events, _last_before(db, first, last, before))
+            upto = max(last - skipped - retention.events, _last_before(db, first, last, before))
             first = max(first, upto - upto % self.engine.partition + 1)
             # Noted before it is so: a hub that is killed in between leaves nothing out that readers are not told of.
             db.run("UPDATE fleet SET first_seq = ? WHERE first_seq < ?", first, first)
+            db.run("UPDATE fleet SET skipped = 0 WHERE skipped <> 0 AND skipped_upto < ?", first)
             db.run("DELETE FROM calls WHERE last_seq < ?", first)
             db.run(
                 "DELETE FROM journals WHERE stored >= ? AND stored < ? AND NOT EXISTS"
@@ -214,21 +215,9 @@ class HubStorage:
         with self.engine.transaction() as db:
             db.run("DELETE FROM hubs WHERE name = ?", name)
 
-    def _saw(self, seq: int) -> None:
-        self._last = max(self._last, seq)
-
     def _resume(self, db: Transaction) -> None:
-        """Give no number again that this hub knows, also where the database has lost the newest of what it had."""
         self._number_commands_anew(db)
-        last = self._last
-        if db.run("UPDATE fleet SET last_seq = ? WHERE last_seq < ?", last, last):
-            self.losses += 1
-            _logger.warning(
-                "the hub's database %s has lost the newest events: the sequence goes on behind %d, and robots ship"
-                " again what they still have",
-                self.engine.where,
-                last,
-            )
+        self.sequence.resume(db)
 
     def _number_commands_anew(self, db: Transaction) -> None:
         """A database that was put back from a copy must not number a command as one that robots know: an answer to
@@ -238,10 +227,18 @@ class HubStorage:
             db.run(statement, db.date(), _AHEAD + secrets.randbelow(_AHEAD))
 
     def _version(self, db: Transaction) -> int:
-        """The version of the tables, 0 if there are none. Raises ``WrongSchemaError`` for another program's."""
+        """The version of the tables, 0 if there are none. Raises ``WrongSchemaError`` for another program's, and
+        for those that were emptied."""
         tables = self.engine.tables(db)
         check_tables(tables, self.engine.where)
-        return int(db.rows("SELECT schema_version FROM fleet")[0][0]) if tables else 0
+        if not tables:
+            return 0
+        for (version,) in db.rows("SELECT schema_version FROM fleet"):
+            return int(version)
+        raise WrongSchemaError(
+            f"the tables of the database {self.engine.where} were emptied: put a copy back, or drop them all, and a"
+            " hub makes new ones"
+        )
 
     def _wrong_schema(self, version: int, what_to_do: str) -> WrongSchemaError:
         return WrongSchemaError(
@@ -277,6 +274,18 @@ def _entry(row: Row) -> EncodedEntry:
     seq, call_id, caller, kind, robot, body = row
     whole = b'%b,"robot":"%b"}' % (body[:-1].encode(), robot.encode())
     return EncodedEntry(seq, call_id, caller, kind, whole, robot=robot)
+
+
+def _next(db: Transaction, seq: int, last: int) -> int:
+    """The first number behind another one, up to ``last``, that is an event's; ``last`` if none is."""
+    rows = db.rows("SELECT seq FROM events WHERE seq > ? AND seq <= ? ORDER BY seq LIMIT 1", seq, last)
+    return int(rows[0][0]) if rows else last
+
+
+def _previous(db: Transaction, seq: int, first: int) -> int:
+    """The last number before another one, down to ``first``, that is an event's; ``first`` if none is."""
+    rows = db.rows("SELECT seq FROM events WHERE seq < ? AND seq >= ? ORDER BY seq DESC LIMIT 1", seq, first)
+    return int(rows[0][0]) if rows else first
 
 
 def _last_before(db: Transaction, first: int, last: int, stored: int) -> int:
