@@ -260,3 +260,18 @@ def test_filtered_readers_share_with_those_of_the_same_filter(tmp_path: Path) ->
                 assert offsets(each)[:3] == [[2, 4, 6], [1, 3, 5]][number % 2]
 
     asyncio.run(check())
+
+
+def test_who_has_read_a_file_that_was_deleted_goes_on_in_the_one_that_has_its_place(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with made(tmp_path, events=4, size=1) as broadcast:
+            journal, pages = broadcast.journal, broadcast.pages
+            assert offsets((await pages.page(Query(0))).entries) == [1, 2, 3, 4]
+            (tmp_path / "journal.sqlite").unlink()
+            journal.look_for_file()
+            put(broadcast, 5)
+            assert await journal.homing.attempt(asyncio.to_thread)
+            put(broadcast, 6)
+            assert offsets((await pages.page(Query(4))).entries) == [5, 6]
+
+    asyncio.run(check())
