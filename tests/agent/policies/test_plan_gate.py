@@ -148,7 +148,8 @@ async def test_plans_are_drafts_until_submitted_and_may_be_changed_by_the_operat
     with pytest.raises(SkillError, match="is submitted"):
         plans.add_steps(plan.id, [{"skill": "move"}])
     (pending,) = approvals.pending()
-    for none in ({"steps": []}, {"steps": 5}, {}):
+    without: list[dict[str, Any]] = [{"steps": []}, {"steps": 5}, {}]
+    for none in without:
         with pytest.raises(SkillError, match="needs steps"):
             approvals.amend(pending.id, none)
     approvals.decide(pending.id, "approve", {"steps": [{"skill": "move", "arguments": {"distance_m": 0.5}}]})
