@@ -91,6 +91,8 @@ def test_of_two_types_of_a_topic_the_recorded_one_is_required() -> None:
 def test_what_was_not_recorded_is_reported() -> None:
     made = scope_of(resolve("robot-only"), ["follow"], lambda channel: channel != VEL)
     assert (set(made.outputs), set(made.left_out)) == ({WANTED}, {VEL})
+    seen = scope_of(resolve("robot-only"), ["gate"], lambda channel: not channel.startswith("/scan#"))
+    assert (set(seen.unrecorded), set(seen.required)) == ({"/scan#sensor_msgs.LaserScan"}, set())
 
 
 def test_a_message_of_a_shared_channel_may_be_of_another_module_while_that_has_a_call() -> None:
@@ -124,6 +126,9 @@ def test_what_a_bridge_says_in_the_name_of_a_module_is_an_input() -> None:
     made.watch(LogEvent(0, START, EVENTS, opened, 0))
     assert made.role(EVENTS, pack_event(said("drive", "close"))) == "input"
     assert made.role(EVENTS, pack_event(said("drive", "close", "another"))) == "output"
+    alone = scope("follow")
+    alone.watch(LogEvent(0, START, EVENTS, opened, 0))
+    assert not alone.may_be_of_others(VEL, START), "drive does nothing for a call that it was never asked to run"
 
 
 def test_who_has_no_skills_may_send_at_any_time() -> None:

@@ -132,7 +132,7 @@ class ToolStreamReceiver:
                 self._calls.add(call)
             if call.instance in ("", status.instance):
                 self._take_name(call, last_seq, status)
-            elif active and call.stage is CLOSED:
+            elif call.stage is CLOSED:
                 self._requests.ack_rerun(call, status.instance)
 
     def _take_name(self, call: ReceivedCall, last_seq: int, status: ModuleStatus) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from dimos_streams.agent.policies.gates.patterns import fits
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 
 pytestmark = pytest.mark.feature("B8")
@@ -16,6 +17,12 @@ pytestmark = pytest.mark.feature("B8")
 def test_what_begins_as_a_comparison_and_is_none_is_refused(pattern: str) -> None:
     with pytest.raises(ValidationError, match="is no comparison with numbers"):
         ApprovalRule(arguments={"n": pattern})
+
+
+@pytest.mark.parametrize("value", ["3", None, True, [3], {"n": 3}])
+def test_what_is_no_number_fits_no_comparison(value: Any) -> None:
+    assert fits(">2 <9", 3)
+    assert not fits(">2 <9", value)
 
 
 @pytest.mark.parametrize("target", [{"x": ">2"}, {"pose": {"x": ">2"}}])

@@ -103,6 +103,8 @@ async def test_an_approval_of_a_plan_lapses() -> None:
     await bench.approved(("move", {"distance_m": 1}))
     await asyncio.sleep(3601)
     assert isinstance(await bench.review(policy={"motion": True}, distance_m=1), Refuse)
+    await bench.approved(("move", {"distance_m": 1}))
+    assert isinstance(await bench.review(policy={"motion": True}, distance_m=1), Allow), "of another plan it holds"
 
 
 @pytest.mark.virtual_time
@@ -146,8 +148,10 @@ async def test_plans_are_drafts_until_submitted_and_may_be_changed_by_the_operat
     with pytest.raises(SkillError, match="is submitted"):
         plans.add_steps(plan.id, [{"skill": "move"}])
     (pending,) = approvals.pending()
-    with pytest.raises(SkillError, match="needs steps"):
-        approvals.amend(pending.id, {"steps": []})
+    without: list[dict[str, Any]] = [{"steps": []}, {"steps": 5}, {}]
+    for none in without:
+        with pytest.raises(SkillError, match="needs steps"):
+            approvals.amend(pending.id, none)
     approvals.decide(pending.id, "approve", {"steps": [{"skill": "move", "arguments": {"distance_m": 0.5}}]})
     assert [step.to_dict() for step in (await task).steps] == [{"skill": "move", "arguments": {"distance_m": 0.5}}]
     rejected = plans.create("h", [{"skill": "move"}])
@@ -159,6 +163,16 @@ async def test_plans_are_drafts_until_submitted_and_may_be_changed_by_the_operat
         await plans.submit(rejected.id)
     with pytest.raises(SkillError, match="did you mean 'plan-1'"):
         plans.get("plan1")
+
+
+def test_a_plan_has_a_hundred_steps_at_most() -> None:
+    plans, step = GateBench().plans, {"skill": "move"}
+    with pytest.raises(SkillError, match="100 steps, not 101"):
+        plans.create("g", [step] * 101)
+    plan = plans.create("g", [step] * 99)
+    with pytest.raises(SkillError, match="can have 100 steps"):
+        plans.add_steps(plan.id, [step] * 2)
+    assert len(plans.add_steps(plan.id, [step]).steps) == 100
 
 
 @pytest.mark.parametrize("nobody", ["in time", "dropped", "stops", "no room", "no console", "console lost"])

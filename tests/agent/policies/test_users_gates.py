@@ -96,6 +96,22 @@ class Told:
         return Refuse(why)
 
 
+def _passed_on(review: Any) -> Any:
+    @functools.wraps(review)
+    def given(self: object, request: CallRequest) -> Any:
+        return review(self, request)
+
+    return given
+
+
+class PassedOn:
+    """A gate whose decorator is no coroutine itself, but returns one."""
+
+    @_passed_on
+    async def review(self, request: CallRequest) -> Verdict:
+        return Refuse("passed on")
+
+
 class CompiledReview:
     """A function that is none of Python's own, as compilers make them."""
 
@@ -160,8 +176,9 @@ async def test_a_gate_that_fails_to_take_back_keeps_no_other_from_it() -> None:
 
 
 @pytest.mark.virtual_time
-async def test_a_review_need_be_no_function_of_python() -> None:
+async def test_a_review_need_be_no_function_of_python_and_not_itself_async() -> None:
     assert await GateBench(gates=[f"{__name__}:Compiled"]).review() == Refuse("compiled")
+    assert await GateBench(gates=[f"{__name__}:PassedOn"]).review() == Refuse("passed on")
 
 
 @pytest.mark.virtual_time

@@ -127,6 +127,26 @@ class Kiln(Module):
         await asyncio.Event().wait()
 
 
+class Fetcher(Module):
+    """It fetches several things at a time, each of them once."""
+
+    @skill(on_duplicate="reject", duplicate_scope="arguments")
+    async def fetch(self, what: str) -> None:
+        """Fetch something."""
+        await asyncio.Event().wait()
+
+
+@pytest.mark.virtual_time
+async def test_where_arguments_count_only_a_call_with_equal_ones_is_a_duplicate() -> None:
+    async with scene(worker=False) as world:
+        await world.add(Fetcher(name="fetcher"))
+        await world.offered("fetch")
+        fetching = [await world.broker.call("fetch", {"what": what}, caller="agent") for what in ("tea", "milk")]
+        with pytest.raises(CallRejectedError, match="runs already") as refused:
+            await world.broker.call("fetch", {"what": "milk"}, caller="agent")
+        assert refused.value.holder == fetching[1]
+
+
 @pytest.mark.virtual_time
 async def test_no_call_takes_the_place_of_a_protected_one() -> None:
     async with scene(worker=False) as world:

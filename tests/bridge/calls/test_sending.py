@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import itertools
 
 import pytest
 
@@ -10,6 +11,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.sending.call_sender import MOST_CANCELS
 from dimos_streams.bridge.calls.sending.loss_reports import LossReports
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.state.repeat import Repeat
 from dimos_streams.bus import Bus
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import decode
@@ -47,6 +49,16 @@ async def test_a_call_that_does_not_end_is_asked_to_so_often_and_lingers_since_i
         (lingering,) = (await broker.stops.stop_robot("", "")).calls.going_on
         assert lingering.since_utime == asked_at
         arm.enough.set()
+
+
+def test_what_is_said_again_comes_at_longer_and_longer_pauses() -> None:
+    repeat, times = Repeat(0.0), list[float]()
+    for _ in range(7):
+        times.append(repeat.at)
+        assert not repeat.take_turn(repeat.at - 0.001)
+        assert repeat.take_turn(repeat.at)
+    pauses = [later - earlier for earlier, later in itertools.pairwise(times)]
+    assert pauses == pytest.approx([0.1, 0.15, 0.225, 0.3375, 0.5, 0.5])
 
 
 async def test_who_asks_again_is_heard_by_a_module_that_had_heard_nothing_for_long() -> None:

@@ -36,6 +36,7 @@ class FakeHub:
     held_up_s: float = 0.0
     """How long each message of the stream of commands is under way."""
     streams: int = 0
+    protocol: int = PROTOCOL
     _commands: list[Command] = field(default_factory=list)
     _stream: asyncio.Queue[Command | None] | None = None
     _asked_at: float = 0.0
@@ -89,7 +90,7 @@ class FakeHub:
         stream = self._stream = asyncio.Queue()
         for command in self._commands:
             stream.put_nowait(command)
-        yield Hello(version="hub", hub="h", robot="robot1", protocol=PROTOCOL)
+        yield Hello(version="hub", hub="h", robot="robot1", protocol=self.protocol)
         while (given := await stream.get()) is not None:
             await asyncio.sleep(self.held_up_s)
             yield given

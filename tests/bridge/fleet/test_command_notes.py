@@ -29,6 +29,28 @@ async def test_the_newest_answers_have_room_whatever_older_ones_took(
     assert [answer and answer.status for answer in kept] == [410, 200, 200]
 
 
+async def test_an_answer_that_the_hub_has_not_yet_makes_room_for_no_other(
+    opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_notes, "_MAX_BYTES", 5000)
+    notes = CommandNotes(opened())
+    for id in (1, 2, 3):
+        assert notes.begin(f"k{id}")
+        notes.note_answer(f"k{id}", Answer(id=id, outcome="answered", status=200, body="x" * 2000), settled=True)
+    assert [(key, answer.status) for key, answer in notes.owed()] == [("k1", 200), ("k2", 200), ("k3", 410)]
+
+
+async def test_orders_to_stop_take_the_place_of_the_oldest_and_not_of_more(
+    opened: OpenJournal, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(command_notes, "MAX_NOTES", 2)
+    notes = CommandNotes(opened())
+    for id in (1, 2, 3):
+        assert notes.begin(f"k{id}", lane="safety")
+        notes.note_answer(f"k{id}", Answer(id=id, outcome="answered", status=200, body={}), settled=True)
+    assert [notes.get(f"k{id}") is not None for id in (1, 2, 3)] == [False, True, True]
+
+
 async def test_an_answer_that_is_owed_is_not_forgotten_however_old_it_is(opened: OpenJournal) -> None:
     journal = opened()
     notes = CommandNotes(journal)

@@ -459,6 +459,20 @@ async def test_a_model_has_no_operators_rights(
         assert not await made.broker.calls()
 
 
+async def test_of_a_hub_that_speaks_another_protocol_no_command_is_taken() -> None:
+    hub = FakeHub()
+    async with scene() as made, desk(made, hub) as taking:
+        hub.protocol += 1
+        hub.cut()
+        await until(lambda: "it speaks protocol 2 (version hub), this robot 1" in taking._link.troubles.text)
+        hub.command(1, "/robots/stop")
+        await asyncio.sleep(6.0)
+        assert (taking.connected, hub.answers) == (False, [])
+        hub.protocol -= 1
+        assert (await answer_to(hub, 1)).outcome in ("answered", "expired")
+        assert taking._link.troubles.text == ""
+
+
 async def test_an_operator_takes_no_name_of_an_mcp_client() -> None:
     hub = FakeHub()
     async with scene() as made, desk(made, hub):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import errno
+import os
 import shutil
 import sqlite3
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -12,6 +13,7 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.fleet.run_journals import ROBOT_NOTE
 from dimos_streams.bridge.fleet.shipping import older_journal_shipper
@@ -27,7 +29,10 @@ from tests.bridge.scene import event
 pytestmark = [pytest.mark.virtual_time, pytest.mark.feature("H2")]
 
 
-async def test_a_hub_that_was_put_back_gets_what_it_lost_of_earlier_runs(tmp_path: Path, opened: OpenJournal) -> None:
+@pytest.mark.parametrize("days", [29, 31])
+async def test_a_hub_that_was_put_back_gets_what_it_lost_of_earlier_runs_of_the_last_thirty_days(
+    days: int, tmp_path: Path, opened: OpenJournal
+) -> None:
     hub = FakeHub()
     old = _robot_of(tmp_path / "1-old", opened, hub)
     old.journal.note(ROBOT_NOTE, "r1")
@@ -38,9 +43,11 @@ async def test_a_hub_that_was_put_back_gets_what_it_lost_of_earlier_runs(tmp_pat
     async with robot.shipping(), _older(robot):
         await asyncio.sleep(5)
         assert hub.stored(old.name) == whole(1, 10)
+        shipped = clock.utime() / 1e6 - days * 86_400
+        os.utime(tmp_path / "1-old" / "journal.sqlite", (shipped, shipped))
         hub.journals.clear()
         await asyncio.sleep(190)
-    assert (hub.stored(robot.name), hub.stored(old.name)) == (whole(1, 1), whole(1, 10))
+    assert (hub.stored(robot.name), hub.stored(old.name)) == (whole(1, 1), whole(1, 10) if days < 30 else [])
 
 
 @pytest.mark.slow

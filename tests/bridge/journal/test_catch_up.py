@@ -269,3 +269,18 @@ def test_without_a_thread_it_is_read_all_the_same(tmp_path: Path) -> None:
                 return offsets((await broadcast.older(Query(0))).entries)
 
     assert asyncio.run(first_page()) == [*range(1, 21)]
+
+
+def test_who_has_read_a_file_that_was_deleted_goes_on_in_the_one_that_has_its_place(tmp_path: Path) -> None:
+    async def check() -> None:
+        async with made(tmp_path, events=4, size=1) as broadcast:
+            journal, pages = broadcast.journal, broadcast.pages
+            assert offsets((await pages.page(Query(0))).entries) == [1, 2, 3, 4]
+            (tmp_path / "journal.sqlite").unlink()
+            journal.look_for_file()
+            put(broadcast, 5)
+            assert await journal.homing.attempt(asyncio.to_thread)
+            put(broadcast, 6)
+            assert offsets((await pages.page(Query(4))).entries) == [5, 6]
+
+    asyncio.run(check())
