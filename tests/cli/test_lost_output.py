@@ -43,6 +43,9 @@ class _Failing:
     def flush(self) -> None:
         """Nothing is left in it."""
 
+    def close(self) -> None:
+        """It has no buffer."""
+
 
 @pytest.fixture
 def failing(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[[int], None]]:
@@ -93,6 +96,18 @@ def test_other_commands_fail_and_a_reader_that_has_gone_ends_a_run(failing: Call
     with signals.handle_with(received.append), output.outliving_output() as lost:
         output.write("one")
     assert (len(received), lost.why) == (1, "")
+
+
+@pytest.mark.parametrize("name", ["stdout", "stderr"])
+def test_what_is_left_in_a_buffer_does_not_fail_again_where_the_stream_is_collected(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    full = open("/dev/full", "w")  # noqa: SIM115 -- that it is closed is what is looked at
+    monkeypatch.setattr(sys, name, full)
+    with output.outliving_output():
+        (output.write if name == "stdout" else output.note)("one")
+    getattr(sys, name).close()
+    assert full.closed
 
 
 @pytest.mark.parametrize("words", [["--help"], ["run", "--help"], ["--version"], []])

@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Any, TextIO
@@ -67,7 +67,7 @@ def _print(text: str) -> None:
     try:
         print(text, flush=True)
     except OSError as error:
-        sys.stdout = _nowhere()
+        sys.stdout = _given_up(sys.stdout)
         if isinstance(error, BrokenPipeError):
             signals.deliver(signal.SIGPIPE)
         elif _outlived:
@@ -90,7 +90,7 @@ def flush_output() -> Iterator[None]:
     except OSError as error:
         if not is_of_the_disk(error) or error.filename is not None:
             raise
-        sys.stdout = _nowhere()
+        sys.stdout = _given_up(sys.stdout)
         if isinstance(error, BrokenPipeError):
             signals.deliver(signal.SIGPIPE)
         raise cannot_write("output", error) from error
@@ -112,9 +112,15 @@ def outliving_output() -> Iterator[LostOutput]:
         _outlived.remove(lost)
 
 
+def _given_up(stream: TextIO) -> TextIO:
+    """Close a stream that could not be written, and return one for what is written while the command ends: what is
+    left in the buffer fails once more, which Python tells of on standard error where it collects an open stream."""
+    with suppress(OSError):
+        stream.close()
+    return _nowhere()
+
+
 def _nowhere() -> TextIO:
-    """Return a stream for what is written while the command ends: what is left in the buffer of the one that could
-    not be written would fail once more."""
     return open(os.devnull, "w")
 
 
@@ -190,7 +196,7 @@ def note_lines(text: str) -> None:
     try:
         print(printable_lines(text), file=sys.stderr, flush=True)
     except OSError:
-        sys.stderr = _nowhere()
+        sys.stderr = _given_up(sys.stderr)
 
 
 def duration(seconds: float, digits: int = 2) -> str:
