@@ -118,7 +118,7 @@ async def test_an_approval_of_a_plan_lapses_while_the_machine_sleeps(monkeypatch
 @pytest.mark.virtual_time
 async def test_a_plan_whose_mission_ends_with_its_approval_is_void_and_can_be_approved_anew() -> None:
     bench = GateBench()
-    plan = bench.plans.create("g", [{"skill": "move", "arguments": {"distance_m": 1}}])
+    plan, draft = [bench.plans.create("g", [{"skill": "move", "arguments": {"distance_m": 1}}]) for _ in range(2)]
     task = asyncio.create_task(bench.plans.submit(plan.id, ("m",)))
     await asyncio.sleep(0)
     bench.approvals.decide(bench.approvals.pending()[0].id, "approve")
@@ -126,6 +126,7 @@ async def test_a_plan_whose_mission_ends_with_its_approval_is_void_and_can_be_ap
         AgentEvent(number=1, utime=0, agent="agent", kind=EventKind.ENDED, missions=("m",))
     )  # before the task that waits wakes up
     assert (await task).state == "void"
+    assert draft.state == "draft"
     assert bench.plans.claim_step("move", {"distance_m": 1}, ("m",)) is None
     again = asyncio.create_task(bench.plans.submit(plan.id, ("n",)))
     await asyncio.sleep(0)

@@ -90,6 +90,22 @@ async def test_a_journal_that_can_not_come_back_tries_it_less_and_less_often(
     assert (journal.state, offsets(journal)) == ("ok", [1])
 
 
+async def test_for_want_of_a_thread_a_journal_comes_back_later(tmp_path: Path, opened: OpenJournal) -> None:
+    async def refused(work: Callable[[], None]) -> None:
+        raise OSError(11, "no more threads")
+
+    path = tmp_path / "journal.sqlite"
+    journal = opened(path)
+    journal.append([event(number) for number in range(1, 1201)])
+    path.unlink()
+    journal.look_for_file()
+    assert not await journal.homing.attempt(refused)
+    assert not path.with_name(f"{path.name}.new").exists()
+    await asyncio.sleep(5.0)
+    assert await journal.homing.attempt(inline)
+    assert (journal.state, len(offsets(journal))) == ("ok", 1200)
+
+
 async def test_a_copy_of_what_is_in_memory_by_now_takes_no_place(tmp_path: Path, opened: OpenJournal) -> None:
     path = tmp_path / "journal.sqlite"
     journal = opened(path)

@@ -41,7 +41,7 @@ class DuplicatesGate:
 
     async def review(self, request: CallRequest) -> Verdict:
         """See ``Gate``."""
-        asked = request.on_duplicate or self._policies.get(request.skill.name)
+        asked = self._policies.get(request.skill.name)
         if not self._asks_the_model(request.skill) or PARAMETER not in request.arguments:
             return Allow(request.arguments, asked)
         choice = request.arguments[PARAMETER]
