@@ -34,6 +34,7 @@ from dimos_streams.agent.operators.operator_side import OperatorSide
 from dimos_streams.agent.operators.snapshots import Snapshots
 from dimos_streams.agent.permissions import agent_reviewer, make_gate_state
 from dimos_streams.agent.policies.stop_policy import StopPolicy
+from dimos_streams.agent.policies.stopped_missions import OF_NONE
 from dimos_streams.agent.recovery import Recovery
 from dimos_streams.agent.skill_watch import SkillWatch
 from dimos_streams.agent.subagents.delegation import Delegation
@@ -220,7 +221,7 @@ class AgentCore:
             self.gate_state.robot_stopped(ids(context.missions))
 
     def _note_stop(self) -> None:
-        self.gate_state.robot_stopped(ids(self.loop.missions.values()))
+        self.gate_state.robot_stopped((*ids(self.loop.missions.values()), OF_NONE))
 
     def _connect(self) -> None:
         """Let parts hear of what happens in those that are made of them. Whatever is to outlive the process is

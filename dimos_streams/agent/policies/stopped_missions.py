@@ -12,6 +12,8 @@ from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.operator.messages.agent import AgentEvent
 
 _MISSIONS = 1000
+OF_NONE = ""
+"""What is of no mission, as calls from before the agent was started are, counts as one of its own."""
 
 
 class StoppedMissions:
@@ -23,15 +25,19 @@ class StoppedMissions:
 
     def stop(self, missions: Iterable[str]) -> None:
         """Note that the robot was stopped or released while these missions went on."""
-        for root in roots(missions):
+        for root in _roots(missions):
             self._stops[root] = self._stops.get(root, 0) + 1
 
     def stops(self, missions: Iterable[str]) -> int:
         """The number of stops and releases since the newest of these missions was begun: a call that is also of one
-        from after them was asked for since. There are none where there is no mission."""
-        return min((self._stops.get(root, 0) for root in roots(missions)), default=0)
+        from after them was asked for since."""
+        return min(self._stops.get(root, 0) for root in _roots(missions))
 
     def restore(self, event: AgentEvent) -> None:
         """Note what an event of the record says."""
         if stopped_by(tool_event_of(event)):
             self.stop(event.missions)
+
+
+def _roots(missions: Iterable[str]) -> tuple[str, ...]:
+    return roots(missions) or (OF_NONE,)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.policies.gates.base import Allow, Refuse
-from dimos_streams.agent.policies.stopped_missions import StoppedMissions
+from dimos_streams.agent.policies.stopped_missions import OF_NONE, StoppedMissions
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.robot.velocity_gate.module import VelocityGate
@@ -65,17 +65,25 @@ async def test_a_model_that_thinks_through_a_stop_and_its_release_has_the_operat
     [
         (("m1",), {"motion": True}, True),
         (("m1/helper",), {"resources": ("arm",)}, True),
+        ((), {"motion": True}, True),
         (("m1",), {}, False),
         (("m2",), {"motion": True}, False),
         (("m1", "m2"), {"motion": True}, False),
     ],
-    ids=["motion", "sub-mission that holds an arm", "no motion", "said since", "also for what was said since"],
+    ids=[
+        "motion",
+        "sub-mission that holds an arm",
+        "of no mission",
+        "no motion",
+        "said since",
+        "also for what was said since",
+    ],
 )
 async def test_only_what_moves_the_robot_for_a_mission_from_before_is_asked_about(
     missions: tuple[str, ...], policy: dict[str, Any], asks: bool
 ) -> None:
     bench = GateBench(plan={"motions": None}, approval={"rules": [{"skill": "move", "action": "allow"}]})
-    bench.gate_state.robot_stopped(("m1",))
+    bench.gate_state.robot_stopped(("m1", OF_NONE))
     call = request(offered("move", parameters=MOVE, **policy), missions, distance_m=1)
     review = asyncio.create_task(bench.chain.review(call))
     await asyncio.sleep(0)
