@@ -34,6 +34,7 @@ from dimos_streams.agent.operators.operator_side import OperatorSide
 from dimos_streams.agent.operators.snapshots import Snapshots
 from dimos_streams.agent.permissions import agent_reviewer, make_gate_state
 from dimos_streams.agent.policies.stop_policy import StopPolicy
+from dimos_streams.agent.policies.stopped_missions import OF_NONE
 from dimos_streams.agent.recovery import Recovery
 from dimos_streams.agent.skill_watch import SkillWatch
 from dimos_streams.agent.subagents.delegation import Delegation
@@ -220,11 +221,7 @@ class AgentCore:
             self.gate_state.robot_stopped(ids(context.missions))
 
     def _note_stop(self) -> None:
-        self.gate_state.robot_stopped(ids(self.loop.missions.values()))
-
-    def _note_release(self) -> None:
-        """Take in what was asked for while the robot stood: nobody has asked for it since."""
-        self.gate_state.stopped.release(ids(self.loop.missions.values()))
+        self.gate_state.robot_stopped((*ids(self.loop.missions.values()), OF_NONE))
 
     def _connect(self) -> None:
         """Let parts hear of what happens in those that are made of them. Whatever is to outlive the process is
@@ -236,8 +233,7 @@ class AgentCore:
         self.calls.incoming.closed.add(self._note_closed)
         self.calls.incoming.child_closed.add(self._note_child_closed)
         self.calls.incoming.adopted.add(self.reviews.note_begun)
-        self.oversight.robot_stops.began.add(self._note_stop)
-        self.oversight.robot_stops.ended.add(self._note_release)
+        self.oversight.robot_stops.changed.add(self._note_stop)
         self.catalog.refreshed.add(self.skill_watch.look)
         self.models.retried.add(self.model_switch.note_retry)
         robot_hold = self.oversight.robot_hold

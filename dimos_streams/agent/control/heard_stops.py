@@ -22,10 +22,8 @@ class HeardStops:
         self._gates = gates
         self._stopped: frozenset[str] = frozenset()
         """The gates that hold for a stop."""
-        self.began: Listeners[[]] = Listeners()
-        """Called when a gate begins to hold for a stop."""
-        self.ended: Listeners[[]] = Listeners()
-        """Called when a gate that held for a stop says that it does so no more."""
+        self.changed: Listeners[[]] = Listeners()
+        """Called when a gate begins to hold for a stop, and when it says that it does so no more."""
 
     def listen(self) -> Callable[[], None]:
         """Hear the gates from now on. The returned function ends that, and may be called twice."""
@@ -36,7 +34,5 @@ class HeardStops:
             return  # each agent hears every module of every robot
         before = self._stopped
         self._stopped = now = frozenset(module.name for module, state in self._gates() if STOP_ROBOT in state.holds)
-        if now - before:
-            self.began.notify()
-        if before - now:
-            self.ended.notify()
+        if now != before:
+            self.changed.notify()

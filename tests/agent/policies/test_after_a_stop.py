@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.policies.gates.base import Allow, Refuse
-from dimos_streams.agent.policies.stopped_missions import StoppedMissions
+from dimos_streams.agent.policies.stopped_missions import OF_NONE, StoppedMissions
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.robot.velocity_gate.module import VelocityGate
@@ -65,17 +65,25 @@ async def test_a_model_that_thinks_through_a_stop_and_its_release_has_the_operat
     [
         (("m1",), {"motion": True}, True),
         (("m1/helper",), {"resources": ("arm",)}, True),
+        ((), {"motion": True}, True),
         (("m1",), {}, False),
         (("m2",), {"motion": True}, False),
         (("m1", "m2"), {"motion": True}, False),
     ],
-    ids=["motion", "sub-mission that holds an arm", "no motion", "said since", "also for what was said since"],
+    ids=[
+        "motion",
+        "sub-mission that holds an arm",
+        "of no mission",
+        "no motion",
+        "said since",
+        "also for what was said since",
+    ],
 )
 async def test_only_what_moves_the_robot_for_a_mission_from_before_is_asked_about(
     missions: tuple[str, ...], policy: dict[str, Any], asks: bool
 ) -> None:
     bench = GateBench(plan={"motions": None}, approval={"rules": [{"skill": "move", "action": "allow"}]})
-    bench.gate_state.robot_stopped(("m1",))
+    bench.gate_state.robot_stopped(("m1", OF_NONE))
     call = request(offered("move", parameters=MOVE, **policy), missions, distance_m=1)
     review = asyncio.create_task(bench.chain.review(call))
     await asyncio.sleep(0)
@@ -92,9 +100,9 @@ async def test_what_is_planned_since_the_stop_is_not_asked_about_twice() -> None
     assert isinstance(await bench.review("move", {"motion": True}, distance_m=1), Allow)
 
 
-async def test_what_was_allowed_and_has_not_begun_does_not_begin_after_a_stop_or_if_it_was_asked_for_in_one() -> None:
+async def test_what_was_allowed_and_has_not_begun_does_not_begin_after_a_stop() -> None:
     bench = GateBench(plan={"motions": None})
-    for end in (bench.gate_state.stopped.release, bench.gate_state.robot_stopped, bench.gate_state.robot_stopped):
+    for _ in range(2):
         call = request(offered("move", parameters=MOVE, motion=True), distance_m=1)
         review = asyncio.create_task(bench.chain.review(call))
         await asyncio.sleep(0)
@@ -103,10 +111,29 @@ async def test_what_was_allowed_and_has_not_begun_does_not_begin_after_a_stop_or
         allowed = await review
         assert isinstance(allowed, Allow)
         assert await allowed.last_look() is None
-        end(("m1",))
+        bench.gate_state.robot_stopped(("m1",))
         refusal = await allowed.last_look()
         assert isinstance(refusal, Refuse)
         assert "an operator has stopped the robot since it was asked for" in refusal.text
+
+
+async def test_what_is_approved_while_the_robot_stands_is_asked_about_again_after_the_release() -> None:
+    brain = Brain([("follow", {}), *PLAN], "I wait", WALK, "well")
+    async with robot_stage(brain) as (made, robot):
+        await made.harness.add(VelocityGate(name="gate"), unwired=("scan",))
+        stops = made.bridge.broker.stops
+        assert (await stops.stop_robot("", "a child")).confirmed
+        said = await made.say("walk")
+        await decide(made, "approve")
+        await made.until("assistant", "I wait")
+        plan = made.agent.core.gate_state.plans.get("plan-1")
+        assert plan.state == "approved"
+        await stops.release("")
+        await until(lambda: plan.state == "void")
+        robot.done.set()  # what its mission waits for
+        assert (await decide(made, "reject"))["skill"] == "walk"
+        await said.closed()
+        assert robot.log_ == []
 
 
 async def test_an_approval_from_before_a_stop_lets_nothing_begin_though_its_call_never_ran() -> None:

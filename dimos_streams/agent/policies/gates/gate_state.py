@@ -59,8 +59,8 @@ class GateState:
             self.robot_stopped(missions)
 
     def robot_stopped(self, missions: Sequence[str]) -> None:
-        """Take in that an operator has stopped the robot: what was approved for these missions before that holds no
-        more, and he is asked before anything moves the robot in them."""
+        """Take in that an operator has stopped the robot, or released it: what was approved for these missions before
+        that holds no more, and he is asked before anything moves the robot in them."""
         self.stopped.stop(missions)
         self.approvals.robot_stopped(missions)
         self.plans.robot_stopped(missions)
