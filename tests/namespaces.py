@@ -120,8 +120,8 @@ def _connect(switch: Machine, *machines: Machine) -> None:
 
 
 def _until_it_is(interface: str, state: str) -> None:
-    """The kernel notes by and by that there is a carrier. Fast DDS uses no interface that is not running, and a switch
-    passes nothing on from there."""
+    """The kernel notes by and by that there is a carrier. Fast DDS uses no interface that is not running, and a
+    switch passes nothing on from there."""
     show = f"-oneline -details link show {interface}"
     wait_for(lambda: state in _ip(show), _RUNS_WITHIN_S, lambda: f"of {interface} the kernel does not say {state!r}")
 
