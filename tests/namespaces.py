@@ -113,13 +113,17 @@ def _connect(switch: Machine, *machines: Machine) -> None:
         with machine.entered():
             _ip(f"address add {machine.address}/24 dev {INTERFACE}")
             _ip(f"link set {INTERFACE} up")
-            _until_it_runs()
+            _until_it_is(INTERFACE, "state UP")
+    with switch.entered():
+        for number, _ in enumerate(machines, 1):
+            _until_it_is(f"port{number}", "state forwarding")
 
 
-def _until_it_runs() -> None:
-    """The kernel notes by and by that there is a carrier, and Fast DDS uses no interface that is not running."""
-    show = f"-oneline link show {INTERFACE}"
-    wait_for(lambda: "state UP" in _ip(show), _RUNS_WITHIN_S, lambda: f"{INTERFACE} has no carrier")
+def _until_it_is(interface: str, state: str) -> None:
+    """The kernel notes by and by that there is a carrier. Fast DDS uses no interface that is not running, and a
+    switch passes nothing on from there."""
+    show = f"-oneline -details link show {interface}"
+    wait_for(lambda: state in _ip(show), _RUNS_WITHIN_S, lambda: f"of {interface} the kernel does not say {state!r}")
 
 
 def _ip(arguments: str) -> str:

@@ -11,6 +11,7 @@ from functools import partial
 import pytest
 
 from dimos_streams.bus import create_bus
+from dimos_streams.bus.lcm import guard
 from tests.helpers import until
 from tests.namespaces import INTERFACE, Machine, linked
 
@@ -37,8 +38,14 @@ def test_another_machine_is_not_heard_unless_the_url_crosses_networks(
     if without_library:
         monkeypatch.setitem(sys.modules, "lcm", None)
     heard: dict[int, list[bytes]] = {0: [], 1: []}
+    sockets_of = guard.sockets_of
+
+    def sockets_late(before: set[int], port: int) -> list[int]:
+        send(link.there, b"while there is no filter yet", GROUP)
+        return sockets_of(before, port)
 
     async def scenario() -> None:
+        monkeypatch.setattr(guard, "sockets_of", sockets_late)
         with link.here.entered():
             buses = {ttl: create_bus(f"udpm://{GROUP}:{PORT}?ttl={ttl}") for ttl in heard}
             for ttl, bus in buses.items():

@@ -150,3 +150,18 @@ def test_what_a_thread_has_begun_nevertheless_has_its_result() -> None:
             return await in_executor(executor, int, "7")
 
     assert asyncio.run(scenario()) == 7
+
+
+def test_what_waits_for_a_thread_of_an_executor_that_ends_is_waited_for_no_longer() -> None:
+    go_on = threading.Event()
+
+    async def scenario() -> None:
+        executor = ThreadPoolExecutor(1)
+        begun, waiting = in_executor(executor, go_on.wait), in_executor(executor, int, "7")
+        executor.shutdown(wait=False, cancel_futures=True)
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        go_on.set()
+        assert await begun
+
+    asyncio.run(scenario())

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from dimos_streams import clock
 from dimos_streams.bus import packet_filter
 from dimos_streams.bus.lcm import guard
+from dimos_streams.bus.lcm.early_datagrams import wait_until_taken
 from dimos_streams.bus.lcm.membership import Membership
 from dimos_streams.bus.lcm.overflow import Overflow
 from dimos_streams.bus.lcm.queue import KEPT_BYTES, LcmQueue
@@ -88,13 +89,14 @@ class LcmBus(TransportBus):
             self._lcm = None
             raise BusError(f"LCM needs a file descriptor below {_SELECT_LIMIT}; too many files are open")
         sockets = guard.sockets_of(before, self._url.port)
-        self._attach_guard(sockets)
+        begun = threads() - threads_before
+        thread = begun.pop() if len(begun) == 1 else None
+        self._attach_guard(sockets, thread)
         if isinstance(self._lcm, UdpmSocket):
             self.guarded = True  # it looks at datagrams before it believes them
         self._loop = asyncio.get_running_loop()
         self._membership = Membership(self._url.group, sockets, self._loop)
-        begun = threads() - threads_before
-        self._placement = ThreadPlacement(begun.pop() if len(begun) == 1 else None, self._loop)
+        self._placement = ThreadPlacement(thread, self._loop)
         self._loop.add_reader(self._lcm.fileno(), self._read)
 
     async def close(self) -> None:
@@ -204,15 +206,26 @@ class LcmBus(TransportBus):
         created: _Lcm = lcm.LCM(self._url.for_lcm())
         return created
 
-    def _attach_guard(self, sockets: list[int]) -> None:
+    def _attach_guard(self, sockets: list[int], thread: int | None) -> None:
+        """``thread`` is the one that takes what comes to LCM's sockets, None if it is not known."""
         try:
             self._filter.attach(sockets)
             self.guarded = True
+            self._forget_early(sockets, thread)
         except OSError as error:
             level = logging.INFO if isinstance(self._lcm, UdpmSocket) else logging.WARNING
             _logger.log(level, "%s: %s", _NO_GUARD, error)
             if self._url.ttl == 0:
                 _logger.warning("what other machines send to %s is taken, too: %s", self._url.group, error)
+
+    def _forget_early(self, sockets: list[int], thread: int | None) -> None:
+        """Let go of what came before there was a filter, while nobody is there to whom it could be delivered."""
+        lcm = self._opened_lcm()
+        if isinstance(lcm, UdpmSocket):
+            while lcm.handle_timeout(0):
+                pass
+        elif thread is not None:
+            wait_until_taken(sockets, thread)
 
     def _opened_lcm(self) -> _Lcm:
         if self._lcm is None:

@@ -43,6 +43,15 @@ def threads() -> set[int]:
         return set()
 
 
+def is_runnable(thread: int) -> bool:
+    """Return whether a thread of this process runs or waits for a processor: False while it waits for anything else,
+    if it has ended, and on a system that does not tell."""
+    try:
+        return _ThreadState.of(thread).is_runnable
+    except OSError:
+        return False
+
+
 class _ThreadState(NamedTuple):
     waited_s: float
     """How long it has waited for a processor since it began, in seconds."""

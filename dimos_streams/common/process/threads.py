@@ -11,7 +11,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from functools import partial
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, TypeVar, cast
 
 from dimos_streams import clock
 from dimos_streams.errors import DimosStreamsError
@@ -85,14 +85,16 @@ class _Queued(Generic[T]):
         self._work = work
         self.outcome: Future[T] = Future()
 
-    def __call__(self) -> None:
+    def __call__(self) -> T | None:
         if not self.outcome.set_running_or_notify_cancel():
-            return
+            return None
         try:
-            settle, outcome = self.outcome.set_result, self._work()
+            result = self._work()
         except BaseException as error:
-            settle, outcome = self.outcome.set_exception, error  # type: ignore[assignment]
-        settle(outcome)
+            self.outcome.set_exception(error)
+            raise
+        self.outcome.set_result(result)
+        return result
 
     def take_back(self) -> bool:
         """Let go of the work; return False if a thread has begun it."""
@@ -115,7 +117,7 @@ def in_executor(executor: Executor | None, function: Callable[..., T], *args: An
         return loop.run_in_executor(executor, work)
     queued = _Queued(work)
     try:
-        loop.run_in_executor(executor, queued)
+        return cast("asyncio.Future[T]", loop.run_in_executor(executor, queued))  # None is for work taken back
     except RuntimeError as error:
         if queued.take_back():
             raise _no_thread(error) from None

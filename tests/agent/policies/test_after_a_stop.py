@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,7 +15,7 @@ from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.tool_stream.family import child_id
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
-from tests.agent.loop.function_model import asks, says
+from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
 from tests.agent.loop.line_world import LineWorld
 from tests.agent.policies.brain import Brain
 from tests.agent.policies.gate_bench import MOVE, GateBench
@@ -30,6 +31,7 @@ PLAN: list[tuple[str, dict[str, Any]]] = [
     ("create_plan", {"goal": "walk", "steps": [{"skill": "walk", "arguments": {"distance_m": 1}}]}),
     ("submit_plan", {"plan": "plan-1"}),
 ]
+NOTE = "The robot was stopped after this was asked for: whatever moves it here is to be approved before"
 SINCE = "an operator has stopped the robot since this was asked for"
 
 
@@ -167,8 +169,33 @@ async def test_a_mission_hears_also_of_the_stop_of_a_part_of_its_call() -> None:
 
 
 def test_a_successor_knows_the_missions_of_which_a_stop_has_ended_a_call() -> None:
-    stopped = StoppedMissions()
+    stopped = StoppedMissions(lambda *_, **__: None)
     close = event(9, "close", text=f"{STOPPED}: wait", data={"outcome": "cancelled"})
     data = {"text": "", "skill": "walk", "event": close.to_dict()}
     stopped.restore(AgentEvent(number=1, utime=1, agent="a", kind="update", missions=("m1",), data=data))
     assert (stopped.stops(("m1/sub",)), stopped.stops(("m2",)), stopped.stops(())) == (1, 0, 0)
+
+
+async def test_a_successor_knows_the_missions_that_a_stop_came_after_though_it_ended_no_call_of_them(
+    tmp_path: Path,
+) -> None:
+    world, before = LineWorld(), FunctionModel(in_turn(asks(("follow", {})), says("I wait")))
+    async with world.with_model(before, tmp_path) as agent:
+        await agent.say("go")
+        await until(lambda: len(before.requests) == 2)
+        stops = agent.core.oversight.robot_stops
+        for _ in ("stopped", "released"):
+            stops.changed.notify()
+        assert [note["text"] for note in agent.data("note")] == [NOTE], "once for a mission"
+        await agent.leave()
+    again = FunctionModel(in_turn(asks(("move", {"by": 3})), says("then not")))
+    async with world.with_model(again, tmp_path, plan={"motions": 2}) as successor:
+        approvals = successor.core.gate_state.approvals
+        (mission,) = successor.core.loop.missions.values()
+        world.released.set()
+        await until(approvals.pending)
+        (asked,) = approvals.pending()
+        assert asked.reason.startswith(SINCE)
+        approvals.decide(asked.id, "reject")
+        await successor.over(mission)
+    assert "move 3" not in world.log

@@ -42,7 +42,7 @@ class GateState:
         self.plans = PlanRegistry(self.approvals, emit, check, valid_s=settings.plan.valid_s)
         self.rejections = Rejections()
         self.free_motions = FreeMotions(emit)
-        self.stopped = StoppedMissions()
+        self.stopped = StoppedMissions(emit)
 
     def apply(self, event: AgentEvent) -> None:
         """Take in an event of the agent. Plans are the agent's own: no end of a sub-agent's mission ends

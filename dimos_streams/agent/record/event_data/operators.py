@@ -18,13 +18,15 @@ class OrderData(EventData):
 
 
 class NoteData(TextData):
-    """Something for people: about a call, in a dialogue with the operator, or what was learnt of a model's server."""
+    """Something for people: about a call, in a dialogue with the operator, what was learnt of a model's server, or
+    that a stop of the robot came after a mission was asked for."""
 
     skill: NotRequired[str]
     call_id: NotRequired[str]
     foreground: NotRequired[bool]
     model: NotRequired[str]
     lesson: NotRequired[str]
+    stopped: NotRequired[bool]
 
 
 class ModeData(EventData):
