@@ -177,8 +177,8 @@ class Bridge(Module):
             self._disk = f"it can't be looked at: {error.strerror}"
 
     async def _look_at_disk(self) -> None:
-        if self.context.run_dir is not None and not clock.is_virtual():
-            self._disk = await self.run_blocking(trouble_with, self.context.run_dir)
+        run_dir = None if clock.is_virtual() else self.context.run_dir
+        self._disk = "" if run_dir is None else await self.run_blocking(trouble_with, run_dir)
         if self.journal.state != "ok" and not self._disk:
             await self.journal.homing.attempt(self.run_blocking)
 

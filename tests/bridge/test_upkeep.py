@@ -63,3 +63,4 @@ async def test_a_bridge_without_a_thread_for_its_disk_goes_on(
             await until(lambda: "can't start new thread" in bridge.health)
         full = log.stat().st_size
         await until(lambda: log.stat().st_size < full)
+        await until(lambda: bridge.health == "ok")

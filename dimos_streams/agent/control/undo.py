@@ -13,6 +13,7 @@ from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.control.reports import How, Undone
 from dimos_streams.agent.control.undo_log import UNKNOWN, UndoEntry, may_have_run
 from dimos_streams.agent.control.undo_pause import UndoPause
+from dimos_streams.agent.missions.end_state import why_ended
 from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.record.event_data.calls import UndoEnd, UndoStart
 from dimos_streams.common.process.internal_error import internal_error
@@ -192,7 +193,6 @@ def _end_of(call: OpenCall) -> _End:
         return _End("failed", f"it vanished; {UNKNOWN}")
     if close.outcome is Outcome.REJECTED:
         return _End("failed", f"{close.text}; nothing was begun, so `undo` takes it back still", left=True)
-    if close.outcome is Outcome.LOST:
-        return _End("failed", f"{close.text}; {UNKNOWN}")
     how: How = "undone" if close.outcome is Outcome.COMPLETED else "failed"
-    return _End(how, close.text, stopped=close.outcome is Outcome.CANCELLED)
+    text = f"{close.text}; {UNKNOWN}" if close.outcome is Outcome.LOST else close.text
+    return _End(how, text, stopped=why_ended(close) is not None)

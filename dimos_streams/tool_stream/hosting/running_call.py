@@ -123,7 +123,7 @@ class RunningCall(Call):
     def close(self, outcome: Outcome, text: str, data: Mapping[str, Any]) -> None:
         """Close the stream, once. The outcome of a disowned call has been decided before it ended."""
         if self._final is not None:
-            (outcome, text), data = self._final, {}
+            (outcome, text), data = self._final, self._lost_at_its_end()
         elif outcome in (Outcome.CANCELLED, Outcome.TIMED_OUT):
             text += self.overdue
         elif outcome is Outcome.FAILED and self.cancel_reason is not None:
@@ -138,7 +138,13 @@ class RunningCall(Call):
     def close_disowned(self, more: str) -> None:
         """Close the stream of a disowned call whose skill goes on; ``more`` is added to the text."""
         if self._final is not None:
-            self.writer.close(self._final[0], self._final[1] + more, {})
+            self.writer.close(self._final[0], self._final[1] + more, self._lost_at_its_end())
+
+    def _lost_at_its_end(self) -> Mapping[str, Any]:
+        """The part of a disowned call's close that says for which other reason it was to end; empty if for none."""
+        if self._final is None or self.cancel_reason is None or self.cancel_reason == self._final[1]:
+            return {}
+        return {TO_END: self.cancel_reason[:_MAX_TO_END]} if self._final[0] is Outcome.LOST else {}
 
 
 def _failed_at_its_end(text: str, data: Mapping[str, Any], reason: str) -> tuple[str, Mapping[str, Any]]:

@@ -14,7 +14,7 @@ from dimos_streams.errors import CallRejectedError, SkillError
 from dimos_streams.skill import OnDuplicate, OnLoss
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, JournalEntry, OfferedSkill
-from dimos_streams.tool_stream.protocol.close_data import NOT_RUN
+from dimos_streams.tool_stream.protocol.close_data import NOT_RUN, TO_END
 
 ANYTHING: dict[str, Any] = {"type": "object", "properties": {}, "additionalProperties": True}
 
@@ -131,7 +131,10 @@ class FakeBridge:
         """Once; also for a task that was cancelled before its first step, of which nothing has run."""
         if call.outcome is None:
             call.outcome, call.ended_at = outcome, clock.monotonic()
-            call.send("close", text, outcome=outcome.value, result=result, **({NOT_RUN: True} if not_run else {}))
+            more: dict[str, Any] = {NOT_RUN: True} if not_run else {}
+            if call.reason and outcome in (Outcome.FAILED, Outcome.LOST):
+                more |= {TO_END: call.reason}
+            call.send("close", text, outcome=outcome.value, result=result, **more)
 
     async def cancel(self, call_id: str, reason: str) -> None:
         call = self.calls_[call_id]

@@ -20,6 +20,7 @@ from dimos_streams.errors import (
     SkillError,
     SkillUnavailableError,
 )
+from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.gateway import OfferedSkill
 from tests.agent.loop.agent_in_memory import AgentInMemory
 from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
@@ -75,6 +76,21 @@ async def test_who_stops_the_robot_on_its_way_back_stops_the_whole_undo() -> Non
         await asyncio.sleep(5)
         assert world.log == ["move 1", "move 2", "back 2"]
         assert outcomes(await agent.core.loop.undo(2)) == [(1, "undone", "done")], "it is still there"
+
+
+@pytest.mark.parametrize(("becomes", "told"), [(Outcome.FAILED, ""), (Outcome.LOST, "; it is not known how far")])
+async def test_so_it_is_where_what_was_stopped_fails_or_is_lost_then(becomes: Outcome, told: str) -> None:
+    world = LineWorld()
+    async with world.agent(MOVES, says("done")) as agent:
+        await moved(agent)
+        undoing = await taking_back(agent, world)
+        way_back = next(call for call in world.bridge.calls_.values() if call.outcome is None)
+        way_back.reason = "enough"
+        world.bridge._close(way_back, becomes, "the knee is stuck")
+        newest, left = await undoing
+        assert (newest.how, newest.text.startswith(f"the knee is stuck{told}")) == ("failed", True)
+        assert left.text.startswith("nothing was begun, as taking back call ")
+        assert world.log == ["move 1", "move 2", "back 2"]
 
 
 async def test_nor_by_the_rollback_that_ends_a_rollback() -> None:

@@ -28,6 +28,7 @@ from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.hosting.host import SkillHost
 from dimos_streams.tool_stream.hosting.loss import LossWatch
 from dimos_streams.tool_stream.protocol.channels import CALLS, CANCELS, REQUESTS
+from dimos_streams.tool_stream.protocol.close_data import TO_END
 from tests.helpers import until
 
 CMD_VEL = channel_name("/cmd_vel", Twist)
@@ -268,6 +269,22 @@ async def test_a_cut_of_one_direction_is_reported_in_the_stream(skill_name: str,
         assert world.moved_at[-1] - began <= (2.8 if more else 2.2)
         world.bridge.bus.faults = Faults()
         assert await world.agreed(call_id) is Outcome.LOST
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("F5")
+async def test_what_the_robot_gives_up_that_was_to_end_anyway_says_for_which_reason_it_was() -> None:
+    async with split_robot() as world:
+        call_id = await world.begin("ignore", arguments={"seconds": 10.0})
+        await world.gateway.cancel(call_id, "come back")
+        world.bridge.bus.faults = Faults(loss=1.0, affects=lambda channel: channel == REQUESTS)
+        assert (await world.closed(call_id)).outcome is Outcome.LOST
+        bridge = world.bridge.module("bridge")
+        assert isinstance(bridge, Bridge)
+        call = bridge.broker.ledger.calls.get(call_id)
+        assert call is not None
+        assert call.last is not None
+        assert call.last.data[TO_END] == "come back"
 
 
 def _deafen(world: SplitRobot, *, reported: bool) -> None:
