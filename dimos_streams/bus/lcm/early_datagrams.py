@@ -1,7 +1,7 @@
-"""What comes to a receiving socket before it has its packet filter, which only one that is open can have.
+"""Datagrams that come to a receiving socket before it has its packet filter, which only one that is open can have.
 
-It is no message to anybody, since nothing is subscribed to yet, and the filter might have dropped it: on a LAN any
-machine can send it. But the system keeps it, and who subscribes next would get it.
+They are no messages to anybody, since nothing is subscribed to yet, and the filter might have dropped them: on a LAN
+any machine can send them. But the system keeps them, and who subscribes next would get them.
 """
 
 from __future__ import annotations
