@@ -75,11 +75,11 @@ class RecorderModule(Module):
         while True:
             self.health = f"not recording: {why}; {recorder.unwritten} messages lost so far"
             await asyncio.sleep(_TRY_AGAIN_S)
-            if await self.run_blocking(trouble_with, self.config.path.parent):
-                continue
-            with contextlib.suppress(DimosStreamsError):  # the next attempt comes soon, and `why` still holds
-                recorder.resume()
-                break
+            # The next attempt comes soon, and `why` still holds: also where there is no thread to look.
+            with contextlib.suppress(DimosStreamsError, OSError):
+                if not await self.run_blocking(trouble_with, self.config.path.parent):
+                    recorder.resume()
+                    break
         self.health = f"{recorder.unwritten} messages are missing: {why}"
         self.log.warning("recording again; %s", self.health)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import multiprocessing
 import os
 import random
@@ -13,6 +14,7 @@ import threading
 import tracemalloc
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
@@ -25,6 +27,7 @@ from dimos_streams.errors import DimosStreamsError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.geometry_msgs import Twist, Vector3
 from dimos_streams.recording.metadata import CHANNEL, Metadata
+from dimos_streams.recording.module import RecorderModule
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.recorder import Recorder, RecordingOptions, recording
 from dimos_streams.recording.selection import Selection
@@ -32,7 +35,8 @@ from dimos_streams.recording.summary import summarize
 from dimos_streams.recording.writer import LogWriter, repair
 from dimos_streams.runtime.in_process import InProcessRun
 from dimos_streams.runtime.options import RunOptions
-from tests.helpers import run_virtual
+from dimos_streams.testing import ModuleHarness
+from tests.helpers import run_virtual, until
 from tests.recording.crash import record_for_ever
 from tests.recording.logs import START, raw, read_log, some_events, write_log
 from tests.recording.recorded import record_mission
@@ -201,6 +205,26 @@ def test_the_loop_runs_while_an_old_log_is_repaired(tmp_path: Path, monkeypatch:
     with LogReader(path) as log:
         assert raw(log.events())[:19] == some_events(20)[:19]
         assert log.damages == []
+
+
+@pytest.mark.virtual_time
+async def test_a_recorder_without_a_thread_to_look_for_room_looks_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = asyncio.Event()
+
+    async def refused(*args: object) -> NoReturn:
+        asked.set()
+        raise OSError(errno.EAGAIN, "can't start new thread")
+
+    async with ModuleHarness(RecorderModule, {"path": tmp_path / "a.lcmlog"}) as harness:
+        recorder = harness.module
+        with monkeypatch.context() as system:
+            system.setattr(recorder, "run_blocking", refused)
+            recorder._recorder._fail(OSError(errno.ENOSPC, "no space is left"))
+            await asked.wait()
+            await asyncio.sleep(0)
+        await until(lambda: "messages are missing: " in recorder.health)
 
 
 @pytest.mark.live
