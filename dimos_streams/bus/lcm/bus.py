@@ -40,6 +40,8 @@ _ALL_KEPT_BYTES = 8 * 1024 * 1024
 _SELECT_LIMIT = 1024
 _FILES = 12
 """Number of files, more than LCM opens, without which no bus is opened: for want of one its library crashes."""
+_LEAST_ROOM = 128
+"""Minimum room that a datagram takes in a receive buffer of the size that was asked for, in bytes."""
 _NO_GUARD = "no packet guard, a malformed datagram can end this process"
 
 _logger = logging.getLogger(__name__)
@@ -222,8 +224,9 @@ class LcmBus(TransportBus):
         """Let go of what came before there was a filter, while nobody is there to whom it could be delivered."""
         lcm = self._opened_lcm()
         if isinstance(lcm, UdpmSocket):
-            while lcm.handle_timeout(0):
-                pass
+            for _ in range(self._url.receive_buffer // _LEAST_ROOM):
+                if not lcm.handle_timeout(0):
+                    break
         elif thread is not None:
             wait_until_taken(sockets, thread)
 
