@@ -41,7 +41,7 @@ class TransportBus(Bus):
 
     def subscribe(self, channel: str, handler: Handler, **options: Unpack[SubscriptionOptions]) -> Subscription:
         forget = partial(self._forget, channel)
-        subscription = Subscription(handler, forget, changed=self._on_changed, **options)
+        subscription = Subscription(handler, forget, changed=self._follow, **options)
         by_channel = self._subscribers.by_channel
         if channel not in by_channel:
             self._listen(channel, subscription.capacity_bytes)
@@ -81,17 +81,18 @@ class TransportBus(Bus):
         if not group:
             del self._subscribers.by_channel[channel]
             self._unlisten(channel)
-        self._on_ended()
+        self._follow()
 
     def _forget_of_all(self, subscription: Subscription) -> None:
         self._keep_counts(subscription)
         del self._subscribers.of_all[subscription]
         if not self._subscribers.of_all:
             self._unlisten(None)
-        self._on_ended()
+        self._follow()
 
-    def _on_ended(self) -> None:
-        """A subscription has ended, whatever the transport makes of that: more may come then than anybody wants."""
+    def _follow(self) -> None:
+        """Have the transport follow what is wanted besides new subscriptions. Where it can't, more may come than
+        anybody wants, or of what is rationed less."""
         try:
             self._on_changed()
         except BusError as error:

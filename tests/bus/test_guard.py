@@ -15,7 +15,7 @@ import pytest
 from dimos_streams.bus import create_bus, packet_filter
 from dimos_streams.bus.lcm import guard
 from dimos_streams.bus.subscription import Mark, Ration
-from tests.helpers import until
+from tests.helpers import few_files, until
 
 _VICTIM = """
 import asyncio, random, socket, struct, sys
@@ -316,6 +316,36 @@ def test_a_bus_has_the_kernel_let_through_what_it_listens_to(bus_url: str, monke
         None,
         {},
     ]  # and nothing where it is what it was, nor at the end
+
+
+@pytest.mark.usefixtures("lcm_library")
+def test_a_bus_without_a_file_for_its_filter_has_it_follow_what_is_wanted_later(
+    bus_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    attached: list[guard.Channels] = []
+    attach = guard.attach
+
+    def attach_noted(fd: int, channels: guard.Channels, **more: bool) -> None:
+        attach(fd, channels, **more)
+        attached.append(channels)
+
+    async def main() -> None:
+        bus = create_bus(bus_url)
+        await bus.open()
+        scan, other = (bus.subscribe(channel, print) for channel in ("/scan", "/other"))
+        with few_files(0), socket.socket():  # which takes the last one
+            scan.take_only(few)
+            other.close()
+            assert attached[-1] == {"/scan": all_of_it, "/other": all_of_it}
+        await until(lambda: attached[-1] == {"/scan": all_of_it._replace(ration=few)})
+        scan.take_only(None)
+        await bus.close()
+
+    few, all_of_it = Ration(0.25, (Mark(0, b"known"),)), guard.ListenedChannel()
+    monkeypatch.setattr(guard, "attach", attach_noted)
+    monkeypatch.setattr("dimos_streams.bus.lcm.bus._AGAIN_S", 0.005)
+    asyncio.run(main())
+    assert "can't be changed: [Errno 24] Too many open files" in caplog.text
 
 
 def test_the_sockets_to_guard_are_the_new_ones_of_the_port() -> None:

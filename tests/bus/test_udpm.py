@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import random
 import select
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.bus import create_bus
 from dimos_streams.bus.lcm import udpm
 from dimos_streams.bus.lcm.udpm import UdpmSocket
 from dimos_streams.bus.lcm.url import UdpmUrl
@@ -351,3 +353,18 @@ def test_a_route_to_loopback_is_followed_where_another_interface_has_an_address(
     if done.returncode and not done.stderr.startswith("Traceback"):
         pytest.skip(f"no network can be made here: {done.stderr.strip()}")
     assert (done.stdout, done.stderr) == ("/a b'data'\n", "")
+
+
+def test_a_bus_opens_though_what_is_no_message_comes_without_end(
+    bus_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The packet filter lets it through: it is for who reads to tell that it is none."""
+    monkeypatch.setitem(sys.modules, "lcm", None)
+    monkeypatch.setattr(UdpmSocket, "handle_timeout", lambda self, timeout_ms: 1)
+
+    async def scenario() -> None:
+        bus = create_bus(bus_url)
+        await bus.open()
+        await bus.close()
+
+    asyncio.run(scenario())

@@ -40,6 +40,10 @@ _ALL_KEPT_BYTES = 8 * 1024 * 1024
 _SELECT_LIMIT = 1024
 _FILES = 12
 """Number of files, more than LCM opens, without which no bus is opened: for want of one its library crashes."""
+_AGAIN_S = 0.5
+"""Time, in seconds, after which a filter that could not be changed is changed again."""
+_LEAST_ROOM = 128
+"""Minimum room that a datagram takes in a receive buffer of the size that was asked for, in bytes."""
 _NO_GUARD = "no packet guard, a malformed datagram can end this process"
 
 _logger = logging.getLogger(__name__)
@@ -95,6 +99,7 @@ class LcmBus(TransportBus):
         if isinstance(self._lcm, UdpmSocket):
             self.guarded = True  # it looks at datagrams before it believes them
         self._loop = asyncio.get_running_loop()
+        self._renewing = self._loop.call_soon(lambda: None)  # nothing is to be made up for yet
         self._membership = Membership(self._url.group, sockets, self._loop)
         self._placement = ThreadPlacement(thread, self._loop)
         self._loop.add_reader(self._lcm.fileno(), self._read)
@@ -106,6 +111,7 @@ class LcmBus(TransportBus):
         self._close_subscriptions()
         self._opened_loop().remove_reader(self._lcm.fileno())
         self._membership.close()
+        self._renewing.cancel()
         self._placement.close()
         if isinstance(self._lcm, UdpmSocket):
             self._lcm.close()
@@ -190,7 +196,12 @@ class LcmBus(TransportBus):
         return LcmQueue(self._deliver, missed, min(KEPT_BYTES, capacity_bytes // 2))
 
     def _on_changed(self) -> None:
-        self._filter.renew()
+        self._renewing.cancel()
+        try:
+            self._filter.renew()
+        except BusError:
+            self._renewing = self._opened_loop().call_later(_AGAIN_S, self._follow)
+            raise
 
     def _create(self) -> _Lcm:
         try:
@@ -222,8 +233,9 @@ class LcmBus(TransportBus):
         """Let go of what came before there was a filter, while nobody is there to whom it could be delivered."""
         lcm = self._opened_lcm()
         if isinstance(lcm, UdpmSocket):
-            while lcm.handle_timeout(0):
-                pass
+            for _ in range(self._url.receive_buffer // _LEAST_ROOM):
+                if not lcm.handle_timeout(0):
+                    break
         elif thread is not None:
             wait_until_taken(sockets, thread)
 
