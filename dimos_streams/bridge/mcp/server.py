@@ -155,11 +155,11 @@ class McpServer:
                 call = await self._tools.find_shown(awaited.call_id)
                 if call.caller != session.caller:  # whoever waits for a call may cancel it
                     raise SkillError(f"call {call.call_id!r} was begun by {call.caller!r}, who has its answer")
-                begun = session.awaits(awaited.request, call.call_id)
-                begun.cursor = awaited.cursor
-                async with contextlib.aclosing(self._answered(begun, request)) as sent:
-                    async for message in sent:
-                        yield message
+                with session.awaits(awaited.request, call.call_id) as begun:
+                    begun.cursor = awaited.cursor
+                    async with contextlib.aclosing(self._answered(begun, request)) as sent:
+                        async for message in sent:
+                            yield message
             except SkillError as problem:
                 yield result(request.id, content(str(problem), is_error=True))
             except Exception as problem:
