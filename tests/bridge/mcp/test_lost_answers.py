@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from dimos_streams.bridge.mcp.awaited import Awaited
+from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming
 from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_SESSIONS, Session
+from dimos_streams.errors import SkillError
+from dimos_streams.tool_stream.gateway import CallView
 from tests.bridge.mcp.servers import mcp_server, with_session
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.mcp.test_sessions import call, cancelled
@@ -140,6 +143,29 @@ async def test_who_waits_again_can_cancel_whatever_became_of_the_first_answer_an
         assert await reading == []
         assert (await made.broker.view(awaited.call_id)).outcome == "cancelled"
         assert not waits.busy
+
+
+class Unreadable(BrokerCalls):
+    """Calls of which nobody can see how they stand, as at a hub whose database is away."""
+
+    async def view(self, call_id: str) -> CallView:
+        raise SkillError("the hub's database is away")
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_has_begun_is_no_error_if_nobody_can_see_how_it_stands() -> None:
+    async with scene() as made:
+        server, session = await with_session(made, Unreadable(made.broker))
+        first = await server.answer(session, Incoming.model_validate(call(7, "at_once", value=1)))
+        assert first
+        content = first["result"]["structuredContent"]
+        second = (await answers(server, session, Awaited(content["call_id"], content["cursor"], 7)))[0]
+        for result in (first["result"], second["result"]):
+            assert not result["isError"]
+            assert (
+                f'is away\n\nAs soon as it can be seen, skill_updates(call_id="{content["call_id"]}", after='
+                in (result["structuredContent"]["text"])
+            )
 
 
 def again(bridge: Served, session: dict[str, str], id: str) -> str:
