@@ -77,10 +77,10 @@ class StreamResult:
         it is all that was recorded."""
         if self.strict or not unmatched:
             return not self.wrong
-        if self.wrong == 1:
-            return self.recorded != 1 or self.replayed > 1
+        if self.wrong <= 1 and (self.recorded != 1 or self.replayed > 1):
+            return True
         # A product would round: 0.29 * 100 is less than 29.
-        return not self.wrong or self.wrong / max(self.recorded, self.replayed) <= unmatched
+        return self.wrong / max(self.recorded, self.replayed) <= unmatched
 
     def note(self, difference: Difference) -> None:
         """Count something wrong."""

@@ -84,6 +84,53 @@ async def test_a_decision_that_stands_behind_what_waits_for_it_is_read(
     assert taken == ["move", "turn", "/approve a1"]
 
 
+@pytest.mark.virtual_time
+async def test_a_line_waits_for_the_second_question_of_who_has_the_reply_to_the_first(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    heard: list[str] = []
+    watch = EventWatch(lambda event: None)
+
+    def ask(question: str) -> None:
+        watch.receive(_said("go", "update", {"entry": {"role": "note", "text": f"{question}\n{ANSWER}"}}))
+
+    class Agent:
+        async def call(self, skill: str, arguments: dict[str, str], caller: str) -> str:
+            heard.append(text := arguments["text"])
+            if text == "go":
+                ask("How far?")
+                return text
+            watch.receive(_said(text, "close", {"outcome": "completed"}))
+            answered = asyncio.get_running_loop().call_later
+            if text == "far":
+                answered(1.0, watch.receive, _said("go", "progress", {}))
+                answered(2.0, heard.append, "How fast?")
+                answered(2.0, ask, "How fast?")
+            else:
+                answered(1.0, watch.receive, _said("go", "close", {"outcome": "completed"}))
+            return text
+
+    async def lines() -> AsyncIterator[str]:
+        for line in ("go", "far", "fast"):
+            yield line
+
+    monkeypatch.setattr(chat_console, "_lines_of_stdin", lines)
+    monkeypatch.setattr(chat_console, "find_say", lambda *_: asyncio.sleep(0, "say"))
+    chat: Any = _Chat(Agent(), watch, NOBODY, "say", is_named=True)  # type: ignore[arg-type]
+    async with asyncio.timeout(600):
+        assert await chat.from_pipe() == 0
+    assert heard == ["go", "far", "How fast?", "fast"]
+
+
+def test_what_is_said_to_another_agent_replies_to_no_question() -> None:
+    watch = EventWatch(lambda event: None)
+    chat = _Chat(NOBODY, watch, NOBODY, "say", is_named=True)
+    chat._said.append("go")
+    watch.receive(_said("go", "update", {"entry": {"role": "note", "text": f"How far?\n{ANSWER}"}}))
+    assert [*chat._questions("say")] == ["go"]
+    assert chat._questions("robot2_say") == {}
+
+
 def _said(call_id: str, type: EventType, data: dict[str, Any]) -> ToolEvent:
     who = {"call_id": call_id, "module": "agent", "skill": "say", "caller": "cli"}
     return ToolEvent.from_dict({"utime": 1, "seq": 1, "type": type, "text": "", "data": data, **who})

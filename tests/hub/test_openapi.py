@@ -19,7 +19,7 @@ from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.serving.server.request_guard import MAX_BODY
 from tests.bridge.fleet.test_with_hub import BOUND_S, link, robot_of
-from tests.bridge.http.test_openapi import EVERYWHERE, HARD_TO_BRING_ABOUT, HELLO, JSON, Document
+from tests.bridge.http.test_openapi import EVERYWHERE, GIVEN_UP, HARD_TO_BRING_ABOUT, HELLO, JSON, Document
 from tests.bridge.serving import Served
 from tests.helpers import wait_for
 from tests.hub.answering_robot import AnsweringRobot
@@ -168,6 +168,8 @@ def mcp(session: dict[str, str]) -> list[Request]:
         ("GET", {"headers": unknown}),
         ("GET", {}),
         ("GET", {"headers": {**session, "Accept": "application/json"}}),
+        *(("POST", {"json": each, "headers": session}) for each in GIVEN_UP),
+        ("GET", {"headers": {**session, "Last-Event-ID": '["", 0, 9]'}}),
         ("DELETE", {"headers": unknown}),
         ("DELETE", {}),
         ("DELETE", {"headers": session}),

@@ -192,6 +192,9 @@ def test_a_call_waits_for_what_it_has_said_next_however_long_it_takes() -> None:
         (2, 2, 2, 0.1, False),
         (29, 100, 100, 0.29, True),
         (30, 100, 100, 0.29, False),
+        (1, 1, 1, 0.9, False),
+        (1, 1, 1, 1.0, True),
+        (0, 0, 0, 0.1, True),
     ],
 )
 def test_a_share_may_be_wrong_and_one_at_least(

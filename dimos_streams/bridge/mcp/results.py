@@ -10,6 +10,7 @@ from dimos_streams.common.json.writing import json_text
 from dimos_streams.common.names import fleet_name
 from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
 from dimos_streams.common.secrets import redacted
+from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.journal.entry import EncodedEntry
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.gateway import CallView
@@ -58,11 +59,22 @@ def call_result(call: CallView, cursor: int) -> dict[str, Any]:
         answer = [call.answer] if call.answer not in (None, call.text) else []
         return content("\n".join([*map(str, answer), end]), is_error=failed, **fields)
     answer_text = call.answer if call.answer is not None else "not answered yet"
-    goes_on = (
-        f'The call goes on as {call.call_id}: skill_updates(call_id="{call.call_id}", after={cursor}) reads what it '
-        "says next, cancel_call ends it."
-    )
+    goes_on = f"The call goes on as {call.call_id}: {_how_to_read_on(call.call_id, cursor)}"
     return content(f"{answer_text}\n\n{goes_on}", **fields)
+
+
+def no_answer(call_id: str, cursor: int, why: SkillError) -> dict[str, Any]:
+    """The result for a call whose answer can't be had. It is no error if the call has begun, and nobody can see how
+    it stands: a model that is told of a failure begins it once more."""
+    if not call_id or isinstance(why, UnknownCallError):
+        return content(str(why), is_error=True)
+    read_on = f"As soon as it can be seen, {_how_to_read_on(call_id, cursor)}"
+    text = f"it can't be seen how call {call_id} stands, which may go on: {why}\n\n{read_on}"
+    return content(text, call_id=call_id, state=None, outcome=None, result=None, cursor=cursor)
+
+
+def _how_to_read_on(call_id: str, cursor: int) -> str:
+    return f'skill_updates(call_id="{call_id}", after={cursor}) reads what it says next, cancel_call ends it.'
 
 
 def call_view(call: CallView) -> dict[str, Any]:

@@ -44,6 +44,9 @@ def mount_mcp(app: FastAPI, server: McpServer) -> None:
         if isinstance(found, Response):
             return found
         awaited = Awaited.named(request.headers.get("Last-Event-ID", ""))
+        if awaited and found.has_given_up(awaited.request, awaited.call_id):
+            # Clients take a stream without an answer for one that was cut, and come again for ever.
+            return _refusal(410, INVALID_REQUEST, "the request was cancelled: there is no answer", awaited.request)
         refused = server.why_not_listen(found, awaited)
         if refused:
             return _refusal(503, INVALID_REQUEST, refused, headers={"Retry-After": "5"})

@@ -76,7 +76,7 @@ POST: dict[str, Any] = {
 GET: dict[str, Any] = {
     "responses": {
         200: {"description": "Messages as server-sent events.", "content": _MESSAGES},
-        **_refusals(400, 404, 406, 503),
+        **_refusals(400, 404, 406, 410, 503),
     },
     "openapi_extra": {
         "parameters": [*_HEADERS, _header("Last-Event-ID", "The id of a stream that was cut: its answer is wanted.")]

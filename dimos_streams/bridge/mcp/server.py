@@ -23,7 +23,7 @@ from dimos_streams.bridge.mcp.messages import (
     notification,
     result,
 )
-from dimos_streams.bridge.mcp.results import call_result, content
+from dimos_streams.bridge.mcp.results import call_result, content, no_answer
 from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_STREAMS, Request, Session, Sessions
 from dimos_streams.bridge.mcp.tools import OWN_TOOLS, McpTools, listed
 from dimos_streams.common.invalid import in_a_line, problems_with_values
@@ -136,7 +136,7 @@ class McpServer:
                     async for message in sent:
                         yield message
         except SkillError as problem:
-            refused = result(request.id, content(str(problem), is_error=True))
+            refused = result(request.id, no_answer(begun.call_id, begun.cursor, problem))
         except RpcError as problem:
             refused = error(request.id, problem.code, str(problem))
         except Exception as problem:
@@ -154,14 +154,15 @@ class McpServer:
             try:
                 call = await self._tools.find_shown(awaited.call_id)
                 if call.caller != session.caller:  # whoever waits for a call may cancel it
-                    raise SkillError(f"call {call.call_id!r} was begun by {call.caller!r}, who has its answer")
-                begun = session.awaits(awaited.request, call.call_id)
-                begun.cursor = awaited.cursor
-                async with contextlib.aclosing(self._answered(begun, request)) as sent:
-                    async for message in sent:
-                        yield message
+                    text = f"call {call.call_id!r} was begun by {call.caller!r}, who has its answer"
+                    raise UnknownCallError(call.call_id, text)
+                with session.awaits(awaited.request, call.call_id) as begun:
+                    begun.cursor = awaited.cursor
+                    async with contextlib.aclosing(self._answered(begun, request)) as sent:
+                        async for message in sent:
+                            yield message
             except SkillError as problem:
-                yield result(request.id, content(str(problem), is_error=True))
+                yield result(request.id, no_answer(awaited.call_id, awaited.cursor, problem))
             except Exception as problem:
                 yield _internal_error(request, problem)
 
@@ -169,9 +170,12 @@ class McpServer:
         async with contextlib.aclosing(self._until_answered(begun, request.progress_token)) as sent:
             async for message in sent:
                 yield message
+        if begun.cancelled:
+            return
+        answer = call_result(await self._calls.view(begun.call_id), begun.cursor)
         if not begun.cancelled:
             begun.answered = True
-            yield result(request.id, call_result(await self._calls.view(begun.call_id), begun.cursor))
+            yield result(request.id, answer)
 
     async def _until_answered(self, begun: Request, token: str | int | None) -> Messages:
         """Yield progress, and pauses, up to the first update or the close, or until time is up."""

@@ -72,6 +72,8 @@ class Session:
     """The skills as the client knows them."""
     streams: int = 0
     """Number of open ``GET`` streams."""
+    _awaited: int = 0
+    """Number of answers that the client waits for on another stream than that of the request."""
     _asked: dict[Request, Id] = field(default_factory=dict)
     """The requests that begin no call and are being answered."""
     _early: NewestEntries[Id, tuple[str, float]] = field(default_factory=lambda: NewestEntries(MAX_REQUESTS))
@@ -83,7 +85,7 @@ class Session:
     @property
     def busy(self) -> bool:
         """True if the client waits for something."""
-        return bool(self._running or self.streams or self._asked)
+        return bool(self._running or self.streams or self._awaited or self._asked)
 
     @contextlib.contextmanager
     def request(self, id: Id) -> Iterator[Request]:
@@ -103,13 +105,30 @@ class Session:
             del self._running[id]
             self._over[id] = request
 
-    def awaits(self, id: Id, call_id: str) -> Request:
-        """The request that has begun a call, for whose answer the client comes again. One that another server has
-        answered, or would have, is remembered from now on: it can be cancelled."""
-        request = self._running.get(id) or self._over.get(id)
+    @contextlib.contextmanager
+    def awaits(self, id: Id, call_id: str) -> Iterator[Request]:
+        """The request that has begun a call, while the client waits for its answer on another stream. It can be
+        cancelled, also if another server has answered it, or would have, or its answer got lost."""
+        request = self._begun(id, call_id)
         if request is None:
-            request = self._over[id] = Request(call_id)
-        return request if request.call_id == call_id else Request(call_id)
+            request = Request(call_id)
+            if id not in self._running and id not in self._over:
+                self._over[id] = request
+        request.answered = False
+        self._awaited += 1
+        try:
+            yield request
+        finally:
+            self._awaited -= 1
+
+    def has_given_up(self, id: Id, call_id: str) -> bool:
+        """Return whether the client is known to have cancelled the request that has begun a call."""
+        request = self._begun(id, call_id)
+        return request is not None and bool(request.cancelled)
+
+    def _begun(self, id: Id, call_id: str) -> Request | None:
+        request = self._running.get(id) or self._over.get(id)
+        return request if request is not None and request.call_id == call_id else None
 
     def key_of(self, id: Id) -> str | None:
         """The idempotency key of the call of a request: one that comes again after the server was restarted begins no

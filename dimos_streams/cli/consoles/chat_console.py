@@ -28,11 +28,12 @@ from dimos_streams.cli.terminal.output import table_lines
 from dimos_streams.cli.terminal.reporter import TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen
 from dimos_streams.cli.terminal.skill_text import signature
+from dimos_streams.common.names import fleet_name
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UnknownAgentError, UserError, suggest
 from dimos_streams.operator.agents import SEVERAL
-from dimos_streams.operator.known_names import CLI
+from dimos_streams.operator.known_names import ANSWER, CLI
 
 if TYPE_CHECKING:
     from dimos_streams.client.http_gateway import HttpGateway
@@ -123,6 +124,8 @@ class _Chat:
         self._is_named = is_named
         """True if all that is said goes to the agent of ``skill``, whatever name it begins with."""
         self._said: list[str] = []
+        self._replied: dict[str, ToolEvent] = {}
+        """The questions to which something was said, by the calls that go on with it."""
         self._code = DONE
         """The exit code: the worst of what could not be said or done."""
         self._held_by = ""
@@ -182,11 +185,13 @@ class _Chat:
     def _is_answered_or_held(self) -> bool:
         """Return whether what was said last is answered, or is held until an operator does something."""
         watch, last = self._watch, self._said[-1]
-        return (
-            watch.has_reached(last, "answer")
-            or waits_behind_pause(watch, last)
-            or any(note_for_operators(watch.open[call_id]) for call_id in self._said if call_id in watch.open)
-        )
+        newest = [watch.open[call_id] for call_id in self._said if call_id in watch.open]
+        held = any(note_for_operators(event) and event is not self._replied.get(event.call_id) for event in newest)
+        if held or waits_behind_pause(watch, last):
+            return True
+        # A reply is over at once, and who has asked may ask once more.
+        said = {last, *(call_id for call_id in self._replied if call_id in watch.open)}
+        return all(watch.has_reached(call_id, "answer") for call_id in said)
 
     async def _take(self, line: str) -> bool:
         """Do what a line asks for; return False if it asks to leave."""
@@ -208,7 +213,18 @@ class _Chat:
         with agents_named_by("begin with 'NAME: '"):
             name, text = ("", text) if self._is_named else await find_addressee(self._gateway, text)
             skill = await find_say(self._gateway, name) if name or not self._skill else self._skill
+        questions = self._questions(skill)
         self._said.append(await self._gateway.call(skill, {"text": text, **how}, caller=CLI))
+        self._replied |= questions
+
+    def _questions(self, skill: str) -> dict[str, ToolEvent]:
+        """The questions that wait for what is said next to the agent of a skill."""
+        newest = [self._watch.open[call_id] for call_id in self._said if call_id in self._watch.open]
+        return {
+            event.call_id: event
+            for event in newest
+            if note_for_operators(event).endswith(ANSWER) and fleet_name(event.skill, event.robot) == skill
+        }
 
     async def _command(self, command: str, rest: str) -> None:
         match command:

@@ -30,6 +30,11 @@ HELLO = {
 }
 HARD_TO_BRING_ABOUT = {"408", "500", "default"}
 """Declared for all, and tested elsewhere or here once."""
+GIVEN_UP: list[dict[str, Any]] = [
+    {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 9}},
+    {"jsonrpc": "2.0", "id": 9, "method": "tools/call", "params": {"name": "follow"}},
+]
+"""A request of MCP that was cancelled before it came, so that it began no call."""
 EVERYWHERE = {"400", "401", "403", "503"}
 """What is refused before there is a route: asked of one route for all."""
 
@@ -146,6 +151,8 @@ def _requests(begun: str, session: dict[str, str]) -> list[tuple[str, str, str, 
         ("GET", "/mcp", "/mcp", {"headers": {"Mcp-Session-Id": "x"}}),
         ("GET", "/mcp", "/mcp", {}),
         ("GET", "/mcp", "/mcp", {"headers": {**session, "Accept": "application/json"}}),
+        *(("POST", "/mcp", "/mcp", {"json": each, "headers": session}) for each in GIVEN_UP),
+        ("GET", "/mcp", "/mcp", {"headers": {**session, "Last-Event-ID": '["", 0, 9]'}}),
         ("DELETE", "/mcp", "/mcp", {"headers": {"Mcp-Session-Id": "x"}}),
         ("DELETE", "/mcp", "/mcp", {}),
         ("POST", "/settings", "/settings", {"json": {"assignments": ["worker.pace=2"]}}),

@@ -9,9 +9,12 @@ from typing import Any
 import pytest
 
 from dimos_streams.bridge.mcp.awaited import Awaited
+from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming
 from dimos_streams.bridge.mcp.server import McpServer
-from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, Session
+from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_SESSIONS, Session
+from dimos_streams.errors import SkillError
+from dimos_streams.tool_stream.gateway import CallView
 from tests.bridge.mcp.servers import mcp_server, with_session
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.mcp.test_sessions import call, cancelled
@@ -102,6 +105,67 @@ def test_clients_of_the_newest_version_hear_where_they_go_on() -> None:
         id, *_ = first.removeprefix("id: ").split("\n")
         assert again(bridge, newest, id) == answer
         assert answer.startswith('event: message\ndata: {"jsonrpc":"2.0","id":2,"result":')
+
+
+def test_there_is_no_stream_for_the_answer_to_a_request_that_was_cancelled() -> None:
+    """The official client comes again for ever while streams end without an answer; of refusals it takes two."""
+    with served() as bridge:
+        session = {"Mcp-Session-Id": bridge.post("/mcp", INITIALIZE).headers["Mcp-Session-Id"]}
+        newest = {**session, "MCP-Protocol-Version": "2025-11-25"}
+        with bridge.post("/mcp", call(2, "patrol"), headers=newest, stream=True) as asked:
+            lines = asked.iter_lines()
+            id = next(lines).decode().removeprefix("id: ")
+            bridge.post("/mcp", cancelled(2).model_dump(exclude_none=True), headers=newest)
+            assert not [line for line in lines if line.startswith(b"event:")]
+        refused = bridge.get("/mcp", headers={**newest, "Last-Event-ID": id})
+        assert (refused.status_code, refused.json()["id"]) == (410, 2)
+
+
+@pytest.mark.parametrize("is_known", [True, False], ids=["the same server", "the next server"])
+@pytest.mark.virtual_time
+async def test_who_waits_again_can_cancel_whatever_became_of_the_first_answer_and_of_other_sessions(
+    is_known: bool,
+) -> None:
+    async with scene() as made:
+        server, session = await with_session(made)
+        asked = server.follow(session, Incoming.model_validate(call(7, "patrol")), resumes=True)
+        awaited, *_ = [each async for each in asked]  # the last went into a connection that was cut
+        assert isinstance(awaited, Awaited)
+        server = server if is_known else mcp_server(made)
+        waits = server.sessions.get(session.id)
+        assert waits
+        reading = asyncio.create_task(answers(server, waits, awaited))
+        await asyncio.sleep(1.0)
+        for _ in range(MAX_SESSIONS):
+            server.sessions.open("other")
+        assert server.sessions.get(session.id) is waits
+        await server.notice(waits, cancelled(7))
+        assert await reading == []
+        assert (await made.broker.view(awaited.call_id)).outcome == "cancelled"
+        assert not waits.busy
+
+
+class Unreadable(BrokerCalls):
+    """Calls of which nobody can see how they stand, as at a hub whose database is away."""
+
+    async def view(self, call_id: str) -> CallView:
+        raise SkillError("the hub's database is away")
+
+
+@pytest.mark.virtual_time
+async def test_a_call_that_has_begun_is_no_error_if_nobody_can_see_how_it_stands() -> None:
+    async with scene() as made:
+        server, session = await with_session(made, Unreadable(made.broker))
+        first = await server.answer(session, Incoming.model_validate(call(7, "at_once", value=1)))
+        assert first
+        content = first["result"]["structuredContent"]
+        second = (await answers(server, session, Awaited(content["call_id"], content["cursor"], 7)))[0]
+        for result in (first["result"], second["result"]):
+            assert not result["isError"]
+            assert (
+                f'is away\n\nAs soon as it can be seen, skill_updates(call_id="{content["call_id"]}", after='
+                in (result["structuredContent"]["text"])
+            )
 
 
 def again(bridge: Served, session: dict[str, str], id: str) -> str:
