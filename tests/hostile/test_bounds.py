@@ -154,7 +154,7 @@ def private_bytes() -> int:
 
 @pytest.mark.usefixtures("lcm_library")
 def test_a_bus_without_a_guard_says_so(bus_url: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def unavailable(fd: int, channels: guard.Channels | None) -> None:
+    def unavailable(fd: int, channels: guard.Channels | None, *, of_this_machine: bool) -> None:
         raise OSError("packet filters need Linux")
 
     async def check() -> None:
