@@ -47,8 +47,8 @@ _TO_ROBOTS, _TO_CHAINS = 3, 2
 _AT_ONCE = 2
 """So many chains more than processors run at once; with more, they are late."""
 _FILLING = 2
-"""So many workers run what belongs to no chain, while there are chains. With one the processors idled for a tenth of the
-time; a third fills hardly more, and each has to import all."""
+"""So many workers run what belongs to no chain, while there are chains. With one the processors idled for a twelfth
+of the time; a third fills hardly more, and each has to import all."""
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
