@@ -70,6 +70,8 @@ class LcmBus(TransportBus):
         self._lcm_subscriptions: dict[str, Any] = {}
         self._queues: dict[str, LcmQueue] = {}
         self._filter = SubscriptionFilter(self._subscribers, self._url)
+        self._renewing: asyncio.TimerHandle | None = None
+        """The next attempt to change a filter that could not be changed."""
         self._read_at = 0.0
         """The time at which messages were last taken, on the monotonic clock."""
         self._overflow = Overflow()
@@ -99,7 +101,6 @@ class LcmBus(TransportBus):
         if isinstance(self._lcm, UdpmSocket):
             self.guarded = True  # it looks at datagrams before it believes them
         self._loop = asyncio.get_running_loop()
-        self._renewing = self._loop.call_soon(lambda: None)  # nothing is to be made up for yet
         self._membership = Membership(self._url.group, sockets, self._loop)
         self._placement = ThreadPlacement(thread, self._loop)
         self._loop.add_reader(self._lcm.fileno(), self._read)
@@ -111,7 +112,7 @@ class LcmBus(TransportBus):
         self._close_subscriptions()
         self._opened_loop().remove_reader(self._lcm.fileno())
         self._membership.close()
-        self._renewing.cancel()
+        self._end_renewing()
         self._placement.close()
         if isinstance(self._lcm, UdpmSocket):
             self._lcm.close()
@@ -196,12 +197,17 @@ class LcmBus(TransportBus):
         return LcmQueue(self._deliver, missed, min(KEPT_BYTES, capacity_bytes // 2))
 
     def _on_changed(self) -> None:
-        self._renewing.cancel()
+        self._end_renewing()
         try:
             self._filter.renew()
         except BusError:
             self._renewing = self._opened_loop().call_later(_AGAIN_S, self._follow)
             raise
+
+    def _end_renewing(self) -> None:
+        if self._renewing is not None:
+            self._renewing.cancel()
+            self._renewing = None
 
     def _create(self) -> _Lcm:
         try:

@@ -73,12 +73,11 @@ def attach(fd: int, channels: Channels | None = None, *, of_this_machine: bool =
     Raises ``OSError`` where the system has no such filters.
     """
     origin = _OF_THIS_MACHINE if of_this_machine else b""
-    exact, coarse = _program(channels, origin), _program(None, origin)
     with bpf.duplicate(fd) as receiver:
-        if bpf.attach(receiver, exact) or bpf.attach(receiver, coarse):
+        if bpf.attach(receiver, _program(channels, origin)) or bpf.attach(receiver, _program(None, origin)):
             return
         bpf.detach(receiver)  # the old one and a new one together are more than a socket may have
-        if not bpf.attach(receiver, coarse):
+        if not bpf.attach(receiver, _program(None, origin)):
             raise OSError(errno.ENOMEM, os.strerror(errno.ENOMEM))
 
 
