@@ -20,7 +20,6 @@ from dimos_streams.client.event_stream.sse_parser import SseParser
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
-from dimos_streams.runtime.processes.processor_time import waited_for_processor
 from tests.bridge.serving import served
 from tests.helpers import until
 
@@ -115,16 +114,10 @@ def test_sigterm_with_50_open_streams_ends_a_bridge_within_a_second(
             await until(lambda: all(len(ids) > 20 for ids in found))
             pid = next(view.pid for view in supervisor.processes() if view.label == "bridge")
             assert pid is not None
-            held_up = [waited_for_processor(pid)]
             asked_at = clock.monotonic()
             os.kill(pid, signal.SIGTERM)
-
-            def is_gone() -> bool:
-                held_up.append(waited_for_processor(pid))
-                return not Path(f"/proc/{pid}").exists()
-
-            await until(is_gone)
-            assert clock.monotonic() - asked_at <= 1.0 + max(held_up) - held_up[0], "beside what others ran instead"
+            await until(lambda: not Path(f"/proc/{pid}").exists())
+            assert clock.monotonic() - asked_at <= 1.0
             await asyncio.gather(*reading)
             for _, writer in streams:
                 writer.close()

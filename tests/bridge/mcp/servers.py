@@ -15,6 +15,14 @@ def mcp_server(made: Scene, calls: McpCalls | None = None) -> McpServer:
     return McpServer(calls or BrokerCalls(made.broker), made.broker.ledger.broadcast)
 
 
+def begun_again(made: Scene, session: Session) -> tuple[McpServer, Session]:
+    """A server after one that has ended, and a session that a client had there."""
+    server = mcp_server(made)
+    same = server.sessions.get(session.id)
+    assert same is not None
+    return server, same
+
+
 async def with_session(made: Scene, calls: McpCalls | None = None) -> tuple[McpServer, Session]:
     """A server, and a client's session there."""
     server = mcp_server(made, calls)

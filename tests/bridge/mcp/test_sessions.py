@@ -23,7 +23,7 @@ from dimos_streams.bridge.mcp.tools import AGAIN_S
 from dimos_streams.common.names import is_name
 from dimos_streams.operator.messages.stop import CancelReport
 from dimos_streams.serving.server.request_guard import MAX_DRAINED
-from tests.bridge.mcp.servers import mcp_server, with_session
+from tests.bridge.mcp.servers import begun_again, with_session
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.scene import scene
 from tests.bridge.serving import Served, served
@@ -78,9 +78,7 @@ async def test_a_client_goes_on_with_its_session_at_a_bridge_that_was_started_ag
         begun, session = await with_session(made)
         request = Incoming.model_validate(call(7, "at_once", value=1))
         answer = await begun.answer(session, request)
-        again = mcp_server(made)
-        same = again.sessions.get(session.id)
-        assert same is not None
+        again, same = begun_again(made, session)
         assert same.caller == session.caller
         assert same in again.sessions
         assert await again.answer(same, request) == answer, "no second call"
@@ -97,9 +95,7 @@ async def test_a_client_that_counts_anew_in_a_session_of_before_is_told_that_not
         begun, session = await with_session(made)
         request = Incoming.model_validate(call(7, "at_once", value=1))
         answer = await begun.answer(session, request)
-        again = mcp_server(made)
-        same = again.sessions.get(session.id)
-        assert same is not None
+        again, same = begun_again(made, session)
         asked_at = clock.monotonic()
         assert await again.answer(same, request) == answer
         assert clock.monotonic() - asked_at < 1.0, "it has ended"
@@ -107,8 +103,7 @@ async def test_a_client_that_counts_anew_in_a_session_of_before_is_told_that_not
         why = f"request 7 was made before in this session, and has begun call '{known.call_id}', which get_call shows"
         await asyncio.sleep(AGAIN_S + 1.0)
         for value in (1, 2):
-            later = mcp_server(made).sessions.get(session.id)
-            assert later is not None
+            _, later = begun_again(made, session)
             refused = await again.answer(later, Incoming.model_validate(call(7, "at_once", value=value)))
             assert refused is not None
             assert refused["error"]["message"].startswith(why)
