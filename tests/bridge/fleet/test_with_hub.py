@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import functools
 import re
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -52,6 +53,12 @@ def served_there(hub: ServedHub, robot: Served) -> int:
     """The newest offset of a hub that serves all of its only robot's events; 0 if some are to come."""
     state, offset = link(robot), int(hub.get("/healthz").json()["offset"])
     return offset if state["behind"] == 0 and offset >= state["acknowledged"] else 0
+
+
+def closed_call(hub: ServedHub, path: str) -> dict[str, Any] | None:
+    """The call there once it is closed."""
+    call: dict[str, Any] = hub.get(path).json()
+    return call if call["state"] == "closed" else None
 
 
 def said(hub: ServedHub, count: int) -> list[str]:
@@ -181,13 +188,13 @@ def test_every_link_of_a_robots_bridge_can_be_followed_at_its_hub(tmp_path: Path
     token = added(database, "r1")["r1"]
     with served_hub(database) as hub, robot_of(tmp_path, hub.url, token) as robot:
         wait_for(lambda: link(robot)["commands"], BOUND_S)
-        begun = [
-            hub.post(f"/robots/r1/calls{wait}", {"skill": "at_once", "arguments": {"value": value}})
-            for value, wait in enumerate(("", "?wait=answer", "?wait=close"))
-        ]
-        for each in begun:
-            assert (each.status_code, each.links) == (201, {}), "its events have other numbers at the hub"
-            assert hub.get(each.headers["Location"]).json()["call_id"] == each.json()["call_id"]
+        begun = []
+        for value, wait in enumerate(("", "?wait=answer", "?wait=close")):
+            answer = hub.post(f"/robots/r1/calls{wait}", {"skill": "at_once", "arguments": {"value": value}})
+            assert (answer.status_code, answer.links) == (201, {}), f"other numbers at the hub, or {answer.text}"
+            call = wait_for(functools.partial(closed_call, hub, answer.headers["Location"]), BOUND_S)
+            assert call["call_id"] == answer.json()["call_id"], "it has the robot's base until it is closed"
+            begun.append(answer)
         path, found = "/robots/r1/calls?limit=1&state=closed", list[str]()
         while path:
             page = hub.get(path)
