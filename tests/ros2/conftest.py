@@ -14,11 +14,11 @@ PICTURE = (48, 64)
 
 
 @pytest.fixture(scope="session")
-def robot_program(pytestconfig: pytest.Config) -> Path:
-    """The robot's program. It is kept for other sessions, until its source changes."""
+def robot_program(pytestconfig: pytest.Config, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The robot's program. It is kept for other sessions, until its source changes, if pytest keeps anything."""
     pytest.importorskip("cyclonedds", reason="the extra `ros2` is not installed")
-    assert pytestconfig.cache is not None
-    return build(pytestconfig.cache.mkdir("fast-dds-robot"))
+    cache: pytest.Cache | None = getattr(pytestconfig, "cache", None)  # absent with `-p no:cacheprovider`
+    return build(cache.mkdir("fast-dds-robot") if cache is not None else tmp_path_factory.mktemp("fast-dds-robot"))
 
 
 @pytest.fixture(scope="module")
