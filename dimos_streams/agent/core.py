@@ -98,7 +98,7 @@ class AgentCore:
         self.model_watch = ModelWatch()
         self.skill_watch = SkillWatch(config, name, self.loop.parts)
         self.reviews = Reviews(self.calls, self.work.parts_for, self.gate_state.approvals.call_begun)
-        self.recovery = Recovery(before, gateway, self.work, self.gate_state.enabled, self.model_switch)
+        self.recovery = Recovery(before, gateway, self.work, self.gate_state, self.model_switch)
         self.operators = self._make_operator_side()
 
         self.gate_state.restore(memory.restore())

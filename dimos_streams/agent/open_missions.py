@@ -9,8 +9,10 @@ from dimos_streams import clock
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.record.agent_events import EventKind
+from dimos_streams.agent.record.event_data.missions import KnownOrder
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.common.boot_time import since_boot
+from dimos_streams.operator.robot_orders import NO_ORDER
 
 
 class OpenMissions:
@@ -36,10 +38,11 @@ class OpenMissions:
         does not resume it."""
         mission = self.open(id, input, on_over)
         self.limit(mission)
+        since, known = since_boot(), self._known_order()
         if is_done:
-            self._emit(EventKind.MISSION_START, (id,), id=id, text=input, **since_boot(), is_done=True)
+            self._emit(EventKind.MISSION_START, (id,), id=id, text=input, **since, **known, is_done=True)
         else:
-            self._emit(EventKind.MISSION_START, (id,), id=id, text=input, **since_boot())
+            self._emit(EventKind.MISSION_START, (id,), id=id, text=input, **since, **known)
         return mission
 
     def open(self, id: str, input: str, on_over: Callable[[], None] = lambda: None) -> Mission:
@@ -66,6 +69,10 @@ class OpenMissions:
             self._deadlines[mission.id] = timer
         else:
             mission.end("deadline")
+
+    def _known_order(self) -> KnownOrder:
+        newest = self._loop.parts.oversight.robot_stops.newest
+        return {} if newest == NO_ORDER else {"robot_order": newest}
 
     def close(self) -> None:
         """Cancel all deadlines. Twice is fine."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -12,15 +12,17 @@ from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.agent.calls.reconciliation import INTRODUCTION_S
 from dimos_streams.agent.missions.end_reasons import stopped
 from dimos_streams.agent.model_switch import ModelSwitch
-from dimos_streams.agent.policies.gates.enabled import EnabledGate
+from dimos_streams.agent.policies.gates.gate_state import GateState
+from dimos_streams.agent.policies.stopped_missions import OF_NONE
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.agent.resumption.calls_before import CallsBefore
 from dimos_streams.agent.resumption.kept_settings import keep_settings
 from dimos_streams.agent.resumption.missions_before import MissionsBefore
-from dimos_streams.agent.resumption.state import Resumption, UnfinishedAbort
+from dimos_streams.agent.resumption.state import Resumption, UnfinishedAbort, UnfinishedMission
 from dimos_streams.agent.work import AgentWork
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.errors import SkillError, SkillUnavailableError
+from dimos_streams.operator.robot_orders import NO_ORDER
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 
@@ -32,7 +34,7 @@ class Recovery:
     """The state of the dead agent, or None if there was none."""
     gateway: SkillGateway
     work: AgentWork
-    enabled: EnabledGate
+    gate_state: GateState
     model_switch: ModelSwitch
 
     async def run(self, rng: random.Random, waiting: Callable[[str], None]) -> int:
@@ -48,6 +50,7 @@ class Recovery:
         known = calls.open_calls(before.calls if before else ())
         calls.remember_closed(before.closed if before else {})
         offset, adopted = await self._adopt(known, Backoff(rng), waiting)
+        self._note_missed_orders(before.missions if before else ())
         # So that robots' names are known before anybody says that one is to stop.
         await parts.toolbox.catalog.refresh()
         for call in calls.claim(adopted, before.unanswered if before else ()):
@@ -81,7 +84,7 @@ class Recovery:
         keep_settings(
             before.settings,
             self.work.loop.parts.oversight.control,
-            self.enabled,
+            self.gate_state.enabled,
             model=self.model_switch.name,
             use_model=self.model_switch.use,
         )
@@ -94,10 +97,21 @@ class Recovery:
         while True:
             try:
                 offset = await self.gateway.offset()
+                self.work.loop.parts.oversight.robot_stops.know(await self.gateway.robot_orders())
                 return offset, await self.work.loop.parts.scope.calls.reconciliation.adopt_open(known)
             except SkillUnavailableError as error:
                 waiting(str(error))
                 await asyncio.sleep(backoff.next())
+
+    def _note_missed_orders(self, missions: Iterable[UnfinishedMission]) -> None:
+        """Note which missions are from before an order to stop or release the robot that came while nobody heard it.
+        It is not known when what is of no mission was begun."""
+        newest = self.work.loop.parts.oversight.robot_stops.newest
+        missed = [each.id for each in missions if each.robot_order != newest and not each.end_state.ended]
+        if newest != NO_ORDER:
+            missed.append(OF_NONE)
+        if missed:
+            self.gate_state.robot_stopped(missed)
 
     def _go_on_aborting(self, abort: UnfinishedAbort) -> None:
         """Go on with the order to end everything, but not with that to take back: no robot moves because its agent

@@ -17,6 +17,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.common.process.disk import trouble_with
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
+from dimos_streams.operator.robot_orders import ORDERS
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 
@@ -102,6 +103,8 @@ class Bridge(Module):
         self._to_undo.push_async_callback(self.broker.stop)
         await self.broker.start()
         self._report_health()
+        self._report_orders()
+        self.broker.stops.ordered.add(self._report_orders)
         self.context.services.offer(SkillGateway, self.broker)  # type: ignore[type-abstract]
         self._to_undo.callback(self.context.services.withdraw, SkillGateway)
         self._to_undo.push_async_callback(self.endpoint.stop)
@@ -185,6 +188,11 @@ class Bridge(Module):
     def _report_health(self) -> None:
         """Report what is not well as the module's health."""
         self.health = "; ".join(self._unwell()) or "ok"
+
+    def _report_orders(self) -> None:
+        """Report operators' orders to robots, so that agents hear of each. Before the first nothing is to be said."""
+        orders = self.broker.stops.orders
+        self.report_state({ORDERS: dict(orders)} if orders else {})
 
     def _unwell(self) -> list[str]:
         said = [] if self.journal.state == "ok" else [f"journal in {self.journal.state}"]

@@ -17,7 +17,7 @@ from dimos_streams.client.asking_again import IN_DOUBT, ask_until_answered, stop
 from dimos_streams.client.bridge_requests import BridgeRequests
 from dimos_streams.client.call_body import call_body
 from dimos_streams.client.event_stream.sse_parser import SseEvent
-from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order, OrderReport, RobotsAnswer
+from dimos_streams.client.orders import ANSWER_S, ORDER_IN_DOUBT, Order, OrderReport, OrdersAnswer, RobotsAnswer
 from dimos_streams.client.sse_client import SseClient
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.limited_log import LimitedLog
@@ -46,6 +46,7 @@ _CALLS = TypeAdapter(list[CallView])
 _CALL = TypeAdapter(CallView)
 _REPORT = TypeAdapter(OrderReport)
 _ROBOTS = TypeAdapter(RobotsAnswer)
+_ORDERS = TypeAdapter(OrdersAnswer)
 _EVENT_TYPE = "tool_stream"
 _MAX_PAGES = 10_000
 """Maximum number of pages of calls that are followed; a bridge remembers some thousand calls, and each page has one
@@ -209,6 +210,10 @@ class HttpGateway:
     async def offset(self) -> int:
         """See ``SkillGateway``."""
         return self._requests.field(await self._requests.get("/healthz"), "offset", int)
+
+    async def robot_orders(self) -> Mapping[str, int]:
+        """See ``SkillGateway``."""
+        return self._requests.validated(_ORDERS, await self._requests.get("/robots")).orders
 
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None

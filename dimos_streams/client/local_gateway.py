@@ -47,6 +47,10 @@ class LocalGateway:
         """See ``SkillGateway``."""
         return await self._gateway().offset()
 
+    async def robot_orders(self) -> Mapping[str, int]:
+        """See ``SkillGateway``."""
+        return await self._gateway().robot_orders()
+
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
     ) -> AsyncGenerator[JournalEntry, None]:

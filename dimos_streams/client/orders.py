@@ -50,3 +50,9 @@ class RobotsAnswer(BaseModel):
     """The answer of a bridge to ``GET /robots``, as far as a release needs it."""
 
     stopped: _NamedStops
+
+
+class OrdersAnswer(BaseModel):
+    """The answer of a bridge to ``GET /robots``, as far as an agent needs it."""
+
+    orders: dict[str, int]

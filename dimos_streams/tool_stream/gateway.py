@@ -152,6 +152,9 @@ class SkillGateway(Protocol):
     async def offset(self) -> int:
         """Return the journal's newest offset, or 0 if it is empty."""
 
+    async def robot_orders(self) -> Mapping[str, int]:
+        """Return the number of each robot's newest order to stop, or to be released; see ``newest_order``."""
+
     def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
     ) -> AsyncIterator[JournalEntry]:

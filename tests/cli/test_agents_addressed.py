@@ -103,6 +103,9 @@ class Fleet(CommandGateway):
     async def offset(self) -> int:
         raise NotImplementedError
 
+    async def robot_orders(self) -> Mapping[str, int]:
+        raise NotImplementedError
+
     def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
     ) -> AsyncIterator[JournalEntry]:

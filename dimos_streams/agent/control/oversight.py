@@ -48,7 +48,7 @@ class Oversight:
             directory=directory,
             bound_s=limits().hold_bound_s,
         )
-        self.robot_stops = HeardStops(directory, self.robot_hold.gates)
+        self.robot_stops = HeardStops(agent, directory, self.robot_hold.gates)
         self.others = OthersCalls(agent, gateway, catalog, self.control, lambda: limits().abort_bound_s)
 
     def may_begin_turn(self) -> bool:

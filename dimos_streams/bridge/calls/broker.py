@@ -256,6 +256,10 @@ class Broker:
         """See ``SkillGateway``."""
         return self.ledger.broadcast.last_offset
 
+    async def robot_orders(self) -> Mapping[str, int]:
+        """See ``SkillGateway``."""
+        return self.stops.orders
+
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
     ) -> AsyncIterator[JournalEntry]:

@@ -45,7 +45,8 @@ def mount_robots(app: FastAPI, broker: Broker) -> None:
 
     @app.get("/robots", responses=refusals())
     async def robots() -> dict[str, Any]:
-        return {"robots": sorted(stops.robots()), "stopped": stops.stopped().model_dump(mode="json")}
+        stopped = stops.stopped().model_dump(mode="json")
+        return {"robots": sorted(stops.robots()), "stopped": stopped, "orders": dict(stops.orders)}
 
     @app.post("/robots/stop", responses=_REFUSALS)
     async def stop_robots(body: RobotOrder | None = None) -> dict[str, Any]:

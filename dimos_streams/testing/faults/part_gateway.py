@@ -69,6 +69,10 @@ class PartGateway:
         """See ``SkillGateway``."""
         return await self._ask(self._broker().offset())
 
+    async def robot_orders(self) -> Mapping[str, int]:
+        """See ``SkillGateway``."""
+        return await self._ask(self._broker().robot_orders())
+
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
     ) -> AsyncGenerator[JournalEntry, None]:

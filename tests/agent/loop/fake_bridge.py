@@ -72,6 +72,8 @@ class FakeBridge:
     refuse: Callable[[str], bool] = lambda skill: False
     lose: Callable[[str], Literal["", "rejected", "lost"]] = lambda skill: ""
     """Whether calls of a skill are lost, and when."""
+    orders: dict[str, int] = field(default_factory=dict)
+    """The numbers of operators' newest orders to robots."""
     _numbers: Iterator[int] = field(default_factory=itertools.count)
 
     async def skills(self) -> list[OfferedSkill]:
@@ -166,6 +168,9 @@ class FakeBridge:
     async def offset(self) -> int:
         return len(self.journal)
 
+    async def robot_orders(self) -> Mapping[str, int]:
+        return self.orders
+
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None
     ) -> AsyncIterator[JournalEntry]:
@@ -226,6 +231,10 @@ class Line:
     async def offset(self) -> int:
         await self._pass()
         return await self.bridge.offset()
+
+    async def robot_orders(self) -> Mapping[str, int]:
+        await self._pass()
+        return await self.bridge.robot_orders()
 
     async def events(
         self, *, after: int, caller: str | None = None, call_id: str | None = None

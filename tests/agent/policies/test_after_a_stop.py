@@ -62,6 +62,30 @@ async def test_a_model_that_thinks_through_a_stop_and_its_release_has_the_operat
         assert robot.log_ == (["walk 1"] if decision == "approve" else [])
 
 
+async def test_a_stop_is_heard_of_that_is_released_at_once_and_of_a_robot_that_has_no_gate() -> None:
+    released = asyncio.Event()
+
+    async def think(request: Any) -> Any:
+        await released.wait()
+        return WALK
+
+    brain = Brain(think, "well", WALK, "well")
+    async with robot_stage(brain) as (made, robot):
+        said = await made.say("walk")
+        await until(lambda: brain.requests)
+        stops = made.bridge.broker.stops
+        stopping = asyncio.create_task(stops.stop_robot("", ""))
+        await until(lambda: stops.stopped().stops)
+        await stops.release("")
+        await stopping
+        released.set()
+        assert (await decide(made, "reject"))["reason"] == f"{SINCE}; for 'walk'"
+        await said.closed()
+        assert robot.log_ == []
+        await (await made.say("walk now")).closed()
+        assert robot.log_ == ["walk 1"], "what is said since is not asked about"
+
+
 @pytest.mark.parametrize(
     ("missions", "policy", "asks"),
     [
@@ -199,3 +223,29 @@ async def test_a_successor_knows_the_missions_that_a_stop_came_after_though_it_e
         approvals.decide(asked.id, "reject")
         await successor.over(mission)
     assert "move 3" not in world.log
+
+
+@pytest.mark.parametrize("orders", [{"": 7}, {"": 7, "robot1": 9}], ids=["heard", "missed"])
+async def test_a_successor_learns_of_the_orders_that_came_while_the_agent_was_down(
+    tmp_path: Path, orders: dict[str, int]
+) -> None:
+    world, before = LineWorld(), FunctionModel(in_turn(asks(("follow", {})), says("I wait")))
+    world.bridge.orders = {"": 7}
+    async with world.with_model(before, tmp_path) as agent:
+        await agent.say("go")
+        await until(lambda: len(before.requests) == 2)
+        await agent.leave()
+    world.bridge.orders = orders
+    again = FunctionModel(in_turn(asks(("move", {"by": 3})), says("well")))
+    async with world.with_model(again, tmp_path, plan={"motions": 2}) as successor:
+        approvals, missed = successor.core.gate_state.approvals, len(orders) - 1
+        (mission,) = successor.core.loop.missions.values()
+        stopped = successor.core.gate_state.stopped
+        assert [stopped.stops(which) for which in ((mission.id,), ())] == [missed, 1]
+        world.released.set()
+        await until(lambda: approvals.pending() or mission.over)
+        for asked in approvals.pending():
+            assert asked.reason.startswith(SINCE)
+            approvals.decide(asked.id, "reject")
+        await successor.over(mission)
+    assert ("move 3" in world.log) is not bool(missed)

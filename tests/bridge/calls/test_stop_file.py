@@ -4,15 +4,18 @@ asked."""
 from __future__ import annotations
 
 import asyncio
+import itertools
 import threading
 from pathlib import Path
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.stop_file import StopFile
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.operator.messages.stop import Stop
+from dimos_streams.operator.robot_orders import NO_ORDER, newest_order
 from tests.bridge.serving import served
 from tests.helpers import no_threads, until
 
@@ -63,6 +66,34 @@ def test_who_was_released_while_all_others_are_stopped_stays_so(tmp_path: Path) 
     state = StopState().stop(Stop(robot="", utime=1)).release("robot1")
     assert stop_state.save(tmp_path / "journal.stops.json", state) == ""
     assert stop_state.load(tmp_path / "journal.stops.json") == state
+
+
+def test_each_order_has_a_higher_number_than_those_before_also_after_a_restart_with_a_clock_set_back(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, state, now = tmp_path / "journal.stops.json", StopState(), itertools.count(100, -1)
+    monkeypatch.setattr(clock, "utime", lambda: next(now))
+    numbers = []
+    for step in range(4):
+        state = state.stop(FIRST) if step % 2 == 0 else state.release("robot1")
+        assert stop_state.save(path, state) == ""
+        state = stop_state.load(path)
+        numbers.append(newest_order(state.orders, "robot1"))
+    assert numbers == [100, 101, 102, 103]
+    assert newest_order(state.orders, "robot2") == NO_ORDER
+    assert newest_order(state.orders, "robot1/arm") == newest_order(state.orders, "") == 103
+    assert state.release("robot1").orders == state.orders, "it was released before: nothing has changed"
+    path.write_text("{")
+    assert newest_order(stop_state.load(path).orders, "robot2") != NO_ORDER, "perhaps it was stopped"
+
+
+def test_of_many_robots_the_oldest_orders_count_as_ones_to_all() -> None:
+    state = StopState()
+    for number in range(60):
+        state = state.stop(Stop(robot=f"robot{number}", utime=number))
+    assert len(state.orders) == 50
+    assert NO_ORDER < newest_order(state.orders, "robot3") < newest_order(state.orders, "robot30")
+    assert newest_order(state.orders, "") == newest_order(state.orders, "robot59")
 
 
 @pytest.mark.virtual_time

@@ -40,7 +40,8 @@ def test_one_request_stops_and_one_releases(bridge: Served) -> None:
     refused = bridge.post("/calls", {"skill": "at_once", "arguments": {"value": 1}})
     assert (refused.status_code, "an operator has stopped" in refused.json()["detail"]) == (409, True)
     assert bridge.get("/healthz").json()["stopped"]["stops"][0]["reason"] == "wet floor"
-    assert bridge.get("/robots").json()["robots"] == [""]
+    robots = bridge.get("/robots").json()
+    assert (robots["robots"], [*robots["orders"]]) == ([""], [""])
 
     unknown = bridge.post("/robots/stop", {"robot": "robot7"})
     assert (unknown.status_code, unknown.json()["type"]) == (404, "urn:dimos-streams:problem:unknown-robot")

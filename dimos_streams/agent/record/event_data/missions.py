@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NotRequired
 
+from typing_extensions import TypedDict
+
 from dimos_streams.agent.models.protocol import Speaker
 from dimos_streams.agent.record.event_data.base import EventData, Lenient, TextData
 from dimos_streams.common.boot_time import SinceBoot
 
 
-class MissionStartData(TextData, SinceBoot):
+class KnownOrder(TypedDict):
+    """The newest order to stop the robot, or to release it, of which is known; empty if there was none."""
+
+    robot_order: NotRequired[int]
+    """Its number."""
+
+
+class MissionStartData(TextData, SinceBoot, KnownOrder):
     """An input has begun a mission."""
 
     id: str

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
 
 from dimos_streams import clock
@@ -23,6 +23,7 @@ from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrul
 from dimos_streams.bridge.calls.stops.stop_file import StopFile
 from dimos_streams.bridge.calls.stops.stop_state import StopState
 from dimos_streams.bus import Bus
+from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.names import is_in, namespace_of
 from dimos_streams.common.readable.listed import listed
 from dimos_streams.common.secrets import redacted
@@ -67,6 +68,13 @@ class RobotStops:
         self._late_gates = LateGates()
         self._tasks: list[asyncio.Task[None]] = []
         self._unlisten: Callable[[], None] = lambda: None
+        self.ordered: Listeners[[]] = Listeners()
+        """Called when ``orders`` are different."""
+
+    @property
+    def orders(self) -> Mapping[str, int]:
+        """The number of each robot's newest order, see ``newest_order``."""
+        return self._state.orders
 
     def start(self) -> None:
         """Take up the orders of an earlier life of the bridge, and hold at once what is stopped."""
@@ -103,7 +111,7 @@ class RobotStops:
         at most and, where calls don't end, another ``CANCEL_OVERDUE_S``. Raises ``UnknownRobotError``."""
         await self.check_known(robot)
         began, reason = clock.monotonic(), redacted(reason)
-        self._state = self._state.stop(Stop(robot=robot, utime=clock.utime(), reason=reason))
+        self._set(self._state.stop(Stop(robot=robot, utime=clock.utime(), reason=reason)))
         self._send()  # before anything that may take its time
         _logger.info("%s is stopped by an operator%s", robot or EVERY_ROBOT, f": {reason}" if reason else "")
         motions = [
@@ -126,7 +134,8 @@ class RobotStops:
         if robot not in self._state.stops:
             self._check_known(robot)
         self._check_seen(robot, seen)
-        before, self._state = self._state, self._state.release(robot)
+        before = self._state
+        self._set(before.release(robot))
         # Gates may hold for a bridge that is gone, too.
         gates = self._gates.of(robot)
         channels = {state.channel for state in gates if is_hold_channel(state.channel)}
@@ -175,6 +184,11 @@ class RobotStops:
 
     def _is_known(self, robot: str) -> bool:
         return not robot or any(is_in(name, robot) for name in self.robots())
+
+    def _set(self, state: StopState) -> None:
+        before, self._state = self._state, state
+        if state.orders != before.orders:
+            self.ordered.notify()
 
     def _hold(self) -> bool:
         """Hold what is stopped once more, and end the motions in it; return whether anything is stopped."""

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+
+from pydantic import Field
 
 from dimos_streams import clock
 from dimos_streams.common.invalid import problem_of
@@ -14,11 +16,14 @@ from dimos_streams.common.process.disk import load_state, save_state
 from dimos_streams.common.readable.reasons import joined_reasons
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.operator.messages.stop import Stop
+from dimos_streams.operator.robot_orders import NO_ORDER
 from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
 
 SUFFIX = ".stops.json"
 """The suffix of the file, which is beside the bridge's journal and otherwise has the journal's name."""
 
+_MAX_ORDERS = 50
+"""Maximum number of robots whose newest order is told apart: a heartbeat has to carry all."""
 _logger = logging.getLogger(__name__)
 
 
@@ -27,6 +32,7 @@ class _StopRecord(FrozenModel):
 
     stops: tuple[Stop, ...] = ()
     released: tuple[str, ...] = ()
+    orders: dict[str, int] = Field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -37,6 +43,9 @@ class StopState:
     """The orders by robot."""
     released: frozenset[str] = frozenset()
     """Robots that were released while every other one stays stopped."""
+    orders: Mapping[str, int] = field(default_factory=dict, compare=False)
+    """The number of each robot's newest order, a stop or the end of one: of two, the later one has the higher number,
+    however the clock was set."""
 
     def stop(self, stop: Stop) -> StopState:
         """The state with one more order. It keeps the reasons of those that it takes the place of: whoever releases
@@ -46,12 +55,14 @@ class StopState:
             if is_in(name, stop.robot):
                 before = joined_reasons(other.reason, before, MAX_REASON)
         kept = stop.model_copy(update={"reason": joined_reasons(stop.reason, before, MAX_REASON)})
-        return StopState({**self._without(stop.robot), stop.robot: kept}, self._still_released(stop.robot))
+        stops = {**self._without(stop.robot), stop.robot: kept}
+        return StopState(stops, self._still_released(stop.robot), self._ordered(stop.robot))
 
     def release(self, robot: str) -> StopState:
         """The state after a robot is released."""
-        kept = StopState(self._without(robot), self._still_released(robot))
-        return replace(kept, released=kept.released | {robot}) if kept.covering(robot) else kept
+        left = StopState(self._without(robot), self._still_released(robot))
+        left = replace(left, released=left.released | {robot}) if left.covering(robot) else left
+        return self if left == self else replace(left, orders=self._ordered(robot))
 
     def undone_by(self, robot: str) -> list[Stop]:
         """The orders that the release of a robot undoes, for it or for a part of it."""
@@ -72,6 +83,15 @@ class StopState:
     def _still_released(self, robot: str) -> frozenset[str]:
         return frozenset(name for name in self.released if not is_in(name, robot))
 
+    def _ordered(self, robot: str) -> dict[str, int]:
+        """The numbers after one more order. Where robots are many, the oldest orders count as ones to all."""
+        orders = {name: number for name, number in self.orders.items() if not is_in(name, robot)}
+        orders[robot] = max(clock.utime(), 1 + max(self.orders.values(), default=NO_ORDER))
+        while len(orders) > _MAX_ORDERS:
+            oldest = min(orders.keys() - {""}, key=orders.__getitem__)
+            orders[""] = max(orders.pop(oldest), orders.get("", NO_ORDER))
+        return orders
+
 
 def is_of(module: str, robot: str) -> bool:
     """Return whether a module is one of a robot's."""
@@ -88,12 +108,13 @@ def load(path: Path) -> StopState:
         return _all_stopped(f"{path} can't be read ({problem_of(error, 'it')})", ())
     if saved.outdated:
         return _all_stopped(f"the last order could not be written to {path}", record.stops)
-    return StopState({stop.robot: stop for stop in record.stops}, frozenset(record.released))
+    return StopState({stop.robot: stop for stop in record.stops}, frozenset(record.released), record.orders)
 
 
 def save(path: Path, state: StopState) -> str:
     """Write the orders atomically; return why that was not possible, empty if it was. Waits for the disk."""
-    record = _StopRecord(stops=tuple(state.stops.values()), released=tuple(sorted(state.released)))
+    stops, released = tuple(state.stops.values()), tuple(sorted(state.released))
+    record = _StopRecord(stops=stops, released=released, orders=dict(state.orders))
     try:
         save_state(path, record.model_dump_json())
     except OSError as error:
@@ -105,4 +126,5 @@ def _all_stopped(why: str, known: Iterable[Stop]) -> StopState:
     reason = f"{why}, so it is not known which robots were stopped"
     _logger.error("every robot is stopped: %s", reason)
     everything = Stop(robot="", utime=clock.utime(), reason=reason[:MAX_REASON])
-    return StopState({"": everything, **{stop.robot: stop for stop in known}})
+    stops = {"": everything, **{stop.robot: stop for stop in known}}
+    return StopState(stops, orders={"": everything.utime})
