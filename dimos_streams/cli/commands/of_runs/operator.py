@@ -77,6 +77,9 @@ def approve(
             help="Change an argument; the value is YAML. May be given several times.",
         ),
     ] = None,
+    arguments_json: Annotated[
+        str | None, typer.Option("--args-json", metavar="OBJECT", help="Changed arguments as a JSON object.")
+    ] = None,
     *,
     chosen: OperatorOptions,
 ) -> None:
@@ -84,7 +87,9 @@ def approve(
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
     done = _at_agent(
-        lambda gateway: decide(gateway, approval, "approve", changes=arguments or (), agent=chosen.agent),
+        lambda gateway: decide(
+            gateway, approval, "approve", changes=arguments or (), changes_json=arguments_json, agent=chosen.agent
+        ),
         chosen.bridge,
     )
     _show(done, chosen.as_json)
