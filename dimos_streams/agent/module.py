@@ -46,7 +46,7 @@ __all__ = ["SYSTEM_PROMPT", "Agent", "AgentConfig", "MissionIncompleteError", "S
 _SPARE_BYTES = 100
 """The number of bytes of a module's state that are kept for what joins its topics."""
 _REASON_BYTES = 300
-"""Maximum size of the reasons for a pause in a module's state, in bytes of JSON."""
+"""Maximum size of the reasons for a pause, and of a question, in a module's state, in bytes of JSON."""
 
 
 class Agent(OperatorSkills):
@@ -221,6 +221,7 @@ class Agent(OperatorSkills):
             mode=control.mode.value,
             paused_for=cut_to(control.paused_for, _REASON_BYTES),
             approvals=self.core.gate_state.approvals.waiting,
+            question=cut_to(self.core.foreground.question, _REASON_BYTES),
         )
 
     def _show_state(self) -> None:

@@ -14,6 +14,7 @@ from dimos_streams import clock
 from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.control.reports import AbortReport, UndoReport
 from dimos_streams.agent.models import late_imports
+from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.record.agent_events import EventKind, reported
 from dimos_streams.agent.standing_events import MODE, Setting
 from dimos_streams.common.tasks import ends_within
@@ -120,7 +121,10 @@ class OperatorSkills(Module):
         if mode == "on":
             return self._set(MODE, f"step mode is on{ended}" if control.step_mode() else "it is in step mode already")
         gone = control.step(waiting)
-        return self._set(MODE, f"{gone.skill} goes{ended}" if gone else f"step mode is on; no call waits{ended}")
+        return self._set(
+            MODE,
+            f"{shown(gone.skill, gone.arguments)} goes{ended}" if gone else f"step mode is on; no call waits{ended}",
+        )
 
     @skill(audience="operator")
     async def abort(self, call: Call, rollback: bool = False, reason: str = "") -> AbortReport:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import importlib.util
 import inspect
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from pydantic import PydanticUserError, ValidationError
@@ -16,9 +16,9 @@ from dimos_streams.common.importing import how_to_get, import_attribute, kind_of
 from dimos_streams.common.invalid import what_is_wrong
 from dimos_streams.common.process.own_code import raised_at, show_if_debugging
 from dimos_streams.common.secrets import know_settings
-from dimos_streams.documents.fields import fields_at, takes_null
+from dimos_streams.documents.fields import fields_at, paths_called, takes_null
 from dimos_streams.documents.problem import BlueprintError, Problem, either, fault, placed
-from dimos_streams.errors import UserError, suggest
+from dimos_streams.errors import UserError, did_you_mean, suggest
 from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
 from dimos_streams.skill import SkillSpec, skills_of
 
@@ -230,15 +230,21 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
         return _lack(spec, *path)
     where = _judged_at(spec, *path)
     if detail["type"] in ("extra_forbidden", "unexpected_keyword_argument"):
-        names = fields_at(expected, path[:-1])
-        near = suggest(path[-1], names) or f" (valid: {', '.join(names) or 'none: it has no settings'})"
-        return Problem(f"module {spec.name!r} has no setting {'.'.join(path)!r}{near}", where)
+        return Problem(f"module {spec.name!r} has no setting {'.'.join(path)!r}{_meant(spec, expected, path)}", where)
     given = detail["input"]
     if detail["type"] in _NO_LIST and isinstance(given, Mapping) and given and all(map(str.isdecimal, given)):
         items = list(given)
         text = f"{'.'.join(path)} has no item {', '.join(items)} in the blueprint that could be set: set it whole"
         return Problem(f"module {spec.name!r}: {text}", spec.where("config", *path, items[0]))
     return Problem(f"module {spec.name!r}: {fault(detail)}", where)
+
+
+def _meant(spec: ModuleSpec, expected: type[ModuleConfig], path: Sequence[str]) -> str:
+    """What may be meant by a setting that there is not: one of its name elsewhere, or else one beside it."""
+    if elsewhere := [f"{spec.name}.{place}" for place in paths_called(expected, path[-1])]:
+        return did_you_mean(elsewhere)
+    names = fields_at(expected, path[:-1])
+    return suggest(path[-1], names) or f" (valid: {', '.join(names) or 'none: it has no settings'})"
 
 
 def _lack(spec: ModuleSpec, *path: str) -> Problem:

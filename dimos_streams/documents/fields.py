@@ -6,7 +6,7 @@ import collections.abc
 import dataclasses
 import types
 import typing
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from pydantic import BaseModel
@@ -19,6 +19,17 @@ def fields_at(kind: Any, path: Sequence[str | int]) -> dict[str, Any]:
     for name in path:
         kind = _inside(kind, str(name))
     return _fields(kind)
+
+
+def paths_called(kind: Any, name: str, above: tuple[Any, ...] = ()) -> Iterator[str]:
+    """Yield where fields of a name are in ``kind`` and in the models inside it, as in ``limits.max_tokens``; what is
+    in lists and mappings has no such path."""
+    fields = _fields(kind)
+    if name in fields:
+        yield name
+    for part, inside in fields.items():
+        if inside not in above:  # a model that contains itself has no end
+            yield from (f"{part}.{path}" for path in paths_called(inside, name, (*above, inside)))
 
 
 def takes_null(kind: Any, path: Sequence[str]) -> bool:

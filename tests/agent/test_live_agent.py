@@ -170,8 +170,8 @@ async def steps_let_one_call_go(world: LiveWorld) -> None:
     """B4"""
     await world.operator("step", mode="on")
     said = await world.say("steps", Reply.calls(call("move", by=1), call("move", by=-2)))
-    for number, skill in enumerate(("move 1", "move -2"), 1):
-        while (await world.operator("step")).text != "move goes":  # noqa: ASYNC110 - another process
+    for number, (skill, by) in enumerate((("move 1", 1), ("move -2", -2)), 1):
+        while (await world.operator("step")).text != f"move(by={by}) goes":  # noqa: ASYNC110 - another process
             await asyncio.sleep(0.02)
         while not (done := await world.entries()):
             pass

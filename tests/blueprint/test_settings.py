@@ -142,6 +142,8 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
         "walk",
         "walk=1",
         "camera.lens.zom=2",
+        "camera.zoom=2",
+        "camera.lens.rate_hz=2",
     )
     assert refused(ROBOT, environment, assignments) == [
         "environment DIMOS_STREAMS__WALC__DISTANCE_M: it names no module and setting of blueprint 'robot'; "
@@ -150,8 +152,10 @@ def test_everything_that_is_wrong_is_named_at_once() -> None:
         "command line: 'walk' is not of the form module.field=value",
         "command line: 'walk' must name a module and something of it, as in 'follow.distance_m'",
         "command line: module 'camera' has no setting 'lens.zom'; did you mean 'zoom'?",
+        "command line: module 'camera' has no setting 'lens.rate_hz'; did you mean 'camera.rate_hz'?",
         "environment DIMOS_STREAMS__CAMERA__RATE_HERTZ: module 'camera' has no setting 'rate_hertz';"
         " did you mean 'rate_hz'?",
+        "command line: module 'camera' has no setting 'zoom'; did you mean 'camera.lens.zoom'?",
         "command line: module 'walk': distance_m: it must be a number (given: 'far')",
         "command line: module 'walk' has no setting 'distence_m'; did you mean 'distance_m'?",
     ]

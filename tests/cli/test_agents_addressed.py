@@ -204,6 +204,11 @@ async def test_approvals_of_a_whole_fleet_are_decided_where_they_wait(capsys: py
     assert hub.begun[-1] == "robot2_decide"
     with pytest.raises(SkillArgumentError, match="skill 'robot2_turn'"):
         await decide(hub, "b2", "approve", changes=["angle_deg=far"])
+    for arguments in ('{"angle_deg": 8}', "{}"):
+        decided = await decide(hub, "b2", "approve", changes_json=arguments)
+        assert decided.text.split("\n")[0].endswith(f" with {arguments}")
+    with pytest.raises(UserError, match=r"^--args-json '8' is not a JSON object$"):
+        await decide(hub, "b2", "approve", changes_json="8")
 
 
 async def test_a_robot_names_no_approval_as_another_robot_s(capsys: pytest.CaptureFixture[str]) -> None:

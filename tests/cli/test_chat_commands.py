@@ -24,7 +24,7 @@ NOBODY: Any = None
     [
         ("approve", "/approve ID [NAME=VALUE]…"),
         ("reject", "/reject ID [REASON]"),
-        ("step foo", "/step [on|off|once]"),
+        ("step foo", "/step [on|off|once|ID]"),
         ("abort all", "/abort [rollback]"),
         ("undo 1 2", "/undo [COUNT]"),
         ("approvals a b", "/approvals [ID]"),

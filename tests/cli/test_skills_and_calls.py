@@ -513,7 +513,8 @@ def test_doctor(rover: Machine) -> None:
     assert findings["bus"]["severity"] != "error"
     assert "serves the run" in findings["bridge port"]["text"]
     assert {package for package, _, _ in EXTRAS} <= findings.keys()
-    text = rover("doctor")
+    text = rover("doctor", DIMOS_STREAMS__BRIDGE__PORT=str(rover.port))
+    assert "serves the run" in text.out, "which is looked at as runs are told it, too"
     assert text.out.rstrip().endswith("usable")
 
 

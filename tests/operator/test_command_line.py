@@ -90,7 +90,9 @@ def test_pause_resume_step_and_abort(console: Console) -> None:
     assert console("resume", "--reason", "seen") == (0, "resume is done\n", "")
     assert console("step") == (0, "step is done\n", "")
     assert console("step", "on")[0] == 0
-    assert console("step", "twice")[0] == 2
+    assert console("step", "19a0-3")[0] == 0
+    valid = "valid are on, off, once, or the ID of a call that waits, as its note shows it"
+    assert console("step", "twice") == (2, "", f"error: 'twice' is no step: {valid}\n")
     assert console("abort", "--rollback", "--reason", "fire")[0] == 0
     agent.held = ()
     assert console("pause") == (1, "pause is done\n", ""), "no gate has said that it holds"
@@ -101,6 +103,7 @@ def test_pause_resume_step_and_abort(console: Console) -> None:
         ("resume", {"reason": "seen"}),
         ("step", {"mode": "once"}),
         ("step", {"mode": "on"}),
+        ("step", {"mode": "once", "waiting": "19a0-3"}),
         ("abort", {"rollback": True, "reason": "fire"}),
     ]
 
@@ -266,7 +269,16 @@ def test_the_same_in_a_chat(console: Console) -> None:
     async def talk() -> list[str]:
         async with open_gateway(BridgeAddress(console.bridge.url)) as gateway:
             reported = []
-            for line in ("pause", "step on", "abort rollback", "approvals", "approve a1 steps=2", "approvals"):
+            lines = (
+                "pause",
+                "step on",
+                "step 19a0-3",
+                "abort rollback",
+                "approvals",
+                "approve a1 steps=2",
+                "approvals",
+            )
+            for line in lines:
                 name, *words = line.split()
                 reported.append(await chat_command(gateway, "say", name, words))
             agent.held = ()
@@ -282,9 +294,9 @@ def test_the_same_in_a_chat(console: Console) -> None:
             return reported
 
     reported = asyncio.run(talk())
-    assert reported[:3] == ["pause is done", "step is done", "abort is done"]
-    assert reported[3].split()[:3] == ["a1@1", "agent", "follow"]
-    assert reported[4:] == ["follow [a1@1] of agent: approved with steps=2", "nothing waits for approval"]
+    assert reported[:4] == ["pause is done", "step is done", "step is done", "abort is done"]
+    assert reported[4].split()[:3] == ["a1@1", "agent", "follow"]
+    assert reported[5:] == ["follow [a1@1] of agent: approved with steps=2", "nothing waits for approval"]
 
 
 @pytest.mark.slow

@@ -25,6 +25,17 @@ async def test_an_approval_that_waits_is_in_the_agents_state(tmp_path: Path) -> 
         assert '"agent":{"approvals":1}' in made.agent.state_json
 
 
+@pytest.mark.feature("C5")
+@pytest.mark.virtual_time
+async def test_a_question_of_the_model_is_in_the_agents_state_until_it_is_answered(tmp_path: Path) -> None:
+    asks = calling("elicit", question="Which room?")
+    async with stage(script(tmp_path / "turns.json", asks, {"text": "To the kitchen then."})) as made:
+        await made.say("go")
+        await until(lambda: '"agent":{"question":"Which room?"}' in made.agent.state_json)
+        await made.say("the kitchen")
+        await until(lambda: "question" not in made.agent.state_json)
+
+
 def test_nobody_has_to_do_anything_for_an_agent_that_runs() -> None:
     assert Waiting().state() == {}
     assert list(waiting_lines("agent", {})) == []
@@ -42,6 +53,7 @@ def test_nobody_has_to_do_anything_for_an_agent_that_runs() -> None:
             {"mode": "paused", "paused_for": "wet floor (by 'ann')"},
             ["PAUSED a, until `resume`: wet floor (by 'ann')"],
         ),
+        ({"question": "Where?"}, ["WAITING a: for the answer to 'Where?'; `say` gives it"]),
         ({"mode": "flying"}, []),
         ("paused", []),
     ],

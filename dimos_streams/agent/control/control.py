@@ -243,7 +243,9 @@ class Control:
         self._emit(EventKind.STEP, missions, waits)
         what = shown(call.skill, call.arguments)
         self._emit(
-            EventKind.NOTE, missions, text=f"{what} waits: `step` lets it go, `step off` all calls, `abort` drops it"
+            EventKind.NOTE,
+            missions,
+            text=f"{what} waits: `step {call.id}` lets it go, `step off` all calls, `abort` drops it",
         )
 
 

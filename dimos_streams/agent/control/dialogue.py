@@ -22,13 +22,17 @@ _SHOWN = 3500
 class Dialogue:
     """The operator's ear and mouth, for the code that holds the dialogue."""
 
-    def __init__(self, emit: Emit, missions: tuple[str, ...]) -> None:
+    def __init__(self, emit: Emit, missions: tuple[str, ...], changed: Callable[[], None]) -> None:
+        """``changed`` is called when it asks something, and when that is no longer asked."""
         self._emit = emit
         self._missions = missions
+        self._changed = changed
         self._inputs: deque[OperatorInput] = deque()
         self._arrived = asyncio.Event()
         self.listening = False
         """True while it waits for the operator's next input."""
+        self.question = ""
+        """The question that waits for the operator's answer; empty if none does."""
         self.heard: list[OperatorInput] = []
 
     def say(self, text: str) -> None:
@@ -60,7 +64,15 @@ class Dialogue:
         self.heard.extend(self._inputs)
         self._inputs.clear()
         self.say(f"{beginning(question, _SHOWN)}\n{ANSWER}")
-        return await self.listen(timeout_s)
+        self._show(question)
+        try:
+            return await self.listen(timeout_s)
+        finally:
+            self._show("")
+
+    def _show(self, question: str) -> None:
+        self.question = question
+        self._changed()
 
     def hear(self, input: OperatorInput) -> bool:
         """Take in input; for ``Foreground``. Return False if too much waits."""
@@ -89,7 +101,7 @@ class Foreground:
         self._emit = emit
         self._put_back = put_back
         self.changed: Listeners[[]] = Listeners()
-        """Called when a dialogue begins or ends."""
+        """Called when a dialogue begins or ends, and when its question comes or goes."""
         self._turn = asyncio.Lock()
         self._current: Dialogue | None = None
 
@@ -103,6 +115,11 @@ class Foreground:
         """True if the dialogue that is held takes the operator's next input at once."""
         return self._current is not None and self._current.listening
 
+    @property
+    def question(self) -> str:
+        """The question of the dialogue that is held, which waits for the operator's answer; empty if none does."""
+        return "" if self._current is None else self._current.question
+
     def take_input(self, input: OperatorInput) -> bool:
         """Give the operator's input to the dialogue that is held. Return False if there is none, or if too much waits
         there."""
@@ -112,7 +129,7 @@ class Foreground:
     async def dialogue(self, missions: tuple[str, ...] = ()) -> AsyncIterator[Dialogue]:
         """Hold the foreground; wait while another dialogue has it. What it says belongs to ``missions``."""
         async with self._turn:
-            dialogue = self._current = Dialogue(self._emit, missions)
+            dialogue = self._current = Dialogue(self._emit, missions, self.changed.notify)
             self._emit(EventKind.FOREGROUND, missions, held=True)
             self.changed.notify()
             try:

@@ -18,6 +18,8 @@ _OF_SERVERS = (
     *("dimos_streams.agent.models.openai_chat", "dimos_streams.agent.models.answer_body"),
 )
 _FORMS = ("offline", "scripted:FILE", "openai:MODEL")
+_AT_SERVERS = ("openai",)
+"""The kinds of models that ask a server."""
 
 
 def create_model(
@@ -54,9 +56,15 @@ def late_imports(spec: str) -> tuple[str, ...]:
     return _OF_SERVERS if spec.startswith("openai:") else ()
 
 
+def asks_server(spec: str) -> bool:
+    """Return whether a model of that name asks a server, for which virtual time can't wait."""
+    kind, _, rest = spec.partition(":")
+    return kind in _AT_SERVERS and bool(rest)
+
+
 def check_model(spec: str) -> None:
     """Raise ``UserError`` for a name that can't be a model here; what a server needs (key, extra) is not checked."""
-    if spec != "offline" and (not spec.startswith("openai:") or spec == "openai:"):
+    if spec != "offline" and not asks_server(spec):
         create_model(spec)
 
 

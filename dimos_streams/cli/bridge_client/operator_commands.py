@@ -185,11 +185,12 @@ async def decide(
     decision: str,
     *,
     changes: Sequence[str] = (),
+    changes_json: str | None = None,
     reason: str = "",
     agent: str = "",
 ) -> CommandResult:
-    """Decide on the approval that is called so, with changed arguments if any are given; of one that is decided the
-    same way, say what holds.
+    """Decide on the approval that is called so, with changed arguments if any are given, as ``call`` takes them; of
+    one that is decided the same way, say what holds.
 
     What is approved is the revision that is named, or else the one that is read here and shown. Raises ``UserError``
     if there is no such approval, or more than one, ``SkillArgumentError`` for arguments that its skill does not take,
@@ -199,14 +200,15 @@ async def decide(
     (approval,) = await pending(gateway, agent, reference)
     arguments: dict[str, Any] = {"approval": approval.id, "decision": decision, "reason": reason}
     arguments["revision"] = revision or (approval.revision if decision == "approve" else None)
-    if changes:
-        approval = await _change_arguments(gateway, approval, changes)
+    said = [*changes, *([changes_json] if changes_json is not None else [])]
+    if said:
+        approval = await _change_arguments(gateway, approval, changes, changes_json)
         arguments["arguments"] = approval.arguments
     decided = await order(gateway, "decide", arguments, approval.agent)
     which = f"{approval.skill} [{approval.reference}] of {approval.agent}"
     if approval.state != "pending":
         return _with_unkept(decided, printable(f"{which}: {standing(approval)}"))
-    with_changes = f" with {', '.join(changes)}" if changes else ""
+    with_changes = f" with {', '.join(said)}" if said else ""
     text = f"{which}: {DECIDED[decision]}{with_changes}"
     shown = details(approval) if decision == "approve" else []
     return _with_unkept(decided, "\n".join([printable(text), *(f"    {printable(line)}" for line in shown)]))
@@ -217,11 +219,13 @@ def _with_unkept(decided: CommandResult, text: str) -> CommandResult:
     return replace(decided, text=KeptReport(unkept=unkept_of(decided.result)).with_unkept(text))
 
 
-async def _change_arguments(gateway: CommandGateway, approval: ApprovalView, changes: Sequence[str]) -> ApprovalView:
+async def _change_arguments(
+    gateway: CommandGateway, approval: ApprovalView, changes: Sequence[str], changes_json: str | None
+) -> ApprovalView:
     """Return an approval with arguments changed. Raises ``UserError`` if it is not known with all of them, and
     ``SkillArgumentError`` for a changed one that its skill does not take."""
     offered = next((skill for skill in await gateway.skills() if skill.name == approval.skill), None)
-    changed = parse_arguments(changes, None, offered.parameters if offered else {})
+    changed = parse_arguments(changes, changes_json, offered.parameters if offered else {})
     _check_whole(approval)
     approval = approval.model_copy(update={"arguments": {**approval.arguments, **changed}})
     if offered is not None:

@@ -21,7 +21,14 @@ _MARKS = {"ok": "ok  ", "warning": "warn", "error": "FAIL"}
 def doctor(
     bus: options.BusUrl = None,
     port: Annotated[
-        int, typer.Option("--port", min=1, max=65535, help="The port that a bridge is to serve on.")
+        int,
+        typer.Option(
+            "--port",
+            min=0,
+            max=65535,
+            envvar="DIMOS_STREAMS__BRIDGE__PORT",
+            help="The port that a bridge is to serve on; 0 is any that is free.",
+        ),
     ] = BRIDGE_PORT,
     as_json: options.Json = False,
 ) -> None:

@@ -7,11 +7,12 @@ from collections.abc import Sequence
 from dimos_streams.cli.bridge_client.operator_commands import CommandGateway, CommandResult, decide, order, pending
 from dimos_streams.cli.terminal.approval_text import approval_lines
 from dimos_streams.errors import SkillError, UserError
+from dimos_streams.operator.step_words import STEP_WORDS, is_step, step_arguments
 
 CHAT_COMMANDS = {
     "pause": "",
     "resume": "",
-    "step": " [on|off|once]",
+    "step": f" {STEP_WORDS}",
     "abort": " [rollback]",
     "undo": " [COUNT]",
     "forget": "",
@@ -37,8 +38,10 @@ async def _chat_order(gateway: CommandGateway, agent: str, name: str, arguments:
     match name, list(arguments):
         case "pause" | "resume" | "forget", []:
             return await order(gateway, name, {}, agent)
-        case "step", [] | ["on"] | ["off"] | ["once"]:
-            return await order(gateway, "step", {"mode": arguments[0] if arguments else "once"}, agent)
+        case "step", []:
+            return await order(gateway, "step", step_arguments("once"), agent)
+        case "step", [word] if is_step(word):
+            return await order(gateway, "step", step_arguments(word), agent)
         case "abort", [] | ["rollback"]:
             return await order(gateway, name, {"rollback": bool(arguments)}, agent)
         case "undo", [] | [_]:

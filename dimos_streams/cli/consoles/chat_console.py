@@ -46,7 +46,7 @@ Whatever you type is said to the agent. Besides:
   /now TEXT         say it before all that waits,
                     and cut the present answer
   /skills           list the skills
-  /pause, /resume, /step [on|off|once], /forget,
+  /pause, /resume, /step [on|off|once|ID], /forget,
   /abort [rollback], /undo [COUNT]
                     as the commands of these names
   /approvals [ID]   list what waits for approval

@@ -84,9 +84,11 @@ def check_plan(plan: RunPlan) -> None:
 def _asking_a_server(blueprint: Blueprint) -> str | None:
     """Return the setting of a blueprint by which an agent asks a server, or None: servers answer in wall time, and
     virtual time can't wait."""
+    from dimos_streams.agent.models import asks_server
+
     for name, spec in blueprint.modules.items():
         for path, value in _leaves(spec.config):
-            if path[-1] == "model" and str(value).startswith("openai:"):
+            if path[-1] == "model" and asks_server(str(value)):
                 return f"{name}.{'.'.join(path)}={value}"
     return None
 

@@ -1,4 +1,4 @@
-"""The decisions that wait for an operator at an agent, as the state of its module says it to everybody."""
+"""The decisions and answers that an agent waits for, as the state of its module says it to everybody."""
 
 from __future__ import annotations
 
@@ -14,12 +14,15 @@ WAITING: Final = "agent"
 
 
 class Waiting(FrozenModel):
-    """The mode in which calls of an agent begin, why, and the number of those that wait for a decision."""
+    """The mode in which calls of an agent begin, why, the number of those that wait for a decision, and the model's
+    question."""
 
     mode: Literal["running", "paused", "stepping"] = "running"
     paused_for: str = ""
     """Why it is paused and who has paused it, shortened."""
     approvals: int = 0
+    question: str = ""
+    """What the operator is asked, shortened; the next input is the answer."""
 
     def state(self) -> dict[str, Any]:
         """A module's state that says so; empty if nobody has to do anything."""
@@ -40,3 +43,5 @@ def waiting_lines(module: str, state: Mapping[str, Any]) -> Iterator[str]:
     if waiting.approvals:
         calls = "1 call waits" if waiting.approvals == 1 else f"{waiting.approvals} calls wait"
         yield f"WAITING {module}: {calls} for a decision; `approvals` lists them"
+    if waiting.question:
+        yield f"WAITING {module}: for the answer to {waiting.question!r}; `say` gives it"

@@ -101,7 +101,8 @@ async def test_one_call_per_step_and_the_operator_sees_which() -> None:
         await asyncio.sleep(60)
         assert [(call.skill, call.arguments) for call in agent.core.control.waiting] == [("move", {"by": 1})]
         assert agent.data("step")[-1]["arguments"] == {"by": 1}
-        assert " waits: `step` lets it go" in agent.data("note")[-1]["text"]
+        seen = agent.data("step")[-1]["waiting"]
+        assert f"move(by=1) waits: `step {seen}` lets it go" in agent.data("note")[-1]["text"]
         assert world.log == []
         gone = agent.core.control.step()
         assert gone is not None

@@ -11,7 +11,8 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.agent.models import create_model
+from dimos_streams.agent import models
+from dimos_streams.agent.models import check_model, create_model
 from dimos_streams.agent.models.offline import OfflineModel
 from dimos_streams.agent.models.offline_grammar import Misunderstood, parse
 from dimos_streams.agent.models.protocol import (
@@ -32,6 +33,9 @@ from dimos_streams.agent.models.protocol import (
     ToolSchema,
     UserMessage,
 )
+from dimos_streams.agent.module import Agent
+from dimos_streams.blueprint import blueprint, module
+from dimos_streams.cli.running.plan_checks import _asking_a_server
 from dimos_streams.errors import UserError
 from dimos_streams.tool_stream.event import ToolEvent
 
@@ -383,3 +387,13 @@ def test_a_bad_script_is_named(tmp_path: Path, text: str, words: str) -> None:
 def test_a_bad_name_is_named(name: str, words: str) -> None:
     with pytest.raises(UserError, match=words):
         create_model(name)
+
+
+def test_what_asks_a_server_is_known_by_its_kind_to_check_and_to_virtual_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(models, "_AT_SERVERS", ("openai", "other"))
+    check_model("other:m")  # which is not made: it may get its key later
+    asking = blueprint("b", module(Agent, name="agent", model="other:m"))
+    assert _asking_a_server(asking) == "agent.model=other:m"
+    assert _asking_a_server(blueprint("b", module(Agent, name="agent", model="offline"))) is None

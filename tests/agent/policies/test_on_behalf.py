@@ -192,7 +192,7 @@ async def test_step_mode_shows_it() -> None:
         shown = [e.data for e in w.events if e.kind == "step" and e.data["phase"] == "waits"]
         assert [(data["skill"], data["parent"]) for data in shown] == [("walk", looking.call_id)]
         assert w.robot.log_ == []
-        assert await w.operator("step") == "walk goes"
+        assert await w.operator("step") == "walk(distance_m=1) goes"
         await w.lookout_closed()
         await until(lambda: w.robot.log_ == ["walk 1"])
 

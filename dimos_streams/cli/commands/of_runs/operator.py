@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import typer
 
@@ -13,6 +13,7 @@ from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice
 from dimos_streams.cli.terminal import options
 from dimos_streams.cli.terminal.output import hanging_indent, note, terminal_width, write_json, write_lines
 from dimos_streams.common.printable import printable
+from dimos_streams.operator.step_words import STEP_WORDS, step_arguments
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.operator_commands import CommandResult
@@ -77,6 +78,9 @@ def approve(
             help="Change an argument; the value is YAML. May be given several times.",
         ),
     ] = None,
+    arguments_json: Annotated[
+        str | None, typer.Option("--args-json", metavar="OBJECT", help="Changed arguments as a JSON object.")
+    ] = None,
     *,
     chosen: OperatorOptions,
 ) -> None:
@@ -84,7 +88,9 @@ def approve(
     from dimos_streams.cli.bridge_client.operator_commands import decide
 
     done = _at_agent(
-        lambda gateway: decide(gateway, approval, "approve", changes=arguments or (), agent=chosen.agent),
+        lambda gateway: decide(
+            gateway, approval, "approve", changes=arguments or (), changes_json=arguments_json, agent=chosen.agent
+        ),
         chosen.bridge,
     )
     _show(done, chosen.as_json)
@@ -111,15 +117,19 @@ def resume(reason: Reason = "", *, chosen: OperatorOptions) -> None:
 
 
 def step(
-    mode: Annotated[
-        Literal["on", "off", "once"],
-        typer.Argument(metavar="[on|off|once]", help="Step mode on or off; once lets one call go that waits."),
+    word: Annotated[
+        str,
+        typer.Argument(
+            metavar=STEP_WORDS,
+            help="Step mode on or off; once lets the oldest call go that waits, ID that one and no other.",
+            autocompletion=lambda: ["on", "off", "once"],
+        ),
     ] = "once",
     *,
     chosen: OperatorOptions,
 ) -> None:
     """Let the agent's calls begin one by one."""
-    _command("step", {"mode": mode}, chosen)
+    _command("step", step_arguments(word), chosen)
 
 
 def abort(
