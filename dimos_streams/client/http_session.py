@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import select
@@ -155,7 +156,11 @@ class CuttableSession(StraightSession):
     def _open(self, host: str, port: int, timeout_s: float | None) -> socket.socket:
         error: OSError = OSError(f"{host!r} has no address")
         for family, kind, protocol, _, address in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM):
-            sock = socket.socket(family, kind, protocol)
+            try:
+                sock = socket.socket(family, kind, protocol)
+            except OSError as failure:  # a machine without IPv6 may know such addresses
+                error = failure
+                continue
             try:
                 self._connect(sock, address, timeout_s)
             except OSError as failure:
@@ -173,7 +178,9 @@ class CuttableSession(StraightSession):
         with self._guard:  # either cut() finds the connection begun, or it is never begun
             if self._is_cut:
                 raise ConnectionAbortedError("the session was cut")
-            sock.connect_ex(address)
+            failed = sock.connect_ex(address)
+            if failed not in (0, errno.EINPROGRESS):  # no socket keeps what is known at once, as without a network
+                raise OSError(failed, os.strerror(failed))
             self._close_duplicate()  # not when its connection is closed: the answer may still be read from its socket
             self._socket, self._duplicate = sock, sock.dup()
         poll = select.poll()
