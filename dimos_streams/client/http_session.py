@@ -23,6 +23,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from dimos_streams.common.http.straight_session import StraightSession
 from dimos_streams.common.http.unread_answers import PLAIN, why_packed
 from dimos_streams.common.process.threads import begin_thread
+from dimos_streams.common.schemas.host_name import host_fault
 
 MAX_ANSWER = 32 * 2**20
 """Maximum size, in bytes, of an answer that is no stream. The largest is the list of a thousand modules, each of
@@ -154,6 +155,8 @@ class CuttableSession(StraightSession):
             self._duplicate = None
 
     def _open(self, host: str, port: int, timeout_s: float | None) -> socket.socket:
+        if fault := host_fault(host):
+            raise OSError(fault)
         error: OSError = OSError(f"{host!r} has no address")
         for family, kind, protocol, _, address in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM):
             try:
