@@ -81,7 +81,7 @@ class BridgeRequests:
                     allow_redirects=False,
                 )
                 check_arrived(response)
-        except (requests.RequestException, OSError, UnicodeError) as error:
+        except (requests.RequestException, OSError) as error:
             if session is None or not session.has_connected:
                 text = f"the bridge at {self.url} can't be reached: {why(error)}"
                 raise NoAnswerError(text, may_have_arrived=False) from error

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import os
 import select
@@ -22,6 +23,7 @@ from urllib3.connection import HTTPConnection, HTTPSConnection
 from dimos_streams.common.http.straight_session import StraightSession
 from dimos_streams.common.http.unread_answers import PLAIN, why_packed
 from dimos_streams.common.process.threads import begin_thread
+from dimos_streams.common.schemas.host_name import host_fault
 
 MAX_ANSWER = 32 * 2**20
 """Maximum size, in bytes, of an answer that is no stream. The largest is the list of a thousand modules, each of
@@ -153,9 +155,15 @@ class CuttableSession(StraightSession):
             self._duplicate = None
 
     def _open(self, host: str, port: int, timeout_s: float | None) -> socket.socket:
+        if fault := host_fault(host):
+            raise OSError(fault)
         error: OSError = OSError(f"{host!r} has no address")
         for family, kind, protocol, _, address in socket.getaddrinfo(host.strip("[]"), port, type=socket.SOCK_STREAM):
-            sock = socket.socket(family, kind, protocol)
+            try:
+                sock = socket.socket(family, kind, protocol)
+            except OSError as failure:  # a machine without IPv6 may know such addresses
+                error = failure
+                continue
             try:
                 self._connect(sock, address, timeout_s)
             except OSError as failure:
@@ -173,7 +181,9 @@ class CuttableSession(StraightSession):
         with self._guard:  # either cut() finds the connection begun, or it is never begun
             if self._is_cut:
                 raise ConnectionAbortedError("the session was cut")
-            sock.connect_ex(address)
+            failed = sock.connect_ex(address)
+            if failed not in (0, errno.EINPROGRESS):  # no socket keeps what is known at once, as without a network
+                raise OSError(failed, os.strerror(failed))
             self._close_duplicate()  # not when its connection is closed: the answer may still be read from its socket
             self._socket, self._duplicate = sock, sock.dup()
         poll = select.poll()

@@ -39,7 +39,7 @@ def encode(struct: RosStruct, value: Message | Mapping[str, Any]) -> bytes:
     writer = _CdrWriter()
     try:
         writer.struct(struct, value)
-    except (packing.error, AttributeError, KeyError, TypeError, ValueError) as error:
+    except (packing.error, ArithmeticError, AttributeError, KeyError, TypeError, ValueError) as error:
         raise MessageError("", struct.name, f"{writer.where}: {error}") from error
     return HEADER + bytes(writer.data)
 

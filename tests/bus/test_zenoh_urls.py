@@ -114,6 +114,7 @@ def test_a_url_says_all_that_it_was_made_of(text: str) -> None:
     [
         ("zenoh://host", "'host' is no HOST:PORT"),
         ("zenoh://host:99999", "'host:99999' is no HOST:PORT"),
+        ("zenoh://a..b:7447", "'a..b:7447' is no HOST:PORT: no host has such a name"),
         ("zenoh:///a/b", "'a/b' is no domain"),
         ("zenoh://?key=dimos", "'cert' and 'key' go together"),
         ("zenoh://?keyz=dimos", "no option 'keyz'; did you mean 'key'"),

@@ -37,6 +37,12 @@ def test_a_url_that_no_server_has_is_named(url: str) -> None:
     assert str(error.value) == f"bad bridge URL {url!r}: {said}"
 
 
+@pytest.mark.parametrize("host", ["robot..local", ".local", f"{'a' * 64}.local"])
+def test_a_host_that_no_look_up_takes_is_no_bridges(host: str) -> None:
+    with pytest.raises(UserError, match=rf"bad bridge URL 'http://{host}': .*; no host has such a name: .*label "):
+        HttpGateway(f"http://{host}", rng=random.Random(1))
+
+
 @pytest.mark.parametrize(
     ("url", "shown"),
     [

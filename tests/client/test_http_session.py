@@ -41,6 +41,34 @@ def test_a_body_can_be_cut_whose_connection_is_not_kept() -> None:
             session.get(server.url, timeout=30)
 
 
+@pytest.mark.parametrize(
+    "unusable",
+    [
+        pytest.param((socket.AF_INET, "255.255.255.255"), id="no-network-leads-to-it"),
+        pytest.param((socket.AF_UNSPEC, "::1"), id="a-machine-without-its-family"),
+    ],
+)
+def test_an_address_that_fails_at_once_gives_way_to_the_next(
+    unusable: tuple[int, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def look_up(host: str, port: int, *_: object, **__: object) -> list[object]:
+        addresses = unusable, (socket.AF_INET, "127.0.0.1")
+        return [(family, socket.SOCK_STREAM, 0, "", (address, port)) for family, address in addresses]
+
+    with (
+        event_server(lambda peer: peer.send(b"HTTP/1.1 204 No Content\r\n\r\n")) as server,
+        CuttableSession() as session,
+    ):
+        monkeypatch.setattr(socket, "getaddrinfo", look_up)
+        assert session.get(server.url, timeout=30).status_code == 204
+
+
+def test_a_request_that_no_network_carries_has_not_arrived() -> None:
+    with pytest.raises(NoAnswerError, match="can't be reached") as caught:
+        asyncio.run(HttpGateway("http://255.255.255.255:1").begin("go", {}, caller="test"))
+    assert not caught.value.may_have_arrived
+
+
 def endless(peer: Peer) -> None:
     peer.send(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n\r\n")
     while not peer.gone.is_set():

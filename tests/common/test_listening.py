@@ -104,6 +104,11 @@ def test_what_is_listened_at_can_not_be_kept(free_port: int, keeps_it: bool) -> 
     port.close()
 
 
+def test_a_host_that_no_look_up_takes_can_not_be_listened_at() -> None:
+    with pytest.raises(OSError, match="no host has such a name: .*label "):
+        listening_socket("a..b", 0)
+
+
 def test_a_port_is_kept_again_though_connections_of_before_linger(free_port: int) -> None:
     with listening_socket(HOST, free_port) as server:
         server.setblocking(True)

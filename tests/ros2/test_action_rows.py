@@ -9,10 +9,14 @@ import pytest
 from pydantic import ValidationError
 
 from dimos_streams.common.invalid import problems_with_values
+from dimos_streams.ros2.actions.goal_values import completed, schema_of
 from dimos_streams.ros2.actions.skills import skill_of
 from dimos_streams.ros2.actions.types import GoalStatus
+from dimos_streams.ros2.cdr import encode
 from dimos_streams.ros2.config import ActionSetting, Ros2RobotConfig
+from dimos_streams.ros2.definitions import action_type
 from dimos_streams.ros2.module import Ros2Robot
+from dimos_streams.tool_stream.arguments.schema_parameters import SchemaParameters
 from dimos_streams.tool_stream.event import Outcome
 from tests.ros2.action_world import GRIP, NAVIGATE, world
 
@@ -38,6 +42,12 @@ async def test_an_action_that_the_blueprint_defines_is_a_skill_with_its_schema()
         assert event.data["feedback"] == {"width": None, "place": [1.0, 2.0, 3.0]}
         at.server.end(GoalStatus.SUCCEEDED, {"held": True, "notes": ["firm"]})
         assert await call.result() == {"action": "/arm/grip", "result": {"held": True, "notes": ["firm"]}}
+
+
+def test_a_whole_number_with_a_point_is_one_for_a_goal_as_for_its_schema() -> None:
+    goal = action_type("arm_msgs/action/Step", "int32 count\nuint8[] bits\nfloat32 speed\n---\n---\n", {}).goal
+    given = SchemaParameters(schema_of(goal, {})).validate("step", {"count": 5.0, "bits": [1.0], "speed": 2.0})
+    assert encode(goal, completed(goal, given)) == encode(goal, {"count": 5, "bits": [1], "speed": 2.0})
 
 
 @pytest.mark.parametrize(

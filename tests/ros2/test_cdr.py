@@ -133,6 +133,12 @@ def test_a_value_that_does_not_fit_is_an_error_that_names_its_field(value: dict[
         encode(plain(struct_of(point)), value)
 
 
+def test_a_number_that_a_field_has_no_room_for_is_an_error_that_names_it() -> None:
+    speed = RosStruct("a_msgs/msg/Speed", (RosField("mps", "float32"),))
+    with pytest.raises(MessageError, match=r"a_msgs/msg/Speed\.mps: float too large"):
+        encode(speed, {"mps": 1e300})
+
+
 def some(struct: RosStruct, dice: random.Random) -> Any:
     """A message with values by chance."""
     assert struct.message is not None

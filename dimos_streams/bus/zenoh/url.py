@@ -13,6 +13,7 @@ from urllib.parse import SplitResult, parse_qsl, quote, unquote, urlencode
 
 from dimos_streams.bus.zenoh.keys import KeySpace
 from dimos_streams.common.process.loopback import is_loopback
+from dimos_streams.common.schemas.host_name import host_fault
 from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import BusUrlError, suggest
 
@@ -187,6 +188,8 @@ def _addresses(text: str) -> Iterator[str]:
         host, colon, port = address.rpartition(":")
         if not colon or not host or not port.isdecimal() or int(port) > 65535:
             raise ValueError(f"{address!r} is no HOST:PORT")
+        if fault := host_fault(host):
+            raise ValueError(f"{address!r} is no HOST:PORT: {fault}")
         yield address
 
 

@@ -7,6 +7,8 @@ import errno
 import socket
 import sys
 
+from dimos_streams.common.schemas.host_name import host_fault
+
 _BACKLOG = 1024
 _OTHER_LOCALHOST = {"127.0.0.1": "::1", "::1": "127.0.0.1"}
 """The address to which ``localhost`` leads besides the one that is served at: browsers ask ``::1`` first."""
@@ -80,7 +82,10 @@ class KeptPort:
 
 
 def _bound(host: str, port: int, *, shared: bool) -> socket.socket:
-    """A socket at the first address of a host; ``shared`` admits others of this user that are shared, too."""
+    """A socket at the first address of a host; ``shared`` admits others of this user that are shared, too. Raises
+    ``OSError``."""
+    if fault := host_fault(host):
+        raise OSError(fault)
     family, kind, protocol, _, address = socket.getaddrinfo(
         host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
     )[0]

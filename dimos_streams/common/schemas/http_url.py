@@ -6,6 +6,7 @@ import ipaddress
 import re
 from urllib.parse import urlsplit
 
+from dimos_streams.common.schemas.host_name import host_fault
 from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import UserError
 
@@ -30,6 +31,8 @@ def http_host(url: str) -> str:
         host = None
     if not host:
         raise ValueError(wanted)
+    if fault := host_fault(host):
+        raise ValueError(f"{wanted}; {fault}")
     if "?" in url or "#" in url:
         raise ValueError(f"{wanted}, without anything behind '?' or '#'; a token has a place of its own")
     return host

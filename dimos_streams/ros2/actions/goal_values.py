@@ -33,7 +33,8 @@ def schema_of(struct: RosStruct, limits: Limits) -> dict[str, Any]:
 
 
 def completed(struct: RosStruct, given: Mapping[str, Any]) -> dict[str, Any]:
-    """Return a whole value: fields that are not given are zero or empty, and rotations do not turn."""
+    """Return a whole value of what fits the schema: fields that are not given are zero or empty, and rotations do
+    not turn."""
     if struct.name == "geometry_msgs/msg/Quaternion" and not given:
         given = {"w": 1.0}
     return {field.name: _whole(field, given.get(field.name)) for field in struct.fields}
@@ -104,5 +105,6 @@ def _one(kind: Primitive | RosStruct, given: Any) -> Any:
     if isinstance(kind, RosStruct):
         return completed(kind, given or {})
     if given is not None:
-        return given
+        # To JSON Schema 5.0 is an integer; CDR takes none with a point.
+        return int(given) if isinstance(given, float) and not kind.startswith("float") else given
     return "" if kind == "string" else False if kind == "bool" else 0

@@ -264,6 +264,7 @@ async def test_the_stream_of_commands_is_read_once(server: Answering) -> None:
     [
         ("hub.example.org", "no address of a hub"),
         ("ftp://hub", "no address of a hub"),
+        ("https://hub..example.org", "no address of a hub"),
         ("https://me:secret-word@hub", "takes no password"),
         ("https://hub:port", "hub"),
         ({"robot": "r"}, "url"),
