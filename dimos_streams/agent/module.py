@@ -30,6 +30,7 @@ from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.module import MAX_STATE, WARNINGS, ConfigFault
 from dimos_streams.operator.messages.scene import MAX_BYTES, SceneView, ZoneView, scene_state
 from dimos_streams.operator.messages.waiting import Waiting
+from dimos_streams.operator.robot_orders import NO_ORDER, SAID
 from dimos_streams.skill import Call, SkillInfo, skill
 from dimos_streams.streams import In, Out
 from dimos_streams.tool_stream.gateway import OfferedSkill, SkillGateway
@@ -133,7 +134,8 @@ class Agent(OperatorSkills):
             robot=self._robot,
             directory=self.context.services.get(ModuleDirectory),
         )
-        self.core.skill_watch.changed.add(self._show_state)
+        for shown in (self.core.skill_watch.changed, self.core.oversight.robot_stops.told):
+            shown.add(self._show_state)
         self._show_state()
         self.core.record.open()
         self.health = "waits for the bridge"
@@ -227,7 +229,9 @@ class Agent(OperatorSkills):
     def _show_state(self) -> None:
         """Show what may be wrong, what waits for an operator, and where the zones are, as far as there is room."""
         found = self.core.skill_watch.warnings
-        warnings = ({WARNINGS: list(found)} if found else {}) | self._waiting().state()
+        said = self.core.oversight.robot_stops.said
+        stops = {SAID: said} if said != NO_ORDER else {}
+        warnings = ({WARNINGS: list(found)} if found else {}) | self._waiting().state() | stops
         zones = tuple(ZoneView(name=zone.name, polygon=zone.polygon) for zone in self.config.zones)
         room = MAX_STATE - len(json_text(warnings).encode()) - _SPARE_BYTES
         self.report_state({**warnings, **scene_state(SceneView(zones=zones), min(MAX_BYTES, room))})

@@ -119,5 +119,8 @@ class Recovery:
         if abort.rollback:
             text = "The agent was restarted while it aborted: what was to be taken back and was not is left as it is"
             self.work.loop.parts.transcript.emit(EventKind.NOTE, (), text=text)
-        ending = partial(self.work.loop.parts.oversight.others.end, abort.reason) if abort.others else None
+        oversight, ending = self.work.loop.parts.oversight, None
+        if abort.others:
+            oversight.robot_stops.tell()
+            ending = partial(oversight.others.end, abort.reason)
         self.work.loop.begin_abort(abort.reason, others=ending)

@@ -15,6 +15,8 @@ from dimos_streams.common.names import is_in
 
 ORDERS: Final = "robot_orders"
 """The key of these in the state that a bridge reports of itself."""
+SAID: Final = "said_stop"
+"""The key of the number of the newest stop that an operator has said to an agent, in the state that it reports."""
 NO_ORDER: Final = 0
 """The number that stands for no order at all."""
 
@@ -38,3 +40,9 @@ def reported_orders(state: Mapping[str, Any]) -> dict[str, int]:
     except ValidationError as error:
         _log.warning("a bridge's orders to robots can't be understood: %s", first_problem(error, "it"))
         return {}
+
+
+def said_stop(state: Mapping[str, Any]) -> int:
+    """The number of the newest stop in an agent's state; none if it reports none, or what is no number."""
+    said = state.get(SAID, NO_ORDER)
+    return said if isinstance(said, int) else NO_ORDER

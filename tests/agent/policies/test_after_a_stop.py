@@ -8,9 +8,11 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.agent.missions.message_queue import OperatorInput
+from dimos_streams.agent.module import Agent
 from dimos_streams.agent.policies.gates.base import Allow, Refuse
 from dimos_streams.agent.policies.stopped_missions import OF_NONE, StoppedMissions
-from dimos_streams.errors import ConflictError
+from dimos_streams.errors import ConflictError, SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.tool_stream.family import child_id
@@ -84,6 +86,51 @@ async def test_a_stop_is_heard_of_that_is_released_at_once_and_of_a_robot_that_h
         assert robot.log_ == []
         await (await made.say("walk now")).closed()
         assert robot.log_ == ["walk 1"], "what is said since is not asked about"
+
+
+async def test_what_was_on_its_way_to_the_bridge_through_a_stop_and_its_release_does_not_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    brain = Brain(WALK, "well")
+    async with robot_stage(brain) as (made, robot):
+        broker, began = made.bridge.broker, made.bridge.broker.call
+
+        async def late(skill: str, arguments: dict[str, Any], **terms: Any) -> str:
+            if skill == "walk":
+                await asyncio.gather(broker.stops.stop_robot("", ""), broker.stops.release(""))
+            return await began(skill, arguments, **terms)
+
+        monkeypatch.setattr(broker, "call", late)
+        said = await made.say("walk")
+        await said.closed()
+        assert "'walk' does not begin: an operator has stopped the robot" in made.entries("tool")[-1].text
+        assert robot.log_ == []
+
+
+async def test_what_was_asked_for_before_stop_was_said_to_another_agent_of_the_robot_is_to_be_approved() -> None:
+    said_stop = asyncio.Event()
+
+    async def think(request: Any) -> Any:
+        await said_stop.wait()
+        return WALK
+
+    brain = Brain(think, "well")
+    async with robot_stage(brain) as (made, robot):
+        other = Agent(name="other", context=made.agent.context)
+        await made.harness.add(other)
+        mission = made.agent.core.missions.begin("m1", "walk")
+        await made.agent.core.queue.put(OperatorInput("walk", (mission,)))
+        await until(lambda: brain.requests)
+        with pytest.raises(SkillError, match="stopped: no call ran"):  # there is no gate that could confirm it
+            await other.core.operators.stop_order.carry_out("s1", "stop")
+        said_stop.set()
+        approvals = made.agent.core.gate_state.approvals
+        await until(approvals.pending)
+        (asked,) = approvals.pending()
+        assert asked.reason == f"{SINCE}; for 'walk'"
+        approvals.decide(asked.id, "reject")
+        await until(lambda: mission.over)
+        assert robot.log_ == []
 
 
 @pytest.mark.parametrize(

@@ -40,10 +40,12 @@ from dimos_streams.operator.messages.stop import (
     StoppedRobots,
     StopReport,
 )
+from dimos_streams.operator.robot_orders import newest_order
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
+from dimos_streams.tool_stream.overtaken import overtaken
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
 
 _MAX_ROBOTS = 200
@@ -105,6 +107,9 @@ class RobotStops:
                 " until an operator releases it (`dimos-streams release-robot`)"
             )
         check_overruled(call, module.name, may_move=skill.may_move)
+        newest = newest_order(self.orders, namespace_of(module.name))
+        if skill.may_move and call.robot_order is not None and call.robot_order < newest:
+            raise CallRejectedError(overtaken(call.skill, "stop"))
 
     async def stop_robot(self, robot: str, reason: str) -> StopReport:
         """Have a robot, or every one, stand still until it is released. Return what came of it, after ``CONFIRM_S``
