@@ -9,7 +9,7 @@ from dimos_streams.agent.policies.approval_texts import denial
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
-from dimos_streams.agent.policies.gates.patterns import fits
+from dimos_streams.agent.policies.gates.patterns import compares_numbers, fits, number_in
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.agent.policies.skill_selection import is_meant
 from dimos_streams.agent.policies.stopped_missions import StoppedMissions
@@ -99,7 +99,12 @@ def matches(rule: ApprovalRule, skill: str, arguments: Mapping[str, Any], agent:
     if not is_meant(rule.skill, agent, skill):
         return False
     given = ((pattern, _value(arguments, path)) for path, pattern in rule.arguments.items())
-    return all(value is not _MISSING and fits(pattern, value) for pattern, value in given)
+    return all(value is not _MISSING and _fits(pattern, value) for pattern, value in given)
+
+
+def _fits(pattern: Any, value: Any) -> bool:
+    """Return whether a value fits a pattern. A number that is written as a text is no way around a comparison."""
+    return fits(pattern, number_in(value) if compares_numbers(pattern) else value)
 
 
 def _value(arguments: Mapping[str, Any], path: str) -> Any:
