@@ -33,6 +33,15 @@ from tests.runtime.run_records import living_record
 
 
 @pytest.mark.parametrize(
+    ("report", "lines"), [({"robots": {}}, ["r1: held", "r2: held"]), ({}, ["r1: held\nr2: held"])]
+)
+def test_an_answer_has_a_line_for_each_robot_of_a_hub_and_no_other(
+    report: dict[str, object], lines: list[str]
+) -> None:
+    assert OrderResult("here", done=True, text="r1: held\nr2: held", report=report).lines == lines
+
+
+@pytest.mark.parametrize(
     ("port", "bridge", "url"),
     [
         (8420, None, "http://127.0.0.1:8420"),

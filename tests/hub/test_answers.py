@@ -12,6 +12,7 @@ import pytest
 from dimos_streams.fleet.batches import encoded_event
 from dimos_streams.hub.asking import BridgeReply
 from dimos_streams.hub.http.relaying import headers_below, relay
+from dimos_streams.hub.http.robots import order_report
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.rows import RobotCallRow, StorageUnavailableError, WrongSchemaError
 from dimos_streams.serving.problems import ProblemError
@@ -47,6 +48,23 @@ def test_a_robot_can_not_speak_for_the_hub(answer: dict[str, Any]) -> None:
     with pytest.raises(ProblemError, match="robot 'r1' has answered with what a hub does not pass on") as caught:
         relay("r1", BridgeReply(**given))
     assert caught.value.status_code == 502
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "confirmed", "text"),
+    [
+        (200, {"text": "held\nr2: held", "confirmed": True}, True, "held r2: held"),
+        (200, {"text": "held\u2028r2: held"}, False, "held r2: held"),
+        (200, {"text": ["held"], "confirmed": True}, False, "NOT CONFIRMED: its answer does not say so"),
+        (409, {"detail": "busy\r\nr2: held", "confirmed": True}, False, "REFUSED: busy r2: held"),
+        (200, {"text": "x" * 9000, "confirmed": True}, True, f"{'x' * 1997}..."),
+    ],
+)
+def test_what_a_robot_says_of_an_order_looks_like_no_other_one_s_answer(
+    status: int, body: dict[str, Any], confirmed: bool, text: str
+) -> None:
+    report = order_report(BridgeReply(status, body, {}))
+    assert (report["confirmed"], report["text"]) == (confirmed, text)
 
 
 @pytest.mark.parametrize(

@@ -82,7 +82,7 @@ def test_a_call_goes_to_the_robot_that_is_meant_and_its_answer_comes_back(tmp_pa
             assert first.taken[-1]["path"] == "/calls/c1/cancel", "the robot whose call it is"
             problem(hub.post("/calls/nobody/cancel"), 404, "unknown-call")
             stopped = hub.post("/robots/stop", {"reason": "enough"}).json()
-            assert stopped["text"] == "r1: r1 has done it; r2: r2 has done it"
+            assert stopped["text"] == "r1: r1 has done it\nr2: r2 has done it"
             assert second.taken[-1]["body"] == {"robot": "", "reason": "enough"}
             passed = hub.get("/robots/r2/modules?x=1").json()
             assert (passed["text"], second.taken[-1]["path"]) == ("r2 has done it", "/modules?x=1")
@@ -417,7 +417,7 @@ def test_a_stop_reads_the_robots_once_for_all_that_are_gone(tmp_path: Path, monk
         return read(robots)
 
     async def answered(*_: object) -> BridgeReply:
-        return BridgeReply(200, {"confirmed": True}, {})
+        return BridgeReply(200, {"confirmed": True, "text": "held"}, {})
 
     monkeypatch.setattr(RobotTable, "all", counted)
     monkeypatch.setattr(Asker, "ask", answered)

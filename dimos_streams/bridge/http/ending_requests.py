@@ -6,6 +6,7 @@ from typing import Any
 
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.operator.known_names import CANCEL_CALL
+from dimos_streams.skill import public_names
 
 _HOLDING = ("pause", "abort")
 """The skills of agents that hold a robot, or end what it does; in a namespace with that before them."""
@@ -18,7 +19,7 @@ def ends_something(path: str, body: bytes) -> bool:
     except ValueError:
         return False
     if path.endswith("/calls"):
-        return str(_field(asked, "skill")).rpartition("_")[2] in _HOLDING
+        return public_names(str(_field(asked, "skill")))[0].rpartition("_")[2] in _HOLDING
     if path != "/mcp":
         return False
     method, tool = _field(asked, "method"), _field(_field(asked, "params"), "name")

@@ -61,6 +61,11 @@ class OrderResult:
     text: str
     report: Mapping[str, Any]
 
+    @property
+    def lines(self) -> list[str]:
+        """The text in lines: that of a hub has one for each robot."""
+        return self.text.split("\n") if "robots" in self.report else [self.text]
+
     def to_dict(self) -> dict[str, Any]:
         """Return the result for scripts."""
         return {"run": self.receiver, "done": self.done, "text": self.text, **self.report}

@@ -16,10 +16,11 @@ from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, MAX_WAIT_S
 from dimos_streams.client.call_body import MAX_LEASE_WAIT_S
 from dimos_streams.common.http.bearer import without_token
 from dimos_streams.common.names import MAX_NAME
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.fleet.commands import Method
 from dimos_streams.fleet.protocol import MAX_TEXT
-from dimos_streams.hub.asking import BridgeRequest
+from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.fleet_view import ListedRobot
 from dimos_streams.hub.http import hub_kinds
 from dimos_streams.hub.http.refusing import ASKING, ask_bridge, bounded_order, bounded_read
@@ -34,6 +35,8 @@ from dimos_streams.serving.problems import ProblemError
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _OWN_KINDS = (problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST, hub_kinds.HUB_UNAVAILABLE)
+_LONGEST = 2000
+"""Maximum length of what a robot says of an order, in characters."""
 _IN_PATHS = "/:@!$&'()*+,;="
 """Characters that stand for themselves in a path."""
 
@@ -89,7 +92,8 @@ def _mount_orders(app: FastAPI, parts: HubParts) -> None:
 
 
 async def _give_order(parts: HubParts, path: str, order: FleetOrder) -> dict[str, Any]:
-    """Give an order to all robots that it is about; return what came of it. Raises ``ProblemError``."""
+    """Give an order to all robots that it is about; return what came of it, in the text a line for each robot. Raises
+    ``ProblemError``."""
     asked_at = clock.steady()
     name, _, inner = order.robot.partition("/")
     async with bounded_order():
@@ -99,7 +103,7 @@ async def _give_order(parts: HubParts, path: str, order: FleetOrder) -> dict[str
     requests = [BridgeRequest(one, "POST", path, fields, asked_at=asked_at) for one in names]
     each = await asyncio.gather(*(_order_one(parts, request) for request in requests))
     replies = dict(zip(names, each, strict=True))
-    text = "; ".join(f"{name}: {reply['text']}" for name, reply in replies.items()) or "there is no robot"
+    text = "\n".join(f"{name}: {reply['text']}" for name, reply in replies.items()) or "there is no robot"
     confirmed = bool(replies) and all(map(_is_confirmed, replies.values()))
     return {"robots": replies, "confirmed": confirmed, "text": text}
 
@@ -110,9 +114,23 @@ async def _order_one(parts: HubParts, request: BridgeRequest) -> dict[str, Any]:
         reply = await ask_bridge(parts, request)
     except ProblemError as error:
         return {"confirmed": False, "text": f"NOT REACHED: {error.detail}"}
-    if reply.status == 200 and isinstance(reply.body, dict):
-        return {"confirmed": False, "text": "NOT CONFIRMED: its answer does not say so", **reply.body}
-    return {"confirmed": False, "text": f"REFUSED: {_detail(reply.body)}"}
+    return order_report(reply)
+
+
+def order_report(reply: BridgeReply) -> dict[str, Any]:
+    """What a robot says of an order, with a text of one line."""
+    if reply.status != 200 or not isinstance(reply.body, dict):
+        return {"confirmed": False, "text": f"REFUSED: {_in_a_line(_detail(reply.body))}"}
+    text = reply.body.get("text")
+    if not isinstance(text, str):
+        return {**reply.body, "confirmed": False, "text": "NOT CONFIRMED: its answer does not say so"}
+    return {"confirmed": False, **reply.body, "text": _in_a_line(text)}
+
+
+def _in_a_line(said: str) -> str:
+    """A text of a robot as one line, which is shortened if it is long: it must not look like what another one says,
+    nor keep that out of sight."""
+    return shortened(" ".join(said.split()), _LONGEST)
 
 
 def _mount_bridges(app: FastAPI, parts: HubParts) -> None:

@@ -190,6 +190,22 @@ async def test_what_was_allowed_and_has_not_begun_does_not_begin_after_a_stop() 
         assert "an operator has stopped the robot since it was asked for" in refusal.text
 
 
+async def test_a_step_that_an_operator_has_changed_and_that_has_not_begun_does_not_begin_after_a_stop() -> None:
+    bench = GateBench(plan={"motions": 0}, approval={"rules": [{"skill": "move"}]})
+    await bench.approved(("move", {"distance_m": 1}))
+    review = asyncio.create_task(bench.review("move", {"motion": True}, distance_m=1))
+    await until(bench.approvals.pending)
+    (view,) = bench.approvals.pending()
+    bench.approvals.decide(view.id, "approve", {"distance_m": 2})
+    allowed = await review
+    assert isinstance(allowed, Allow)
+    assert await allowed.last_look() is None
+    bench.gate_state.robot_stopped(("m1",))
+    refusal = await allowed.last_look()
+    assert isinstance(refusal, Refuse)
+    assert "an operator has stopped the robot since it was asked for" in refusal.text
+
+
 async def test_what_is_approved_while_the_robot_stands_is_asked_about_again_after_the_release() -> None:
     brain = Brain([("follow", {}), *PLAN], "I wait", WALK, "well")
     async with robot_stage(brain) as (made, robot):

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from pydantic import ValidationError
 
+from dimos_streams.agent.policies.gates.approval import matches
 from dimos_streams.agent.policies.gates.patterns import fits
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 
@@ -23,6 +24,25 @@ def test_what_begins_as_a_comparison_and_is_none_is_refused(pattern: str) -> Non
 def test_what_is_no_number_fits_no_comparison(value: Any) -> None:
     assert fits(">2 <9", 3)
     assert not fits(">2 <9", value)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "value", "is_meant"),
+    [
+        (">100", "500", True),
+        (">100", " 5e2 ", True),
+        (">100", "50", False),
+        (">100", "many", False),
+        (">100", ["500"], False),
+        ("5*", "500", True),
+        ("500", "5e2", False),
+    ],
+)
+def test_a_number_that_is_written_as_a_text_is_no_way_around_a_comparison(
+    pattern: Any, value: Any, is_meant: bool
+) -> None:
+    rule = ApprovalRule(skill="pay", arguments={"amount": pattern}, action="deny")
+    assert matches(rule, "pay", {"amount": value}, "agent") is is_meant
 
 
 @pytest.mark.parametrize("target", [{"x": ">2"}, {"pose": {"x": ">2"}}])

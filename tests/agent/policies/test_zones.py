@@ -21,6 +21,8 @@ def test_zones() -> None:
     outside, within = PlanarPose(0, 2, 0), PlanarPose(2, 2, 0)
     assert zones.entered({"x": 2, "y": 2}, None) == "lab"
     assert zones.entered({"x": 1, "y": 2}, None) == "lab"
+    assert zones.entered({"x": "2.0", "y": 2}, None) == "lab"
+    assert zones.entered({"x": "inf", "y": "nan"}, outside) == ""
     assert zones.entered({"x": 5, "y": 2}, outside) == "lab"
     assert zones.entered({"x": 5, "y": 2}, None) == ""
     assert zones.entered({"x": 0, "y": 5}, outside) == ""

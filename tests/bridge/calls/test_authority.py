@@ -8,10 +8,13 @@ from typing import Any
 import pytest
 
 from dimos_streams.bridge.calls.state.call_state import CallState
+from dimos_streams.bridge.calls.stops.undos import takes_back
+from dimos_streams.common.names import prefix_of
 from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
-from dimos_streams.module import Module
+from dimos_streams.module import Module, RunContext
+from dimos_streams.operator.agents import public_name
 from dimos_streams.skill import skill
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.protocol.channels import CALLS
@@ -114,12 +117,24 @@ async def test_what_waits_for_a_duplicate_to_end_does_not_begin_once_nobody_asks
         assert (refused.outcome, "which asks for 'turn', has ended" in refused.text) == (Outcome.REJECTED, True)
 
 
-async def test_nobody_begins_a_motion_while_an_agent_takes_calls_back() -> None:
+@pytest.mark.parametrize("agent", ["agent", "robot1/agent"])
+async def test_nobody_begins_a_motion_while_an_agent_takes_calls_back(agent: str) -> None:
     async with scene() as world:
-        await with_agent(world)
-        undo = CallState(call_id="u1", skill="undo", module="agent", caller="cli")
+        await world.add(Reviewer(name=agent, context=RunContext(namespace=prefix_of(agent))))
+        await world.offered(public_name(agent, "review_call"))
+        undo = CallState(call_id="u1", skill=public_name(agent, "undo"), module=agent, caller="cli")
         world.broker.ledger.begin(undo)
         with pytest.raises(CallRejectedError, match="takes calls back") as refused:
             await world.broker.call("follow", {"description": "ann"}, caller="you")
         assert refused.value.holder == "u1"
         await world.broker.call("search", {}, caller="you")
+
+
+@pytest.mark.parametrize("agent", ["agent", "robot1/agent"])
+@pytest.mark.parametrize(
+    ("order", "arguments", "does"),
+    [("undo", {}, True), ("abort", {"rollback": True}, True), ("abort", {}, False), ("my_undo", {}, False)],
+)
+def test_what_takes_calls_back(order: str, arguments: dict[str, Any], does: bool, agent: str) -> None:
+    call = CallState(call_id="u", skill=public_name(agent, order), module=agent, caller="cli", arguments=arguments)
+    assert takes_back(call) is does

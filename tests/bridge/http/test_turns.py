@@ -242,6 +242,7 @@ def test_after_a_standstill_requests_keep_their_order_and_a_release_undoes_no_st
     ("path", "body", "is_begun"),
     [
         ("/calls", {"skill": "robot1_pause"}, True),
+        ("/calls", {"skill": "/robot1/pause"}, True),
         ("/robots/robot1/calls", {"skill": "abort", "agent": ""}, True),
         ("/calls", {"skill": "resume", "arguments": {"skill": "pause"}}, False),
         ("/mcp", {"method": "notifications/cancelled"}, True),

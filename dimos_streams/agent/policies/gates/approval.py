@@ -9,7 +9,7 @@ from dimos_streams.agent.policies.approval_texts import denial
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
-from dimos_streams.agent.policies.gates.patterns import fits
+from dimos_streams.agent.policies.gates.patterns import compares_numbers, fits, number_in
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.agent.policies.skill_selection import is_meant
 from dimos_streams.agent.policies.stopped_missions import StoppedMissions
@@ -53,10 +53,11 @@ class ApprovalGate:
 
     def _is_stopped(self, request: CallRequest) -> bool:
         """Return whether a stop of the robot has come since anybody has asked for what the call does."""
-        return bool(_moves(request) and self._stopped.stops(request.missions))
+        return bool(_moves(request) and not request.planned and self._stopped.stops(request.missions))
 
     def _unless_stopped(self, request: CallRequest) -> Callable[[Mapping[str, Any]], Refuse | None]:
-        """Return a last look that refuses the call if the robot is stopped before it begins."""
+        """Return a last look that refuses the call if the robot is stopped before it begins, also one that was a step
+        of a plan: an operator may have given it other arguments, for which the plan does not stand."""
         stops = self._stopped.stops(request.missions)
 
         def look(arguments: Mapping[str, Any]) -> Refuse | None:
@@ -87,10 +88,10 @@ class ApprovalGate:
 
 
 def _moves(request: CallRequest) -> bool:
-    """Return whether a stop of the robot is about a call by itself: it may move the robot, and stands neither for a
-    part of a call that has passed this gate nor in a plan, whose approval the stop has ended."""
+    """Return whether a stop of the robot is about a call by itself: it may move the robot, and is no part of a call
+    that has passed this gate."""
     may_move = any(each.may_move for each in (request.skill, *request.skill.shadowed))
-    return may_move and not (request.planned or request.part_of_motion)
+    return may_move and not request.part_of_motion
 
 
 def matches(rule: ApprovalRule, skill: str, arguments: Mapping[str, Any], agent: str) -> bool:
@@ -98,7 +99,12 @@ def matches(rule: ApprovalRule, skill: str, arguments: Mapping[str, Any], agent:
     if not is_meant(rule.skill, agent, skill):
         return False
     given = ((pattern, _value(arguments, path)) for path, pattern in rule.arguments.items())
-    return all(value is not _MISSING and fits(pattern, value) for pattern, value in given)
+    return all(value is not _MISSING and _fits(pattern, value) for pattern, value in given)
+
+
+def _fits(pattern: Any, value: Any) -> bool:
+    """Return whether a value fits a pattern. A number that is written as a text is no way around a comparison."""
+    return fits(pattern, number_in(value) if compares_numbers(pattern) else value)
 
 
 def _value(arguments: Mapping[str, Any], path: str) -> Any:

@@ -58,10 +58,28 @@ def fits(pattern: Any, value: Any) -> bool:
         return canonical({"": pattern}) == canonical({"": value})
     bounds = _bounds(pattern)
     if bounds:
-        number = isinstance(value, int | float) and not isinstance(value, bool)
-        return number and all(compare(value, bound) for compare, bound in bounds)
+        return is_number(value) and all(compare(value, bound) for compare, bound in bounds)
     text = comparable(value) if isinstance(value, str) else canonical({"": value})[4:-1]
     return fnmatch.fnmatchcase(text, comparable(pattern))
+
+
+def compares_numbers(pattern: Any) -> bool:
+    """Return whether a pattern consists of comparisons."""
+    return isinstance(pattern, str) and bool(_bounds(pattern))
+
+
+def is_number(value: Any) -> bool:
+    """Return whether a value is a number of JSON."""
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def number_in(value: Any) -> Any:
+    """Return the number that a text is, as skills read it which take numbers as texts, too (``Decimal``); any other
+    value as it is."""
+    try:
+        return float(value) if isinstance(value, str) else value
+    except ValueError:
+        return value
 
 
 def _bounds(pattern: str) -> list[tuple[Callable[[Any, Any], bool], float]]:

@@ -6,6 +6,7 @@ import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from dimos_streams.agent.policies.gates.patterns import is_number, number_in
 from dimos_streams.agent.policies.gates.settings import Zone
 from dimos_streams.common.polygon import Point, crosses, inside
 from dimos_streams.messages.planar import PlanarPose
@@ -54,4 +55,5 @@ def _ends_at(arguments: Mapping[str, Any], pose: PlanarPose | None) -> Point | N
 
 
 def _number(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    number = number_in(value)
+    return float(number) if is_number(number) else None

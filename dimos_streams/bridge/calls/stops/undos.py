@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.common.names import is_near
 from dimos_streams.errors import CallRejectedError
+from dimos_streams.operator.agents import public_name
 from dimos_streams.skill import SkillInfo
 
 _UNDO = "undo"
@@ -37,5 +38,6 @@ def check_undos(
 
 def takes_back(call: CallState) -> bool:
     """Return whether a call of an agent's skill is an order to take calls back."""
-    name = call.skill.rpartition("/")[2]
-    return name == _UNDO or (name == _ABORT and bool(call.arguments.get(_ROLLBACK)))
+    if call.skill == public_name(call.module, _ABORT):
+        return bool(call.arguments.get(_ROLLBACK))
+    return call.skill == public_name(call.module, _UNDO)

@@ -68,8 +68,8 @@ def _order(
     to = receivers(bridge)
 
     def show(result: OrderResult) -> None:
-        if not as_json:
-            write(f"{result.receiver}: {result.text}" if len(to) > 1 else result.text)
+        for line in [] if as_json else result.lines:
+            write(f"{result.receiver}: {line}" if len(to) > 1 else line)
 
     results = run_async(give(order, robot, reason, to, show))
     if as_json:
