@@ -27,6 +27,10 @@ MODULE_NAME = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*")
 """The form of a module's name inside its namespace: small letters, digits and single underscores, beginning with a
 letter."""
 
+MAX_TOOL_NAME = 64
+"""Maximum length of a tool's name at models' servers, in characters. A skill's own name keeps to it; with a namespace
+before it, it may be longer."""
+
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _SHOWN = 60
 """Maximum length of what is no name in an error, in characters."""
@@ -79,6 +83,12 @@ def as_name(text: str, longest: int = MAX_NAME) -> str:
 def is_skill_name(text: str) -> bool:
     """Return whether a text may be the public name of a skill: a namespace before it is part of it, ``a_go_to``."""
     return _SKILL.fullmatch(text) is not None
+
+
+def tool_name(skill: str) -> str:
+    """The name by which models are offered a skill: its own, or a shorter one that is made of it. Servers refuse
+    all that is asked of them for one tool with a longer name."""
+    return as_name(skill, MAX_TOOL_NAME)
 
 
 def is_parameter(text: str) -> bool:

@@ -47,17 +47,15 @@ _EVENT_FIELDS = {
     "text": {"type": "string", "description": "For people and models."},
     "data": {
         "type": "object",
-        "description": "Of `open`: arguments, parent, resources, on_loss. Of `close`: outcome, and result or "
-        "error. Of `gap`: from_seq and to_seq, or from_offset and to_offset. Of others: what the skill gives.",
-        "properties": {
-            "arguments": {"type": "object"},
-            "outcome": {"type": "string", "enum": [str(outcome) for outcome in OUTCOMES]},
-        },
+        "description": "Of `open`: arguments, parent, resources, on_loss. Of `close`: outcome "
+        f"({', '.join(OUTCOMES)}), and result or error. Of `gap`: from_seq and to_seq, or from_offset and "
+        "to_offset. Of others: what the skill gives, under names of its own.",
     },
 }
+EVENT = {"$ref": "#/components/schemas/ToolStreamEvent"}
 _EVENT = {
     "title": "ToolStreamEvent",
-    "description": "The `data` of a server-sent event of type `tool_stream`: one event of a call.",
+    "description": "One event of a call: the `data` of a server-sent event of type `tool_stream`.",
     "type": "object",
     "required": [*_EVENT_FIELDS],
     "additionalProperties": False,

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
+from dimos_streams.common.names import MAX_TOOL_NAME
 from dimos_streams.common.schemas.declaration_faults import DeclarationFaults
 from dimos_streams.common.schemas.docstrings import described
 from dimos_streams.common.schemas.plain import plain_schema
@@ -28,8 +29,8 @@ from dimos_streams.skill.policy import SkillPolicy, SkillTraits
 from dimos_streams.skill.result_type import ResultType
 from dimos_streams.skill.undo_fit import check_undo
 
-_NAME = re.compile(r"[A-Za-z0-9_-]{1,64}")
-_NAME_RULE = "valid: 1 to 64 letters of ASCII, digits, _ and -, as models' servers ask for"
+_NAME = re.compile(rf"[A-Za-z0-9_-]{{1,{MAX_TOOL_NAME}}}")
+_NAME_RULE = f"valid: 1 to {MAX_TOOL_NAME} letters of ASCII, digits, _ and -, as models' servers ask for"
 _NO_METHODS = (property, staticmethod, classmethod, functools.partialmethod)
 """What a function in a class may be made of, so that it can't be a skill."""
 _INNER = ("fget", "__func__", "func")

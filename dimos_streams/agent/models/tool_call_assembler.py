@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from dimos_streams.agent.models.protocol import ToolCall, ToolCallDelta
 from dimos_streams.common.json.reading import parse_command, repaired, well_formed_json
+from dimos_streams.common.names import tool_name
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.common.readable.surrogates import well_formed
 from dimos_streams.common.secrets import redacted, redacted_data
@@ -111,7 +112,9 @@ class ToolCallAssembler:
     """
 
     def __init__(self, offered: Iterable[str] = ()) -> None:
-        self._offered = frozenset(offered)
+        self._full = {tool_name(name): name for name in offered}
+        """The names of what is offered, by those by which it is; a model may have read the others elsewhere."""
+        self._offered = frozenset([*self._full, *self._full.values()])
         self._slots: list[_Slot] = []
         self._newest: dict[int | None, _Slot] = {}
         """The newest call of each index; of None the newest of all."""
@@ -150,7 +153,7 @@ class ToolCallAssembler:
         were returned before are left out."""
         begun = list(itertools.takewhile(lambda slot: slot.pieces, itertools.islice(self._slots, self._begun, None)))
         self._begun += len(begun)
-        return [slot.known_name for slot in begun]
+        return [self._name(slot) for slot in begun]
 
     def finish(
         self, *, complete: bool, limited: bool = False, new_id: Callable[[], str]
@@ -170,9 +173,13 @@ class ToolCallAssembler:
                 call_id = new_id()
             taken.add(call_id)
             whole = complete and not (limited and slot is self._slots[-1] and not slot.extent.closed)
-            call = ToolCall(call_id, slot.known_name, slot.arguments, _kept(slot.extra))
+            call = ToolCall(call_id, self._name(slot), slot.arguments, _kept(slot.extra))
             calls.append(_assembled(call, complete=whole))
         return tuple(calls)
+
+    def _name(self, slot: _Slot) -> str:
+        """The name of the skill that is called, as far as it has come."""
+        return self._full.get(slot.known_name, slot.known_name)
 
     def _slot_for(self, delta: ToolCallDelta) -> _Slot | None:
         """The call that a piece belongs to, or None for a new one."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from dimos_streams.bridge.mcp.reading import Page
 from dimos_streams.common.json.writing import json_text
-from dimos_streams.common.names import fleet_name
+from dimos_streams.common.names import fleet_name, tool_name
 from dimos_streams.common.schemas.references import FOREIGN_PARTS, inlined
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import SkillError, UnknownCallError
@@ -116,7 +116,7 @@ def skill_tool(skill: SkillInfo) -> dict[str, Any]:
     may_begin_others = "then" in skill.parameters.get("properties", {})
     reads = skill.read_only and not (skill.may_move or may_begin_others)
     return {
-        "name": skill.name,
+        "name": tool_name(skill.name),
         "description": skill.description,
         "inputSchema": {**inlined(skill.parameters, FOREIGN_PARTS), "type": "object"},
         "annotations": {

@@ -17,7 +17,7 @@ from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, 
 from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.names import fleet_name
+from dimos_streams.common.names import fleet_name, tool_name
 from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.common.schemas.plain import tool_parameters
 from dimos_streams.errors import KeyUsedError, SkillError, UnknownCallError, suggest
@@ -107,19 +107,25 @@ class McpTools:
         the same request has just begun at the server before this one. Raises ``RpcError`` for an unknown tool and
         for a request's id that was used before, and ``SkillError``."""
         await self._calls.meet(name)
-        known = [info.name for info in self.skills()]
-        if name not in known:
-            near = suggest(name, [*known, *OWN_TOOLS])
-            raise RpcError(INVALID_PARAMS, f"no tool is called {name!r}{near}")
+        skill = self._called(name)
         key, asked_utime = session.key_of(id), clock.utime()
         comes_again = key is not None and self._calls.has_begun(session.caller, key)
         try:
-            call_id = await self._calls.begin(name, arguments, session.caller, key)
+            call_id = await self._calls.begin(skill, arguments, session.caller, key)
         except KeyUsedError as problem:
             raise _used_before(id, problem.call_id) from problem
         if comes_again and (await self._calls.view(call_id)).requested_utime < asked_utime - AGAIN_S * 1e6:
             raise _used_before(id, call_id)
         return call_id, comes_again
+
+    def _called(self, tool: str) -> str:
+        """The skill that is called by a tool's name, or by its own. Raises ``RpcError``."""
+        known = [info.name for info in self.skills()]
+        skill = tool if tool in known else next((each for each in known if tool_name(each) == tool), None)
+        if skill is None:
+            near = suggest(tool, [*known, *OWN_TOOLS])
+            raise RpcError(INVALID_PARAMS, f"no tool is called {tool!r}{near}")
+        return skill
 
     async def use_own(self, session: Session, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The result of one of our own tools. Raises ``SkillError``."""
@@ -159,7 +165,7 @@ class McpTools:
                 is_shown(call)
                 and (given.state == "all" or (call.state == "closed") is (given.state == "closed"))
                 and (not given.mine or call.caller == session.caller)
-                and given.skill in (None, call.skill, fleet_name(call.skill, call.robot))
+                and given.skill in (None, call.skill, *_tool_names(call))
             )
 
         before = None if given.before is None else (await self.find_shown(given.before)).call_id
@@ -197,6 +203,11 @@ class McpTools:
         if not (await self._calls.shown())(call):
             raise UnknownCallError(call_id)
         return call
+
+
+def _tool_names(call: CallFacts) -> tuple[str, str]:
+    skill = fleet_name(call.skill, call.robot)
+    return skill, tool_name(skill)
 
 
 def _used_before(id: Id, call_id: str) -> RpcError:

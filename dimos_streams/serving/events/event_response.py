@@ -8,9 +8,13 @@ from collections.abc import AsyncGenerator, Mapping
 from fastapi.responses import StreamingResponse
 from starlette.types import Send
 
-STREAM_HEADERS: Mapping[str, str] = {"Cache-Control": "no-store, no-transform", "X-Accel-Buffering": "no"}
-"""The headers of a stream: without them proxies keep events back, to compress or to collect them; the second is what
-nginx asks for."""
+STREAM_HEADERS: Mapping[str, str] = {
+    "Cache-Control": "no-store, no-transform",
+    "Content-Encoding": "identity",
+    "X-Accel-Buffering": "no",
+}
+"""The headers of a stream: without them proxies keep events back, to compress or to collect them. The second is for
+those that pass over ``no-transform``, such as Caddy 2.6, and the third is what nginx asks for."""
 
 
 class EventResponse(StreamingResponse):

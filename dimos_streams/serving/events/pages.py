@@ -11,7 +11,7 @@ from dimos_streams.journal.entry import gap_entry
 from dimos_streams.journal.query import QueryBack
 from dimos_streams.serving import links
 from dimos_streams.serving.events.parameters import OFFSETS_END
-from dimos_streams.serving.openapi import Described, answers
+from dimos_streams.serving.openapi import EVENT, Described, answers
 
 NEWEST = OFFSETS_END - 1
 """An offset before which all events come."""
@@ -30,7 +30,7 @@ _ENTRY = {
     "additionalProperties": False,
     "properties": {
         "offset": {"type": "integer"},
-        "event": {"type": "object"},
+        "event": EVENT,
     },
 }
 ANSWER: Described = answers(

@@ -245,6 +245,7 @@ def test_the_stream_on_the_wire() -> None:
         assert b"content-type: text/event-stream; charset=utf-8" in stream.head
         assert b"cache-control: no-store, no-transform\r" in stream.head
         assert b"x-accel-buffering: no\r" in stream.head
+        assert b"content-encoding: identity\r" in stream.head
         assert stream.block() == b"retry: 500\nid: 0"
         first = stream.block().split(b"\n")
         assert first[:2] == [b"event: tool_stream", b"id: 1"]

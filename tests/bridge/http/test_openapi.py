@@ -280,6 +280,9 @@ def test_the_events_of_a_stream_are_described() -> None:
         for _, event in bridge.stream("?from=1").events(3):
             schema.validate(event)
         assert not schema.is_valid({**event, "seq": "3"})
+        schema.validate({**event, "type": "update", "data": {"outcome": "found", "arguments": [1]}})
+        page = document.content["paths"]["/events"]["get"]["responses"]["200"]["content"]["application/json"]
+        assert page["schema"]["items"]["properties"]["event"]["$ref"].endswith("/ToolStreamEvent")
 
 
 @pytest.mark.slow

@@ -136,6 +136,7 @@ def test_json_for_those_who_take_no_streams_and_a_session_for_those_who_name_a_v
             if kind != "application/json":  # no proxy is to keep progress back
                 assert answer.headers["X-Accel-Buffering"] == "no"
                 assert answer.headers["Cache-Control"] == "no-store, no-transform"
+                assert answer.headers["Content-Encoding"] == "identity"
         lost = bridge.post("/mcp", LISTING, headers={"MCP-Protocol-Version": "2025-11-25"})
         assert lost.status_code == 400
         assert "Mcp-Session-Id is missing" in lost.json()["error"]["message"]

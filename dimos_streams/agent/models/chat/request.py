@@ -33,6 +33,7 @@ from dimos_streams.agent.models.protocol import (
 from dimos_streams.agent.models.thoughts import NO_THOUGHTS, Thoughts
 from dimos_streams.common.json.reading import parse_command
 from dimos_streams.common.json.writing import json_text
+from dimos_streams.common.names import tool_name
 
 _NO_PARAMETERS = {"type": "object", "properties": {}}
 SHORT_ID = re.compile(r"[a-zA-Z0-9]{9}")
@@ -74,7 +75,7 @@ def chat_tools(tools: Sequence[ToolSchema], *, plain: bool = False) -> list[dict
 
 def _function(tool: ToolSchema, plain: bool) -> dict[str, Any]:
     parameters = _without_blocks({**_NO_PARAMETERS, **tool.parameters})
-    described = {"name": tool.name, "description": without_blocks(tool.description)}
+    described = {"name": tool_name(tool.name), "description": without_blocks(tool.description)}
     sent = plain_parameters(parameters) if plain else parameters
     return {**described, "parameters": sent} if sent else described
 
@@ -188,7 +189,7 @@ class _Built:
     def _call(self, call: ToolCall) -> dict[str, Any]:
         """A call of the past, repaired: servers refuse a whole conversation for one name or arguments that are
         damaged."""
-        name = re.sub(r"[^a-zA-Z0-9_-]", "_", call.name)[:64] or "unknown"
+        name = tool_name(re.sub(r"[^a-zA-Z0-9_-]", "_", call.name) or "unknown")
         return {
             **((call.extra or {}) if self._style.signatures else {}),
             "id": self._ids.new(call.id),

@@ -1,0 +1,42 @@
+"""Tools have names that models' servers take, also where a namespace makes their skills' names longer."""
+
+from __future__ import annotations
+
+import pytest
+
+from dimos_streams.bridge.mcp.calls import BrokerCalls
+from dimos_streams.bridge.mcp.sessions import Session
+from dimos_streams.bridge.mcp.tools import McpTools, listed
+from dimos_streams.module import Module
+from dimos_streams.module.run_context import RunContext
+from dimos_streams.skill import skill
+from tests.bridge.scene import closed, scene
+
+NAMESPACE = "warehouse_north_hall_7"
+SKILL = f"{NAMESPACE}_count_what_lies_on_the_shelves_of_this_aisle"
+
+
+class Shelves(Module):
+    """A module with a skill of a long name."""
+
+    @skill
+    async def count_what_lies_on_the_shelves_of_this_aisle(self) -> str:
+        """Count."""
+        return "7"
+
+
+@pytest.mark.virtual_time
+async def test_a_skill_of_a_long_name_is_a_tool_that_models_servers_take() -> None:
+    async with scene() as made:
+        await made.add(Shelves(name=f"{NAMESPACE}/shelves", context=RunContext(namespace=f"{NAMESPACE}/")))
+        await made.offered(SKILL)
+        tools, session = McpTools(BrokerCalls(made.broker), made.broker.ledger.broadcast), Session("1", "mcp/one")
+        names = [tool["name"] for tool in listed(tools.skills())]
+        assert max(map(len, names)) <= 64 < len(SKILL)
+        (name,) = (each for each in names if each.startswith(NAMESPACE))
+        for number, called in enumerate([name, SKILL]):
+            call_id, _ = await tools.begin(session, number, called, {})
+            assert (await closed(made.broker, call_id)).skill == SKILL
+        for wanted in (name, SKILL):
+            found = await tools.use_own(session, "list_calls", {"skill": wanted})
+            assert found["structuredContent"]["text"].count(SKILL) == 2
