@@ -19,12 +19,13 @@ class Backoff:
         self._failures = 0
         self.initial_s = initial_s
 
-    def next(self) -> float:
-        """Seconds to wait after one more failure."""
+    def next(self, asked_s: float = 0.0) -> float:
+        """Seconds to wait after one more failure; at least those that a server has asked for, of all its clients at
+        once."""
         # The exponent is bounded because 2.0**1024 is an error.
         doubled = self.initial_s * 2.0 ** min(self._failures, 60)
         self._failures += 1
-        return max(self.initial_s, min(self._maximum_s, doubled)) * self._random.uniform(1.0, 1.5)
+        return max(self.initial_s, min(self._maximum_s, doubled), asked_s) * self._random.uniform(1.0, 1.5)
 
     def reset(self) -> None:
         """Begin again at ``initial_s``, after a success."""

@@ -13,6 +13,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING
 
+from dimos_streams import clock
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.client.event_stream.chunked import ChunkedDecoder, content_size
 from dimos_streams.client.event_stream.handoff import Handoff
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 __all__ = ["OnEnd", "OnEvent", "SseClient", "SseError", "SseStatistics"]
 
 _PIECE = 65536
+_STEADY_S = 1.0
+"""The age, in seconds, from which a connection counts as a success whatever it has brought."""
 _END_BOUND_S = 1.0
 """The most seconds that whoever stops reading on a loop waits for the thread."""
 
@@ -95,6 +98,7 @@ class SseClient:
         self._handoff: Handoff[SseEvent] | None = None
         self._reader: LoopReader | None = None
         self._counts = SseStatistics()
+        self._connected_at = 0.0
 
     def start(self, on_event: OnEvent, on_end: OnEnd | None = None) -> None:
         """Begin to read. Both callbacks are called on the client's thread, ``on_end`` once, as its last act; without
@@ -211,7 +215,7 @@ class SseClient:
         self._on_loss(problem)
         if self._stopping.is_set():
             return None
-        wait_s = max(self._backoff.next(), retry_after_s)
+        wait_s = self._backoff.next(retry_after_s)
         self._log.warning("event stream %s: %s; again in %.1f s", self.url, problem, wait_s)
         return wait_s
 
@@ -233,6 +237,7 @@ class SseClient:
                 ) as response:
                     check_answer(self.url, response)
                     self._counts.connections += 1
+                    self._connected_at = clock.monotonic()
                     self._on_connect()
                     if self._handoff is not None and (taken_over := session.take_over(response)) is not None:
                         self._read_on_loop(self._handoff, *taken_over)
@@ -263,7 +268,7 @@ class SseClient:
         def on_piece(piece: bytes) -> bool:
             is_between = decoder.is_between and not chunks and not self._stopping.is_set()
             if is_between and (alone := parser.alone(piece)) is not None:
-                self._note(1, content_size(piece))
+                self._note(1, content_size(piece), alone.id)
                 hand_over([alone])
                 return True
             chunks.extend(decoder.feed(piece))
@@ -294,7 +299,7 @@ class SseClient:
     def _parsed(self, parser: SseParser, piece: bytes) -> list[SseEvent]:
         """Parse a piece: return the events that it completes, and note what it shows besides."""
         events = parser.feed(piece)
-        self._note(len(events), len(piece))
+        self._note(len(events), len(piece), parser.last_event_id)
         if parser.retry_ms is not None:
             self._backoff.initial_s = min(parser.retry_ms / 1000, MAX_WAIT_S)
         if parser.oversized:
@@ -303,11 +308,13 @@ class SseClient:
             self._log.warning("event stream %s: an event exceeds %d bytes", self.url, self._max_event_bytes)
         return events
 
-    def _note(self, events: int, size: int) -> None:
-        """Count what has come, which shows that the connection works."""
+    def _note(self, events: int, size: int, last_id: str) -> None:
+        """Count what has come. It shows that the connection works if it leads on, or has lasted for a while: a server
+        that greets and ends each connection at once is not to be asked without end."""
         self._counts.events += events
         self._counts.bytes += size
-        self._backoff.reset()
+        if last_id != self.last_event_id or clock.monotonic() - self._connected_at >= _STEADY_S:
+            self._backoff.reset()
 
     def _each(self, on_event: OnEvent, events: list[SseEvent]) -> None:
         for event in events:

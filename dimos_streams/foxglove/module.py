@@ -79,9 +79,11 @@ class FoxgloveServer(Module):
 
     async def stop(self) -> None:
         """See ``Module``."""
-        await self._to_undo.aclose()
-        for feed in self._feeds:
-            feed.close()
+        try:
+            await self._to_undo.aclose()
+        finally:
+            for feed in self._feeds:
+                feed.close()
 
     def _operator(self) -> Operator:
         rng = random.Random(self.random.random())

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from dimos_streams.common.limited_log import LimitedRecords
-from dimos_streams.common.process.threads import in_executor
+from dimos_streams.common.process.threads import see_out
 from dimos_streams.errors import UserError
 from dimos_streams.foxglove.admission import AdmissionRules
 from dimos_streams.foxglove.arrivals import Arrivals
@@ -94,11 +94,13 @@ class ViewerServer:
 
     async def close(self) -> None:
         """End all connections. Twice is fine."""
-        if self._door is not None:
-            await self._door.close()
         sdk, self._sdk = self._sdk, None
-        if sdk is not None:
-            await in_executor(None, sdk.stop)
+        try:
+            if self._door is not None:
+                await self._door.close()
+        finally:
+            if sdk is not None:
+                await see_out(sdk.stop)
 
 
 def _hidden_address() -> str:

@@ -10,7 +10,7 @@ from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import Any, TypeVar
 
 from dimos_streams import clock
-from dimos_streams.common.process.threads import in_executor
+from dimos_streams.common.process.threads import in_executor, see_out
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 
 T = TypeVar("T")
@@ -68,7 +68,7 @@ class HubThreads:
 
     async def close(self) -> None:
         """Wait until all is done that was begun. Twice is fine."""
-        await in_executor(None, self._shut_down)  # a database may take a minute for a statement
+        await see_out(self._shut_down)  # a database may take a minute for a statement
 
     def _shut_down(self) -> None:
         for group in (self.orders, self.pages, self.others, self.upkeep):

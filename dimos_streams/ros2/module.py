@@ -139,11 +139,13 @@ class Ros2Robot(Module):
         """Leave the base at rest, if it was this module that moved it, and the domain."""
         if not hasattr(self, "_wire"):
             return
-        self._relay.part()
-        while self._relay.due_zeros:
-            self._send_velocity()
-            await asyncio.sleep(PERIOD_S)
-        await self._wire.close()
+        try:
+            self._relay.part()
+            while self._relay.due_zeros:
+                self._send_velocity()
+                await asyncio.sleep(PERIOD_S)
+        finally:
+            await self._wire.close()
 
     def client(self, skill: str) -> ActionClient:
         """The client of a skill's action."""

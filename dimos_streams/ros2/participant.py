@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams import clock
 from dimos_streams.common.importing import how_to_get
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.process.threads import begin_thread, in_executor
+from dimos_streams.common.process.threads import begin_thread, in_executor, see_out
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.ros2.domain import LOOPBACK, configuration, enter
 from dimos_streams.ros2.idl_types import bytes_class
@@ -72,7 +72,7 @@ class Participant:
         self._ending.set()
         thread, self._thread = self._thread, None
         if thread is not None:
-            await in_executor(None, thread.join)
+            await see_out(thread.join)
         for reader in self._readers:
             reader.close()
         self._readers.clear()
@@ -80,7 +80,7 @@ class Participant:
         self._discovery, self._waitset = (), None
         if participant is not None:
             # It would live on for as long as anybody holds one of its writers. All that it has goes with it.
-            await in_executor(None, participant.__del__)
+            await see_out(participant.__del__)
 
     def check(self) -> None:
         """See ``Wire``."""

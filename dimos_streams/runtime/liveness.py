@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable
 
 from dimos_streams import clock
 from dimos_streams.bus import Bus, create_bus
+from dimos_streams.common.process.threads import begin_thread
 from dimos_streams.common.waiting import what_the_loop_runs
 from dimos_streams.errors import BusError
 
@@ -32,7 +33,10 @@ _logger = logging.getLogger(__name__)
 async def beat(send: Callable[[], None]) -> None:
     """Report that the loop runs, until cancelled. When it does not, the log shows what its thread does instead."""
     witness = _Witness()
-    witness.start()
+    try:
+        begin_thread(witness)
+    except OSError as error:  # a loop that runs is not to be taken for one that hangs
+        _logger.warning("nobody will see where the loop of this process is if it hangs: %s", error.strerror)
     try:
         while True:
             send()

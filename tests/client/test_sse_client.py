@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.client.backoff import Backoff
 from dimos_streams.client.event_stream.sse_parser import SseEvent
 from dimos_streams.client.sse_client import SseClient, SseError
 from tests.client.event_server import HEAD, EventServer, Peer, event_server
@@ -488,3 +489,26 @@ def connecting_to(port: int) -> int:
     """Sockets of this machine that wait for an answer to their SYN from a local port."""
     lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
     return sum(1 for line in lines if line.split()[3] == "02" and line.split()[2].endswith(f":{port:04X}"))
+
+
+def test_a_server_that_greets_and_ends_each_connection_is_not_asked_without_end() -> None:
+    client = SseClient("http://127.0.0.1:1/", rng=random.Random(1))
+
+    def pause_after(piece: bytes, age_s: float = 0.0) -> float:
+        client._backoff.reset()
+        for _ in range(3):
+            client._backoff.next()
+        client._connected_at = time.monotonic() - age_s
+        client._parsed(client._parser(), piece)
+        return client._backoff.next()
+
+    for greeting in (b": hello\n\n", b"retry: 100\n\n", b"data: hello\n\n"):
+        assert 0.8 <= pause_after(greeting) < 1.2
+    assert 0.1 <= pause_after(b"id: 1\n\n") < 0.15, "it leads on"
+    assert 0.1 <= pause_after(b": ping\n\n", age_s=1.0) < 0.15, "it has lasted"
+
+
+def test_what_a_server_asks_all_of_its_clients_to_wait_brings_them_back_one_by_one() -> None:
+    waits = [Backoff(random.Random(seed)).next(5.0) for seed in range(20)]
+    assert 5.0 <= min(waits) < max(waits) < 7.5
+    assert len(set(waits)) == 20

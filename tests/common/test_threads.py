@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import threading
 from collections.abc import Callable, Coroutine, Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -12,7 +13,13 @@ import pytest
 
 from dimos_streams.bus.lcm.thread_placement import threads
 from dimos_streams.common.process.live_loop import run_live
-from dimos_streams.common.process.threads import check_free_thread, in_executor, in_own_thread
+from dimos_streams.common.process.threads import (
+    begin_thread,
+    check_free_thread,
+    in_executor,
+    in_own_thread,
+    see_out,
+)
 from dimos_streams.module import Module
 from tests.helpers import no_threads, run_virtual, until
 
@@ -165,3 +172,30 @@ def test_what_waits_for_a_thread_of_an_executor_that_ends_is_waited_for_no_longe
         assert await begun
 
     asyncio.run(scenario())
+
+
+def test_what_ends_something_is_done_on_the_loop_where_there_is_no_thread() -> None:
+    async def scenario() -> threading.Thread:
+        with no_threads():
+            return await see_out(threading.current_thread)
+
+    assert asyncio.run(scenario()) is threading.current_thread()
+
+
+def test_an_executor_that_has_ended_is_not_taken_for_a_limit_of_the_system() -> None:
+    async def scenario() -> OSError:
+        executor = ThreadPoolExecutor(1)
+        executor.shutdown()
+        with pytest.raises(OSError, match="cannot schedule new futures after shutdown: those who run it") as raised:
+            in_executor(executor, int)
+        return raised.value
+
+    assert asyncio.run(scenario()).errno == errno.ECANCELED
+
+
+def test_a_thread_that_is_begun_twice_is_no_lack_of_threads() -> None:
+    thread = threading.Thread(target=int, name="once")
+    begin_thread(thread)
+    with pytest.raises(RuntimeError, match="thread 'once' was started before"):
+        begin_thread(thread)
+    thread.join()

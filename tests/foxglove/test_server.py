@@ -11,6 +11,8 @@ import struct
 from collections.abc import AsyncIterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
+from functools import partial
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -29,6 +31,7 @@ from dimos_streams.foxglove.conversion.frames import text_frame
 from dimos_streams.foxglove.door import ViewerDoor
 from dimos_streams.foxglove.module import FoxgloveServer
 from dimos_streams.foxglove.order_line import MAX_WAITING
+from dimos_streams.foxglove.server import ViewerServer
 from dimos_streams.messages.base import Message
 from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.geometry_msgs import Pose, PoseStamped, TransformStamped, Twist, Vector3
@@ -38,7 +41,7 @@ from dimos_streams.messages.std_msgs import Header, Time
 from dimos_streams.messages.tf2_msgs import TFMessage
 from dimos_streams.module import RunContext, Services
 from tests.foxglove.viewer import SUBPROTOCOL, viewing
-from tests.helpers import until
+from tests.helpers import no_threads, until
 
 pytest.importorskip("foxglove", reason="the extra `foxglove` is not installed")
 
@@ -580,3 +583,16 @@ def test_closing_ends_those_who_wait_at_the_door_without_a_word(settled_log: pyt
 
     asyncio.run(scenario())
     assert [record.getMessage() for record in settled_log.records if record.levelname in ("WARNING", "ERROR")] == []
+
+
+def test_a_server_that_gets_no_thread_for_it_ends_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    stopped: list[str] = []
+
+    async def scenario() -> None:
+        server = ViewerServer("server", AdmissionRules(None, frozenset()), None, lambda: None)
+        monkeypatch.setattr(server, "_sdk", SimpleNamespace(stop=partial(stopped.append, "the SDK's server")))
+        with no_threads():
+            await server.close()
+
+    asyncio.run(scenario())
+    assert stopped == ["the SDK's server"]

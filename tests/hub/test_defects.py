@@ -13,7 +13,7 @@ from dimos_streams.hub.storage.commands import CommandTable
 from dimos_streams.hub.storage.robots import RobotTable
 from dimos_streams.hub.storage.rows import StorageUnavailableError
 from dimos_streams.hub.storage.storage import HubStorage
-from dimos_streams.hub.threads import in_thread
+from dimos_streams.hub.threads import HubThreads, in_thread
 from tests.helpers import no_threads, until
 from tests.hub.serving import Robot, added, served_hub
 
@@ -41,3 +41,15 @@ def test_what_finds_no_thread_is_refused_as_if_the_database_were_away() -> None:
             await in_thread(executor, int)
 
     asyncio.run(scenario())
+
+
+def test_a_hub_that_gets_no_thread_for_it_lets_its_threads_go_all_the_same() -> None:
+    async def scenario(threads: HubThreads) -> None:
+        with no_threads():
+            await threads.close()
+
+    threads = HubThreads()
+    asyncio.run(scenario(threads))
+    for group in (threads.orders, threads.pages, threads.others, threads.upkeep):
+        with pytest.raises(RuntimeError, match="after shutdown"):
+            group.submit(int)

@@ -16,7 +16,7 @@ from dimos_streams.ros2 import participant as module
 from dimos_streams.ros2.layout import struct_of
 from dimos_streams.ros2.participant import Participant
 from dimos_streams.ros2.wire import DEFAULT, DdsError
-from tests.helpers import until
+from tests.helpers import no_threads, until
 
 pytest.importorskip("cyclonedds", reason="the extra `ros2` is not installed")
 pytestmark = [pytest.mark.live, pytest.mark.feature("G4")]
@@ -84,5 +84,17 @@ def test_a_participant_whose_thread_has_ended_says_so() -> None:
 
         participant._waitset = _DamagedWaitSet()
         await until(deaf)
+
+    run(scenario)
+
+
+def test_a_participant_that_gets_no_thread_for_it_leaves_its_domain_all_the_same() -> None:
+    async def scenario(participant: Participant) -> None:
+        thread = participant._thread
+        assert thread is not None
+        with no_threads():
+            await participant.close()
+        assert participant._participant is None
+        assert not thread.is_alive()
 
     run(scenario)

@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 from collections import deque
 from multiprocessing import resource_tracker, util
 from pathlib import Path
@@ -234,3 +235,30 @@ def test_a_server_in_the_place_of_one_that_has_ended_begins_as_the_first(monkeyp
     process._fork()
     assert begun == [(True, True)]
     assert len(fork_server._begun) == 1, "what was edited before it began is no reason to begin another one"
+
+
+def test_a_server_that_forks_is_not_let_go_meanwhile(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its files would be closed between a worker's start and the moment in which they are sent to it."""
+    looked = threading.Event()
+
+    def edited() -> list[Path]:
+        looked.set()
+        return [Path(__file__)]
+
+    class Starting:
+        def start(self) -> None:
+            renewing.start()
+            looked.wait(0.05)  # by then one that did not wait has looked
+            is_kept.append(not looked.is_set() and fork_server._server._forkserver_pid == 1)
+
+    is_kept, renewing = list[bool](), threading.Thread(target=fork_server.renew_stale_server)
+    for name, value in {"pid": 1, "alive_fd": os.open(os.devnull, os.O_RDONLY), "address": "a"}.items():
+        monkeypatch.setattr(fork_server._server, f"_forkserver_{name}", value)
+    monkeypatch.setattr(fork_server, "_begun", deque([SimpleNamespace(edited=edited)]))
+    monkeypatch.setattr(fork_server, "forget_stale_bytecode", list)
+    for module in (multiprocessing.forkserver, resource_tracker):
+        monkeypatch.setattr(module, "ensure_running", lambda: None)
+    fork_server.fork(cast("Any", Starting()))
+    renewing.join()
+    assert is_kept == [True]
+    assert fork_server._server._forkserver_pid is None

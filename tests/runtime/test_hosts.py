@@ -30,7 +30,7 @@ from dimos_streams.runtime.neighbours import Neighbours
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.protocol.channels import STATUS
-from tests.helpers import run_virtual, until
+from tests.helpers import no_threads, run_virtual, until
 from tests.runtime.modules import DeafAtItsEnd, DeafAtWork, Listener, Talker
 
 TALKER, LISTENER = "tests.runtime.modules:Talker", "tests.runtime.modules:Listener"
@@ -444,3 +444,15 @@ def test_reports_at_the_same_time_open_one_bus(zenoh_url: str, monkeypatch: pyte
     monkeypatch.setattr(liveness, "create_bus", create)
     asyncio.run(main())
     assert len(made) == 1
+
+
+@pytest.mark.virtual_time
+async def test_a_loop_that_no_thread_can_watch_beats_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
+    beats: list[None] = []
+    with no_threads():
+        beating = asyncio.create_task(beat(lambda: beats.append(None)))
+        await until(lambda: len(beats) == 3)
+    assert "nobody will see where the loop of this process is" in caplog.text
+    beating.cancel()
+    with contextlib.suppress(asyncio.CancelledError):
+        await beating

@@ -7,8 +7,9 @@ from typing import cast
 import pytest
 
 from dimos_streams import clock
-from dimos_streams.runtime.processes.orphaned import hear_last_ends
+from dimos_streams.runtime.processes.orphaned import hear_last_ends, watch_parent
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
+from tests.helpers import no_threads
 
 pytestmark = pytest.mark.virtual_time
 CALL = CallView(call_id="c", skill="move", module="drive", caller="cli", parent="", arguments={}, state="open")
@@ -32,3 +33,8 @@ async def test_a_bridge_stays_until_the_calls_of_others_have_ended_within_a_boun
     began = clock.monotonic()
     await hear_last_ends(cast("SkillGateway", Calls(open_for_s)))
     assert clock.monotonic() - began == pytest.approx(stays_s, abs=0.05)
+
+
+async def test_a_worker_that_could_not_see_the_end_of_its_run_does_not_begin() -> None:
+    with no_threads(), pytest.raises(OSError, match="no more threads"):
+        watch_parent(lambda: None)

@@ -34,7 +34,7 @@ class Attempts:
             return
         # The robot's own files are looked at as often as a hub that is away: a token may be written at any moment.
         asked_s = error.retry_after_s if isinstance(error, HubUnreachableError) else 0.0
-        await asyncio.sleep(max(self._backoff.next(), asked_s))
+        await asyncio.sleep(self._backoff.next(asked_s))
 
     def reset(self) -> None:
         """Note that the hub has taken something."""

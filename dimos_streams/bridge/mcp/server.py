@@ -24,7 +24,7 @@ from dimos_streams.bridge.mcp.messages import (
     result,
 )
 from dimos_streams.bridge.mcp.results import call_result, content, no_answer
-from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_STREAMS, Request, Session, Sessions
+from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_ANSWERS, MAX_STREAMS, Request, Session, Sessions
 from dimos_streams.bridge.mcp.tools import OWN_TOOLS, McpTools, listed
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.errors import SkillError, UnknownCallError
@@ -150,17 +150,19 @@ class McpServer:
         """Yield the response to a request whose stream was cut, at its call's answer, and no progress. There is none
         if the client has cancelled the request."""
         request = Incoming(jsonrpc="2.0", id=awaited.request, method="tools/call")
-        with self._stream():
+        if self.why_not_listen(session, awaited):
+            return  # others that came in the same moment were first; the client comes again
+        with session.answer(), self._stream():
             try:
                 call = await self._tools.find_shown(awaited.call_id)
                 if call.caller != session.caller:  # whoever waits for a call may cancel it
                     text = f"call {call.call_id!r} was begun by {call.caller!r}, who has its answer"
                     raise UnknownCallError(call.call_id, text)
-                with session.awaits(awaited.request, call.call_id) as begun:
-                    begun.cursor = awaited.cursor
-                    async with contextlib.aclosing(self._answered(begun, request)) as sent:
-                        async for message in sent:
-                            yield message
+                begun = session.awaits(awaited.request, call.call_id)
+                begun.cursor = awaited.cursor
+                async with contextlib.aclosing(self._answered(begun, request)) as sent:
+                    async for message in sent:
+                        yield message
             except SkillError as problem:
                 yield result(request.id, no_answer(awaited.call_id, awaited.cursor, problem))
             except Exception as problem:
@@ -200,6 +202,8 @@ class McpServer:
         """The reason why a session may open no further ``GET`` stream, or none for an answer; empty if it may."""
         if session.streams >= MAX_STREAMS and awaited is None:
             return f"this session has {MAX_STREAMS} streams open already, which is as many as it may; end one"
+        if session.answers >= MAX_ANSWERS and awaited is not None:
+            return f"this session waits for {MAX_ANSWERS} answers already, as many as it may; try again later"
         if self._streams >= MAX_ALL_STREAMS:
             return f"{MAX_ALL_STREAMS} streams are open already, which is as many as there may be; try again later"
         return ""

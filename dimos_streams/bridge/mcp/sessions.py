@@ -31,6 +31,8 @@ EARLY_S = 30.0
 MAX_STREAMS = 2
 """Maximum number of ``GET`` streams of one session; a client that has lost one opens the next before the bridge has
 noticed."""
+MAX_ANSWERS = 32
+"""Maximum number of ``GET`` streams on which one session waits for answers: those of others have places then, too."""
 MAX_ALL_STREAMS = 64
 """Maximum number of ``GET`` streams of all sessions."""
 _MAX_CLIENT = MAX_NAME // 2
@@ -72,7 +74,7 @@ class Session:
     """The skills as the client knows them."""
     streams: int = 0
     """Number of open ``GET`` streams."""
-    _awaited: int = 0
+    answers: int = 0
     """Number of answers that the client waits for on another stream than that of the request."""
     _asked: dict[Request, Id] = field(default_factory=dict)
     """The requests that begin no call and are being answered."""
@@ -85,7 +87,7 @@ class Session:
     @property
     def busy(self) -> bool:
         """True if the client waits for something."""
-        return bool(self._running or self.streams or self._awaited or self._asked)
+        return bool(self._running or self.streams or self.answers or self._asked)
 
     @contextlib.contextmanager
     def request(self, id: Id) -> Iterator[Request]:
@@ -105,9 +107,8 @@ class Session:
             del self._running[id]
             self._over[id] = request
 
-    @contextlib.contextmanager
-    def awaits(self, id: Id, call_id: str) -> Iterator[Request]:
-        """The request that has begun a call, while the client waits for its answer on another stream. It can be
+    def awaits(self, id: Id, call_id: str) -> Request:
+        """The request that has begun a call, for whose answer the client waits on another stream. It can be
         cancelled, also if another server has answered it, or would have, or its answer got lost."""
         request = self._begun(id, call_id)
         if request is None:
@@ -115,11 +116,7 @@ class Session:
             if id not in self._running and id not in self._over:
                 self._over[id] = request
         request.answered = False
-        self._awaited += 1
-        try:
-            yield request
-        finally:
-            self._awaited -= 1
+        return request
 
     def has_given_up(self, id: Id, call_id: str) -> bool:
         """Return whether the client is known to have cancelled the request that has begun a call."""
@@ -145,6 +142,15 @@ class Session:
             yield
         finally:
             self.streams -= 1
+
+    @contextlib.contextmanager
+    def answer(self) -> Iterator[None]:
+        """An answer while the client waits for it on another stream than that of the request."""
+        self.answers += 1
+        try:
+            yield
+        finally:
+            self.answers -= 1
 
     @contextlib.contextmanager
     def own(self, id: Id) -> Iterator[Request]:

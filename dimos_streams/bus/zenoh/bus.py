@@ -139,7 +139,10 @@ class ZenohBus(TransportBus):
     def _unlisten(self, channel: str | None) -> None:
         source = self._sources.pop(channel)
         source.reader.end()
-        undeclaring = in_thread(source.undeclare, "zenoh-undeclare")
+        self._undeclare(source.undeclare)
+
+    def _undeclare(self, undeclare: Callable[[], None]) -> None:
+        undeclaring = in_thread(undeclare, "zenoh-undeclare")
         self._undeclaring[undeclaring] = None
         undeclaring.add_done_callback(self._undeclared)
 
@@ -179,7 +182,11 @@ class ZenohBus(TransportBus):
                 session, key, channel, allowed_origin=origin, recovery=recovery
             )
         reader = SampleReader(self._opened_loop(), deliver, f"zenoh {key}")
-        reader.start(subscriber.handler)
+        try:
+            reader.start(subscriber.handler)
+        except OSError as error:
+            self._undeclare(subscriber.undeclare)
+            raise BusError(f"what comes on {key} can't be read: {error.strerror}") from error
         return _Source(subscriber, reader)
 
     def _undeclared(self, undeclaring: asyncio.Future[None]) -> None:

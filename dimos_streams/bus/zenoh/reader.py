@@ -52,7 +52,8 @@ class SampleReader:
         self._thread: threading.Thread | None = None
 
     def start(self, samples: _Samples) -> None:
-        """Begin to read; the thread ends by itself when the subscriber is undeclared."""
+        """Begin to read; the thread ends by itself when the subscriber is undeclared. Raises ``OSError`` if there is
+        none."""
         self._thread = start_thread(lambda: self._run(samples), self._name)
 
     def end(self) -> None:

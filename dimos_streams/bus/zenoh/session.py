@@ -19,6 +19,7 @@ from dimos_streams.bus.packet_filter import open_fds
 from dimos_streams.bus.zenoh.config import session_config
 from dimos_streams.bus.zenoh.loopback_guard import keep_to_loopback
 from dimos_streams.bus.zenoh.url import ZenohUrl
+from dimos_streams.common.process.threads import begin_thread
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import BusError
 
@@ -45,16 +46,27 @@ _opened_in: int | None = None
 
 
 def start_thread(run: Callable[[], None], name: str) -> threading.Thread:
-    """Start a thread that ends with its session: one in Zenoh's code at the end of the process would abort it."""
+    """Start a thread that ends with its session: one in Zenoh's code at the end of the process would abort it. Raises
+    ``OSError`` if there is none."""
     _threads[:] = [thread for thread in _threads if thread.is_alive()]
     thread = threading.Thread(target=run, name=name, daemon=True)
-    thread.start()
+    begin_thread(thread)
     _threads.append(thread)
     return thread
 
 
-def in_thread(function: Callable[[], T], name: str) -> asyncio.Future[T]:
-    """Call a function that may take seconds, in a thread of its own."""
+def see_out_in_thread(run: Callable[[], None], name: str) -> None:
+    """Call a function that ends something, in a thread, or here if there is none: nobody else would end it."""
+    try:
+        start_thread(run, name)
+    except OSError:
+        run()
+
+
+def in_thread(
+    function: Callable[[], T], name: str, begin: Callable[[Callable[[], None], str], object] = see_out_in_thread
+) -> asyncio.Future[T]:
+    """Call a function that may take seconds, in a thread of its own, which ``begin`` starts."""
     future: Future[T] = Future()
 
     def run() -> None:
@@ -63,7 +75,7 @@ def in_thread(function: Callable[[], T], name: str) -> asyncio.Future[T]:
         except BaseException as error:
             future.set_exception(error)
 
-    start_thread(run, name)
+    begin(run, name)
     return asyncio.wrap_future(future)
 
 
@@ -77,9 +89,9 @@ async def open_session(url: ZenohUrl) -> zenoh.Session:
         )
     _opened_in = os.getpid()
     try:
-        opening = in_thread(lambda: _opened(url), "zenoh-open")
-    except RuntimeError as error:
-        raise BusError(f"Zenoh needs threads: {error} (`ulimit -u`, limits of a container)") from error
+        opening = in_thread(lambda: _opened(url), "zenoh-open", start_thread)
+    except OSError as error:
+        raise BusError(f"Zenoh needs threads: {error.strerror}") from error
     try:
         return await asyncio.shield(opening)
     except asyncio.CancelledError:
@@ -138,7 +150,7 @@ def _close(session: zenoh.Session) -> None:
 def _close_unwanted(opening: asyncio.Future[zenoh.Session]) -> None:
     if not opening.cancelled() and opening.exception() is None:
         session = opening.result()
-        start_thread(lambda: _close(session), "zenoh-close")
+        see_out_in_thread(lambda: _close(session), "zenoh-close")
 
 
 def _close_all() -> None:
@@ -147,7 +159,7 @@ def _close_all() -> None:
     if _opened_in != os.getpid():
         return
     for session in tuple(_open):
-        start_thread(partial(_close, session), "zenoh-close")
+        see_out_in_thread(partial(_close, session), "zenoh-close")
     until = clock.monotonic() + _END_BOUND_S
     for thread in tuple(_threads):
         thread.join(max(0.0, until - clock.monotonic()))

@@ -29,6 +29,7 @@ from dimos_streams.cli.terminal.reporter import TextReporter
 from dimos_streams.cli.terminal.screen import PlainScreen
 from dimos_streams.cli.terminal.skill_text import signature
 from dimos_streams.common.names import fleet_name
+from dimos_streams.common.process.threads import begin_thread
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.errors import DimosStreamsError, UnknownAgentError, UserError, suggest
@@ -270,7 +271,10 @@ async def _lines_of_stdin() -> AsyncIterator[str]:
                 loop.call_soon_threadsafe(lines.put_nowait, line)
             loop.call_soon_threadsafe(lines.put_nowait, None)
 
-    threading.Thread(target=read, name="stdin", daemon=True).start()
+    try:
+        begin_thread(threading.Thread(target=read, name="stdin", daemon=True))
+    except OSError as error:
+        raise UserError(f"standard input can't be read: {error.strerror}") from error
     while (line := await lines.get()) is not None:
         yield line
         wanted.release()

@@ -18,6 +18,9 @@ from dimos_streams.errors import DimosStreamsError
 
 T = TypeVar("T")
 
+_NO_MORE = "can't start new thread"
+"""The words of Python for a thread that the system refuses; its other reasons are those of a process that ends."""
+
 _MOST_LOOKS = 10_000
 """Maximum number of looks for a thread that ends, which takes the system a few."""
 
@@ -124,6 +127,16 @@ def in_executor(executor: Executor | None, function: Callable[..., T], *args: An
     return asyncio.wrap_future(queued.outcome)
 
 
+async def see_out(function: Callable[..., T], *args: Any) -> T:
+    """Run a function that blocks and ends something, in a thread of the loop's, and return what it returns; raises
+    what it raises. It runs here where there is no thread for it: nobody else would end what it ends."""
+    try:
+        ending = in_executor(None, function, *args)
+    except OSError:
+        return outcome_of(function, *args)
+    return await ending
+
+
 def check_free_thread() -> None:
     """Raise ``OSError`` unless this process can have another thread now, for libraries that do worse without one. To
     the system's limits a process that is forked is a thread, too."""
@@ -138,7 +151,9 @@ def check_free_thread() -> None:
 
 
 def begin_thread(thread: threading.Thread) -> None:
-    """Start a thread. Raises ``OSError`` if there may be no further one."""
+    """Start a thread. Raises ``OSError`` if there may be no further one, and ``RuntimeError`` for a second start."""
+    if thread.ident is not None:
+        raise RuntimeError(f"thread {thread.name!r} was started before")
     try:
         thread.start()
     except RuntimeError as error:
@@ -146,6 +161,8 @@ def begin_thread(thread: threading.Thread) -> None:
 
 
 def _no_thread(error: RuntimeError) -> OSError:
+    if str(error) != _NO_MORE:
+        return OSError(errno.ECANCELED, f"{error}: those who run it are ending")
     why = f"{error}: no more threads and processes are allowed (`ulimit -u`, limits of a container)"
     return OSError(errno.EAGAIN, why)
 

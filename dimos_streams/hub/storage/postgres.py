@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Any
 
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.process.threads import begin_thread
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.engine import COMMANDS, EVENTS, Engine, Row, Transaction, Wake
 from dimos_streams.hub.storage.postgres_connections import PostgresConnections
@@ -167,7 +168,11 @@ class PostgresEngine(Engine):
     def listen(self, wake: Wake) -> None:
         """See ``Engine``."""
         self._listener = threading.Thread(target=self._listen, args=(wake,), name="hub listen", daemon=True)
-        self._listener.start()
+        try:
+            begin_thread(self._listener)
+        except OSError as error:
+            text = f"the hub's database {self.where} can't be listened to: {error.strerror}"
+            raise StorageUnavailableError(text) from error
 
     def close(self) -> None:
         """See ``Engine``."""

@@ -12,6 +12,7 @@ from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.blueprint.wiring import external_channels
 from dimos_streams.bus import create_bus
 from dimos_streams.bus.url import check_route
+from dimos_streams.common.process.threads import in_executor
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import OwnedTasks, ends_within, outlasting
 from dimos_streams.errors import ModuleFailedError, UserError
@@ -166,7 +167,8 @@ class Supervisor:
         async with slot.succession.lock:
             self._check_goes_on()
             forget_stale_bytecode(slot.sources)
-            renew_stale_server()
+            with explain_start_failure():
+                await in_executor(None, renew_stale_server)
             task = slot.task(self._options, self._supplied(), waits=True)
             await slot.succession.prepare(self._process(slot, task), slot.plan.label)
             self._check_goes_on()

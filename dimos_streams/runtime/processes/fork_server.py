@@ -24,6 +24,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from multiprocessing import connection, resource_tracker, util
+from multiprocessing.context import ForkServerProcess
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -41,7 +42,8 @@ _FOLDER = Path(dimos_streams.__file__).parent
 _STANDARD = 3
 _server: Any = multiprocessing.forkserver._forkserver
 _util: Any = util
-_starting = threading.Lock()
+_using = threading.Lock()
+"""Held by whoever starts a server, has it fork or lets it go: each is seen through before the next begins."""
 _logger = logging.getLogger(__name__)
 IsOwn = Callable[[str, object], bool]
 
@@ -82,17 +84,21 @@ def start_forkserver(shared: Sequence[str] = ()) -> None:
     """
     one_thread_for_matrices()
     multiprocessing.set_forkserver_preload([_PRELOAD, *shared, _FREEZE])
-    with explain_start_failure():
-        keep_forkserver()
+    with explain_start_failure(), _using:
+        _keep_forkserver()
 
 
-def keep_forkserver() -> None:
-    """Start the server if none runs: the first, or another one in the place of one that has ended or was let go.
+def fork(process: ForkServerProcess) -> None:
+    """Start a worker, and the server before it if none runs: the first, or another one in the place of one that has
+    ended or was let go. For a thread: it blocks until the server has begun, and has forked."""
+    with _using:
+        _keep_forkserver()
+        process.start()
 
-    Call it in any thread before a worker is started: multiprocessing starts a server, too, but not in the way that
-    it has to be. Blocks until it has begun.
-    """
-    with _starting, _away_from_here():
+
+def _keep_forkserver() -> None:
+    """Start the server if none runs; multiprocessing starts one, too, but not in the way that it has to be."""
+    with _away_from_here():
         before = _server._forkserver_pid
         resource_tracker.ensure_running()  # the forkserver would start it, and it unblocks signals
         with _without_interrupts():
@@ -140,14 +146,15 @@ def fork_server_from_here(shared: Sequence[str], own: Iterable[str], known: Coll
 def renew_stale_server() -> None:
     """Let another server fork from now on if the library, which this one has imported, was edited since it began.
 
-    The old one ends with the last of its workers.
+    The old one ends with the last of its workers. For a thread: it blocks while the server forks.
     """
-    edited = _begun[0].edited() if _begun and _server._forkserver_pid is not None else []
-    if not edited:
-        return
-    forget_stale_bytecode(edited)
-    os.close(_server._forkserver_alive_fd)
-    _server._forkserver_address = _server._forkserver_alive_fd = _server._forkserver_pid = None
+    with _using:
+        edited = _begun[0].edited() if _begun and _server._forkserver_pid is not None else []
+        if not edited:
+            return
+        forget_stale_bytecode(edited)
+        os.close(_server._forkserver_alive_fd)
+        _server._forkserver_address = _server._forkserver_alive_fd = _server._forkserver_pid = None
 
 
 def end_stalled_server(worker: int) -> None:

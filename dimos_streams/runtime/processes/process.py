@@ -18,7 +18,7 @@ from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.common.process.threads import check_free_thread, in_executor
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
-from dimos_streams.runtime.processes.fork_server import end_stalled_server, keep_forkserver
+from dimos_streams.runtime.processes.fork_server import end_stalled_server, fork
 from dimos_streams.runtime.processes.orphaned import FORKSERVER_ENDED
 from dimos_streams.runtime.processes.processor_time import waited_for_processor
 from dimos_streams.runtime.processes.reports import Report, ReportReader
@@ -91,8 +91,7 @@ class SupervisedProcess:
         check_free_descriptors(_FILES)
         check_free_thread()  # a fork that fails ends the forkserver, and all its workers with it
         try:
-            keep_forkserver()
-            self._process.start()
+            fork(self._process)
         except (EOFError, ConnectionError) as error:
             raise ChildProcessError(_SERVER_GONE) from error
 

@@ -12,7 +12,7 @@ from dimos_streams.bridge.mcp.awaited import Awaited
 from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.messages import Incoming
 from dimos_streams.bridge.mcp.server import McpServer
-from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_SESSIONS, Session
+from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_ANSWERS, MAX_SESSIONS, Session
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.gateway import CallView
 from tests.bridge.mcp.servers import mcp_server, with_session
@@ -182,9 +182,27 @@ async def test_streams_for_answers_count_among_all_and_not_among_the_two_of_a_se
         session.streams = 2
         assert server.why_not_listen(session)
         async with asyncio.TaskGroup() as waiting:
-            for _ in range(MAX_ALL_STREAMS):
-                assert not server.why_not_listen(session, awaited)
-                waiting.create_task(answers(server, session, awaited))
+            for number in range(MAX_ALL_STREAMS):
+                its = session if number < MAX_ANSWERS else Session(f"other {number}", session.caller)
+                assert not server.why_not_listen(its, awaited)
+                waiting.create_task(answers(server, its, awaited))
                 await asyncio.sleep(0)
-            assert "64 streams are open already" in server.why_not_listen(session, awaited)
+            assert "64 streams are open already" in server.why_not_listen(its, awaited)
             await made.broker.cancel(awaited.call_id, "enough")
+
+
+@pytest.mark.virtual_time
+async def test_who_waits_for_many_answers_leaves_others_a_stream() -> None:
+    async with scene() as made:
+        server, session = await with_session(made)
+        awaited = await cut(server, session)
+        async with asyncio.TaskGroup() as waiting:
+            for _ in range(MAX_ALL_STREAMS):  # in one moment: no request is refused before the others wait
+                waiting.create_task(answers(server, session, awaited))
+            await asyncio.sleep(0)
+            assert session.answers == MAX_ANSWERS
+            assert f"this session waits for {MAX_ANSWERS} answers" in server.why_not_listen(session, awaited)
+            assert not server.why_not_listen(session), "it may still listen to what changes"
+            assert not server.why_not_listen(Session("other", session.caller), awaited)
+            await made.broker.cancel(awaited.call_id, "enough")
+        assert session.answers == 0
