@@ -105,7 +105,7 @@ def test_what_is_listened_at_can_not_be_kept(free_port: int, keeps_it: bool) -> 
 
 
 def test_a_host_that_no_look_up_takes_can_not_be_listened_at() -> None:
-    with pytest.raises(OSError, match="no host has such a name: .*label "):
+    with pytest.raises(OSError, match=r"no host has such a name: .*label "):
         listening_socket("a..b", 0)
 
 
