@@ -11,6 +11,8 @@ from collections.abc import Callable
 from multiprocessing import parent_process
 from typing import TYPE_CHECKING
 
+from dimos_streams.common.process.threads import begin_thread
+
 if TYPE_CHECKING:
     from dimos_streams.tool_stream.gateway import SkillGateway
 
@@ -30,9 +32,9 @@ def run_died(machine: str) -> str:
 
 def watch_parent(on_orphaned: Callable[[], None]) -> None:
     """Call a function on the running loop when the parent of this process has died or let go of it; a little later
-    the process exits, whatever it is doing."""
+    the process exits, whatever it is doing. Raises ``OSError`` if there is no thread that could see to it."""
     loop = asyncio.get_running_loop()
-    threading.Thread(target=_outlive_no_parent, args=(loop, on_orphaned), daemon=True).start()
+    begin_thread(threading.Thread(target=_outlive_no_parent, args=(loop, on_orphaned), daemon=True))
 
 
 def _outlive_no_parent(loop: asyncio.AbstractEventLoop, on_orphaned: Callable[[], None]) -> None:

@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
+from dimos_streams.common.process.threads import begin_thread
 from dimos_streams.common.waiting import what_the_loop_runs, where_it_waits
 
 _logger = logging.getLogger(__name__)
@@ -30,7 +31,8 @@ def warn_if_slow(starting: asyncio.Task[None], name: str) -> Iterator[None]:
 
     timer = threading.Timer(_SLOW_START_S, tell)
     timer.daemon = True
-    timer.start()
+    with contextlib.suppress(OSError):  # where there is no thread, nobody is told
+        begin_thread(timer)
     try:
         yield
     finally:

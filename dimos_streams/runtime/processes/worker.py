@@ -136,8 +136,8 @@ class _Worker:
         self._end = asyncio.Event()
         loop = asyncio.get_running_loop()
         loop.add_signal_handler(signal.SIGTERM, self._on_term)
-        watch_parent(self._on_orphaned)
         try:
+            watch_parent(self._on_orphaned)
             return await self._run_modules()
         except Exception as error:
             known = isinstance(error, (UserError, BusError))
