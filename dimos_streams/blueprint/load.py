@@ -13,7 +13,7 @@ from dimos_streams.blueprint.model import Blueprint, ModuleSpec
 from dimos_streams.blueprint.robots import robots_of
 from dimos_streams.blueprint.stock import StockBlueprint, find_stock, stock_blueprints
 from dimos_streams.common.importing import import_attribute, kind_of
-from dimos_streams.common.process.disk import real_path
+from dimos_streams.common.process.disk import at_home, real_path
 from dimos_streams.documents.document import display_path, read_document, refuse_broken_link
 from dimos_streams.errors import UserError
 from dimos_streams.module import Module
@@ -84,7 +84,7 @@ class _Loader:
                 f"{reference!r} is Python code, whose blueprints are given as {references_in(Path(reference))}"
             )
         if is_path(reference):
-            return self.load(folder / Path(reference).expanduser())
+            return self.load(folder / at_home(reference))
         target = reference if ":" in reference else find_stock(reference, folder).target
         found = target if isinstance(target, Path) else import_attribute(target, str(folder))
         if isinstance(found, Path):

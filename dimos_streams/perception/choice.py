@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dimos_streams.common.importing import how_to_get
+from dimos_streams.common.process.disk import at_home
 from dimos_streams.errors import UserError
 from dimos_streams.module import ConfigFault
 from dimos_streams.perception.config import DetectorConfig, TrackerSettings
@@ -60,7 +60,7 @@ def faults_of(config: DetectorConfig) -> Iterator[ConfigFault]:
         yield ConfigFault(("backend",), f"backend {config.backend!r}: {how_to_get(backend.package)}")
     if config.backend == "vlm" and not config.vlm.model:
         yield ConfigFault(("vlm", "model"), "the backend 'vlm' needs the name of a model: set vlm.model")
-    if config.backend == "onnx" and not Path(config.onnx.model).expanduser().is_file():
+    if config.backend == "onnx" and not at_home(config.onnx.model).is_file():
         given = repr(config.onnx.model) if config.onnx.model else "none"
         text = f"the backend 'onnx' needs the path of a model's file as onnx.model, and there is no file {given}"
         yield ConfigFault(("onnx", "model"), text)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import socket
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -17,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 from dimos_streams import clock
 from dimos_streams.common.importing import how_to_get
 from dimos_streams.common.limited_log import LimitedLog
+from dimos_streams.common.process.loopback import interfaces
 from dimos_streams.common.process.threads import begin_thread, in_executor, see_out
 from dimos_streams.errors import MessageError, UserError
 from dimos_streams.ros2.domain import LOOPBACK, configuration, enter
@@ -131,7 +131,7 @@ class Participant:
             enter(self._domain_id, self._config)
             self._participant = DomainParticipant(self._domain_id)
         except DDSException as error:
-            there = ", ".join(name for _, name in socket.if_nameindex())
+            there = ", ".join(interfaces().values())
             where = f"domain {self._domain_id} on the interface {self._interface!r} (there are: {there})"
             raise UserError(f"DDS can't take part in {where}: {_text(error)}") from error
         self._waitset = WaitSet(self._participant)

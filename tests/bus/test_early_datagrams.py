@@ -5,15 +5,27 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
-from dimos_streams.bus.lcm import early_datagrams
+from dimos_streams.bus.lcm import early_datagrams, thread_placement
 from dimos_streams.bus.lcm.early_datagrams import wait_until_taken
 from dimos_streams.bus.lcm.thread_placement import is_runnable
 
 pytestmark = pytest.mark.feature("F6")
+
+
+@pytest.mark.parametrize(("state", "runnable"), [(b"R", True), (b"S", False)])
+def test_a_thread_is_looked_at_whatever_bytes_its_name_has(
+    state: bytes, runnable: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "7").mkdir()
+    (tmp_path / "7" / "schedstat").write_text("1000 2000 3\n")
+    (tmp_path / "7" / "stat").write_bytes(b"7 (run_\xe8\xb7) %b 1 %b\n" % (state, b" ".join([b"0"] * 48)))
+    monkeypatch.setattr(thread_placement, "_TASKS", tmp_path)
+    assert is_runnable(7) is runnable
 
 
 def test_one_is_waited_for_until_the_thread_has_taken_it_and_is_done_with_it(

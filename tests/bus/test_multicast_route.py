@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -68,6 +69,16 @@ def test_a_route_is_advised_on_the_link_that_leads_as_far_as_the_url_says(alone:
     for command in finding(HERE).commands:
         ip(command)
     assert finding(HERE).severity == "ok"
+
+
+def test_where_the_system_lists_no_interfaces_a_route_is_advised_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def unknown() -> list[tuple[int, str]]:
+        raise OSError("Address family not supported by protocol")
+
+    monkeypatch.setattr(socket, "if_nameindex", unknown)
+    assert multicast_route.route_commands(1)[0] == "ip route add 224.0.0.0/4 dev INTERFACE"
 
 
 def test_the_longest_route_and_of_two_the_cheaper_one_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import io
+import sys
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -82,6 +84,17 @@ async def test_a_decision_that_stands_behind_what_waits_for_it_is_read(
     async with asyncio.timeout(600):
         assert await chat.from_pipe() == 0
     assert taken == ["move", "turn", "/approve a1"]
+
+
+def test_a_line_of_another_encoding_is_said_with_marks_for_what_nobody_can_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def all_lines() -> list[str]:
+        async with asyncio.timeout(30):
+            return [line async for line in chat_console._lines_of_stdin()]
+
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(b"go\nh\xe9 ho\r\nstop"), encoding="utf-8"))
+    assert [line.strip() for line in asyncio.run(all_lines())] == ["go", "h\ufffd ho", "stop"]
 
 
 @pytest.mark.virtual_time

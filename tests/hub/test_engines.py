@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import errno
+import fcntl
 import gc
 import logging
 import os
@@ -16,7 +18,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.errors import UserError
+from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
 from dimos_streams.hub.storage.postgres_errors import error_line
 from dimos_streams.hub.storage.rows import (
@@ -273,6 +275,18 @@ def test_a_file_of_another_user_is_no_hubs(strangers: str, tmp_path: Path, monke
         pass
     with refused:
         SqliteEngine(tmp_path / "hub.sqlite", partition=PARTITION).take()
+
+
+def test_a_file_system_without_locks_is_not_taken_for_another_hub(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    engine = SqliteEngine(tmp_path / "hub.sqlite", partition=PARTITION)
+    with contextlib.closing(engine), pytest.raises(DimosStreamsError, match="can't be used: No locks available"):
+        engine.take()
 
 
 def test_a_file_is_one_hubs_by_whatever_name(tmp_path: Path) -> None:

@@ -55,6 +55,17 @@ def test_generated_classes_have_the_wire_of_lcm_gen(package: Package) -> None:
     assert (own.Wind.STORM, own.Reading.msg_name) == (12, "weather_msgs.Reading")
 
 
+def test_an_lcm_gen_that_can_not_be_run_is_named_with_the_reason(
+    package: Package, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "lcm-gen"
+    program.touch()
+    monkeypatch.setattr(definitions, "lcm_gen", lambda: program)
+    package.define()
+    with pytest.raises(UserError, match=f"lcm-gen can't be run: .*Permission denied: '{program}'"):
+        package.generate()
+
+
 def test_generated_classes_are_checked_as_ours_are(package: Package) -> None:
     own = generated(package)
     with pytest.raises(MessageError, match=r"winds\[0\]\.speed: 'fast' is no double"):

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from dimos_streams.common.http.bearer import token_in
+from dimos_streams.common.process.disk import at_home
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.common.schemas.http_url import http_host
 from dimos_streams.common.secrets import know_url
@@ -65,7 +66,7 @@ class HubLinkSettings(FrozenModel):
         if self.token_file is None:
             return None
         try:
-            return token_in(self.token_file.expanduser())
+            return token_in(at_home(self.token_file))
         except (OSError, UnicodeDecodeError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise UserError(f"the robot's token for the hub can't be read from {self.token_file}: {why}") from error

@@ -9,6 +9,7 @@ import struct
 from collections.abc import Sequence
 
 from dimos_streams.bus import packet_filter
+from dimos_streams.common.process.loopback import interfaces
 
 _RENEW_S = 0.5
 """Time between two looks, in seconds: with a heartbeat less than the silence after which a module counts as gone."""
@@ -26,7 +27,7 @@ class Membership:
         self._group = group
         self._sockets = sockets
         self._loop = loop
-        self._interfaces = _interfaces()
+        self._interfaces = set(interfaces())
         """The numbers of the interfaces that there were when it was a member last."""
         self._next = loop.call_later(_RENEW_S, self._renew)
 
@@ -40,7 +41,7 @@ class Membership:
         if not joined:  # they are members, or nothing leads to the group
             return
         _logger.warning("multicast to %s takes another network interface: its group is joined there", self._group)
-        before, self._interfaces = self._interfaces, _interfaces()
+        before, self._interfaces = self._interfaces, set(interfaces())
         vanished = before - self._interfaces if self._interfaces else ()
         for interface in vanished:  # a socket may have 20 memberships, and those count
             for fd in joined:
@@ -55,11 +56,3 @@ class Membership:
         except OSError:
             return False
         return True
-
-
-def _interfaces() -> set[int]:
-    """The numbers of all interfaces; none where the system does not say them, as in a service without netlink."""
-    try:
-        return {number for number, _ in socket.if_nameindex()}
-    except OSError:
-        return set()

@@ -12,6 +12,8 @@ import socket
 import struct
 from pathlib import Path
 
+from dimos_streams.common.process.loopback import interfaces
+
 LOOPBACK = "lo"
 _ROUTES = Path("/proc/thread-self/net/route")
 _GET_FLAGS = 0x8913
@@ -38,7 +40,7 @@ def route_interface(group: str) -> str | None:
 def link_interfaces() -> list[str]:
     """Return the interfaces by which others may be reached: those that are up and do multicast, the default route's
     first."""
-    usable = [name for _, name in socket.if_nameindex() if name != LOOPBACK and _does_multicast(name)]
+    usable = [name for name in interfaces().values() if name != LOOPBACK and _does_multicast(name)]
     default = route_interface("0.0.0.0")
     return sorted(usable, key=lambda name: (name != default, name))
 

@@ -259,16 +259,17 @@ class _Chat:
 
 
 async def _lines_of_stdin() -> AsyncIterator[str]:
-    """Yield the lines of standard input, whatever it is, read one ahead by a thread that may be left behind."""
+    """Yield the lines of standard input, whatever bytes they have, read one ahead by a thread that may be left
+    behind."""
     loop = asyncio.get_running_loop()
     lines: asyncio.Queue[str | None] = asyncio.Queue()
     wanted = threading.Semaphore(1)
 
     def read() -> None:
         with contextlib.suppress(RuntimeError):  # the loop has ended: nobody wants more lines
-            for line in sys.stdin:
+            for line in sys.stdin.buffer:  # as text, a single wrong byte would end it
                 wanted.acquire()
-                loop.call_soon_threadsafe(lines.put_nowait, line)
+                loop.call_soon_threadsafe(lines.put_nowait, line.decode(sys.stdin.encoding, "replace"))
             loop.call_soon_threadsafe(lines.put_nowait, None)
 
     try:

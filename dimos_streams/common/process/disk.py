@@ -52,6 +52,12 @@ def real_path(path: Path) -> Path:
         return Path(os.path.abspath(path))
 
 
+def at_home(path: str | Path) -> Path:
+    """Return a path with the user's directory for ``~``. One of a home that nobody knows stays as it is, and is not
+    found then, where ``Path.expanduser`` would raise ``RuntimeError``."""
+    return Path(os.path.expanduser(path))
+
+
 def why_endless(status: os.stat_result) -> str:
     """Return why what is to be read may have no end; empty for files and directories."""
     is_bounded = stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode)

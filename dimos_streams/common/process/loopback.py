@@ -1,8 +1,10 @@
-"""This machine's own addresses, the port of a bridge, and how this machine reaches what it serves itself."""
+"""This machine's own addresses and network interfaces, the port of a bridge, and how this machine reaches what it
+serves itself."""
 
 from __future__ import annotations
 
 import ipaddress
+import socket
 from typing import Final
 
 BRIDGE_PORT: Final = 7780
@@ -18,6 +20,15 @@ def is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+def interfaces() -> dict[int, str]:
+    """Return the names of the network interfaces by their numbers; none where the system does not say them, as in a
+    service without netlink."""
+    try:
+        return dict(socket.if_nameindex())
+    except OSError:
+        return {}
 
 
 def authority_here(host: str, port: int) -> str:

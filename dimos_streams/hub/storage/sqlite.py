@@ -63,6 +63,8 @@ class SqliteEngine(Engine):
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
             os.close(lock)
+            if not isinstance(error, BlockingIOError):  # a file system without locks
+                raise self._unusable(error) from error
             raise UserError(
                 f"another hub serves from {self._path}: stop it, or use PostgreSQL for several hubs (--database"
                 " postgresql://…)"

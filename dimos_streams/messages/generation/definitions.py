@@ -119,7 +119,10 @@ def run_lcm_gen(sources: Sequence[Path], *options: str) -> None:
     for source in sources:
         _refuse_escapes(source)
     command = [str(lcm_gen()), *options, *map(str, sources)]
-    result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    try:
+        result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+    except OSError as error:
+        raise LcmGenError(f"lcm-gen can't be run: {error}") from error
     if result.returncode != 0:
         complaints = _complaints(result.stderr or result.stdout)
         if not complaints:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dimos_streams.common.importing import how_to_get
+from dimos_streams.common.process.disk import at_home
 from dimos_streams.errors import UserError
 from dimos_streams.perception.backends.clothing import dressed
 from dimos_streams.perception.backends.letterbox import Letterbox, letterboxed
@@ -117,7 +117,7 @@ def _session(settings: OnnxSettings) -> Any:
         import onnxruntime
     except ImportError as error:
         raise UserError(f"the detector backend 'onnx': {how_to_get('onnxruntime')}") from error
-    path = Path(settings.model).expanduser()
+    path = at_home(settings.model)
     if not settings.model or not path.is_file():
         raise UserError(f"the detector backend 'onnx' needs the path of a model's file, not {settings.model!r}")
     options = onnxruntime.SessionOptions()

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from dimos_streams.common.importing import import_attribute, kind_of
+from dimos_streams.common.process.disk import at_home
 from dimos_streams.documents.document import read_document
 from dimos_streams.documents.problem import BlueprintError, Problem
 from dimos_streams.documents.validation import validated
@@ -22,7 +23,7 @@ def load_scene(reference: str) -> Scene:
     if not reference:
         return STOCK_SCENE
     if reference.endswith((".yaml", ".yml")) or ":" not in reference:
-        return read_scene(Path(reference).expanduser())
+        return read_scene(at_home(reference))
     found = import_attribute(reference)
     if isinstance(found, Path):
         return read_scene(found)
