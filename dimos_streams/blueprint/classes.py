@@ -240,7 +240,7 @@ def _config_problem(spec: ModuleSpec, expected: type[ModuleConfig], detail: Erro
 
 
 def _meant(spec: ModuleSpec, expected: type[ModuleConfig], path: Sequence[str]) -> str:
-    """What may be meant by a setting that there is not: one of its name elsewhere, or else one beside it."""
+    """The settings that may be meant by one that there is not: of its name elsewhere, or else like it beside it."""
     if elsewhere := [f"{spec.name}.{place}" for place in paths_called(expected, path[-1])]:
         return did_you_mean(elsewhere)
     names = fields_at(expected, path[:-1])

@@ -91,6 +91,10 @@ def read_document(path: FilePath, kind: str = "blueprint") -> Document:
         if size > MAX_BYTES:
             raise UserError(f"{kind} file {origin!r} has {size} bytes, {MAX_BYTES} are possible")
         text = path.read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        line = error.object.count(b"\n", 0, error.start) + 1
+        why = f"it is not UTF-8 (byte 0x{error.object[error.start]:02x}): save it as UTF-8"
+        raise BlueprintError([Problem(why, f"{origin}:{line}")]) from error
     except (OSError, ValueError) as error:
         refuse_broken_link(path, kind)
         raise UserError(_why_unread(path, kind, error)) from error

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import MAX_MODULES
-from dimos_streams.documents.document import MAX_BYTES, MAX_VALUES
+from dimos_streams.documents.document import MAX_BYTES, MAX_VALUES, read_document
 from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError
 from tests.blueprint.checked import check_reference
@@ -75,6 +77,12 @@ def test_a_file_may_say_that_it_is_yaml_of_today(write: Write) -> None:
 def test_a_file_that_is_too_large_is_not_read(write: Write) -> None:
     with pytest.raises(UserError, match=rf"'large.yaml' has {MAX_BYTES + 1} bytes, {MAX_BYTES} are possible"):
         resolve(write("large.yaml", "#" * (MAX_BYTES + 1)))
+
+
+def test_a_file_of_another_encoding_is_told_by_the_line_and_byte(tmp_path: Path) -> None:
+    (tmp_path / "old.yaml").write_bytes("name: old\ndescription: café\n".encode("cp1252"))
+    with pytest.raises(BlueprintError, match=r"old\.yaml:2: it is not UTF-8 \(byte 0xe9\): save it as UTF-8$"):
+        read_document(tmp_path / "old.yaml")
 
 
 @pytest.mark.slow

@@ -261,8 +261,8 @@ def test_references_that_lead_nowhere(reference: str, expected: str, monkeypatch
 
 def test_a_directory_and_odd_bytes_are_no_tracebacks(tmp_path: Path) -> None:
     (tmp_path / "odd.yaml").write_bytes(b"name: \xff\n")
-    for path in (tmp_path, tmp_path / "odd.yaml"):
-        with pytest.raises(UserError, match="can't be read"):
+    for path, why in ((tmp_path, "can't be read"), (tmp_path / "odd.yaml", "is not UTF-8")):
+        with pytest.raises(UserError, match=why):
             load(path)
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import signal
+import subprocess
+import sys
 
 import pytest
 
@@ -37,3 +39,25 @@ def test_only_who_asks_twice_is_in_a_hurry(received: tuple[signal.Signals, ...],
         run_async(main(), hurry=lambda: hurried.append(1))
     assert ended.value.exit_code == 128 + received[0]
     assert (len(hurried), cleaned) == (hurries, ["in order"])
+
+
+_INTERRUPTED_IMPORT = """
+import os, signal, sys
+
+class Interrupting:
+    def find_spec(self, name, path=None, target=None):
+        if name == "dimos_streams.cli.exit_codes":
+            os.kill(os.getpid(), signal.SIGINT)
+
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which a shell's `&` may have had ignored
+sys.meta_path.insert(0, Interrupting())
+from dimos_streams.cli import main
+main()
+"""
+
+
+def test_ctrl_c_while_the_handler_itself_is_imported_shows_no_traceback() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _INTERRUPTED_IMPORT], capture_output=True, text=True, timeout=30, check=False
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

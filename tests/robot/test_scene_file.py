@@ -13,8 +13,10 @@ import pytest
 from dimos_streams.documents.problem import BlueprintError
 from dimos_streams.errors import UserError
 from dimos_streams.messages.image import array_from_image
+from dimos_streams.robot.simulation.furniture import KINDS, made
 from dimos_streams.robot.simulation.scene import STOCK_SCENE, Scene
 from dimos_streams.robot.simulation.scene_file import load_scene
+from dimos_streams.robot.simulation.settings import FurnitureSettings
 from dimos_streams.robot.simulation.world import World, WorldConfig
 from dimos_streams.robot.simulator import Simulator
 from dimos_streams.testing.harness import ModuleHarness
@@ -200,3 +202,8 @@ def test_settings_that_are_wrong_have_the_blueprints_line(folder: Path) -> None:
 
 
 THERE_AND_BACK = Path(__file__).with_name("there_and_back.yaml")
+
+
+def test_each_kind_of_furniture_can_be_made_and_asked_for() -> None:
+    kind = FurnitureSettings.model_json_schema()["properties"]["kind"]["anyOf"][0]
+    assert (tuple(kind["enum"]), [kind for kind in KINDS if not made(kind, None, None)]) == (KINDS, [])
