@@ -39,6 +39,9 @@ class Worker(Module):
         super().__init__(*args, **kwargs)
         self.running: list[str] = []
         self.most = 0
+        self.goes_on = asyncio.Event()
+        """Cleared by those who look at somebody who is followed, for as long as they look."""
+        self.goes_on.set()
 
     @skill(resources={"base"})
     async def follow(self, call: Call, description: str, steps: int = 1000) -> str:
@@ -50,6 +53,7 @@ class Worker(Module):
             for step in range(steps):
                 call.progress(f"{description} step {step}", step=step, places=[step])
                 await asyncio.sleep(0.1)
+                await self.goes_on.wait()
             await call.update(f"saw {description}")
             return f"followed {description}"
         finally:

@@ -160,7 +160,9 @@ def test_a_task_that_swallows_its_cancellation_is_named_and_not_waited_for() -> 
 
     with pytest.raises(UnendingError, match=r"still at work 0\.05 s after .*\n  the-deaf-one: await asyncio\.sleep"):
         run_live(main())
-    assert given_up.threads == []
+    for thread in given_up.threads:  # by a machine that took longer than the bound to end an idle one
+        thread.join(30.0)
+        assert not thread.is_alive()
 
 
 @pytest.mark.usefixtures("hasty")

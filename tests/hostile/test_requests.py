@@ -84,7 +84,7 @@ async def use(mission: Mission) -> int:
 
 
 def test_connections_that_ask_for_nothing_are_cut(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle, "IDLE_BOUND_S", 0.2)
+    monkeypatch.setattr(idle, "IDLE_BOUND_S", 1.0)
     with served() as bridge:
         streams = bridge.stream()
         beginnings = (b"", b"GET /healthz HT", b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\nGET")
@@ -95,6 +95,7 @@ def test_connections_that_ask_for_nothing_are_cut(monkeypatch: pytest.MonkeyPatc
             with contextlib.suppress(ConnectionResetError), connection:
                 while connection.recv(65536):
                     pass
+        monkeypatch.setattr(idle, "IDLE_BOUND_S", 60.0)
         bridge.call("at_once", value=1)
         assert streams.event()[0] == 1, "a stream that waits for events is not idle"
 

@@ -264,11 +264,11 @@ def test_the_connections_at_a_time_are_bounded_and_idle_ones_give_way(monkeypatc
 
 
 def test_who_asks_now_and_then_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle, "IDLE_BOUND_S", 0.4)
+    monkeypatch.setattr(idle, "IDLE_BOUND_S", 1.0)
     with served() as bridge, requests.Session() as session:
         pause = threading.Event()
         ports = set()
-        for _ in range(8):
+        for _ in range(13):
             with session.get(f"{bridge.url}/healthz", timeout=10, stream=True) as response:
                 connection: Any = response.raw._connection
                 ports.add(connection.sock.getsockname()[1])
@@ -278,7 +278,7 @@ def test_who_asks_now_and_then_is_not_idle(monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_connection_that_was_answered_is_kept_for_the_next_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(idle, "IDLE_BOUND_S", 0.2)
+    monkeypatch.setattr(idle, "IDLE_BOUND_S", 1.0)
     with served() as bridge, connect(bridge, head(bridge, "GET /healthz")) as kept:
         assert response(kept).startswith(b"HTTP/1.1 200")
         with connect(bridge) as fresh:

@@ -68,12 +68,16 @@ def test_a_client_lists_calls_follows_and_cancels(mode: Any) -> None:
             assert (text(done), done.is_error) == ("3", False)
             assert (structured(done)["outcome"], structured(done)["result"]) == ("completed", 3)
 
+            worker = made.processes[1].modules["worker"]
+            assert isinstance(worker, Worker)
+            worker.goes_on.clear()
             answered = await client.call_tool("follow", {"description": "ann", "steps": 3})
             call_id = structured(answered)["call_id"]
             assert text(answered).startswith("following ann\n\nThe call goes on as")
             assert structured(answered)["state"] == "open"
             listed = structured(await client.call_tool("list_calls", {"state": "open"}))["calls"]
             assert [call["call_id"] for call in listed] == [call_id]
+            worker.goes_on.set()
             cursor = structured(answered)["cursor"]
             lines: list[str] = []
             while "is over" not in str(lines[-1:]):
