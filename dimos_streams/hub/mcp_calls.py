@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
+from itertools import chain
 from typing import Any
 from urllib.parse import quote
 
 from pydantic import ValidationError
 
 from dimos_streams import clock
+from dimos_streams.bridge.calls.call_pages import WantedState
 from dimos_streams.bridge.calls.visibility import is_shown, moves
 from dimos_streams.bridge.mcp.calls import began_before
 from dimos_streams.client.problems import problem_error
@@ -24,6 +26,7 @@ from dimos_streams.hub.fleet_view import FleetRobot
 from dimos_streams.hub.http.refusing import ask_bridge, bounded_read
 from dimos_streams.hub.http.robot_calls import FleetCallBody, ask_for, begin, begun_at, find
 from dimos_streams.hub.parts import HubParts
+from dimos_streams.hub.storage.rows import RobotCallRow
 from dimos_streams.hub.threads import in_thread
 from dimos_streams.operator.messages.stop import CancelReport, GoingOn
 from dimos_streams.serving.problems import ProblemError
@@ -31,7 +34,8 @@ from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.gateway import CallFacts, CallView
 
 _CALLS = 500
-"""Maximum number of calls that clients may list, the newest ones."""
+"""Maximum number of calls that clients may list, the newest ones, and of open calls of each robot that they may
+end."""
 _CANCEL_WAIT_S = 5.0
 
 
@@ -74,14 +78,20 @@ class FleetCalls:
     async def calls(
         self, wanted: Callable[[CallFacts], bool], *, open_only: bool = False, before: str | None = None
     ) -> Iterator[CallView]:
-        """See ``McpCalls``."""
-        table = self._parts.storage.calls
+        """See ``McpCalls``. No robot keeps another one's open calls from being found by having many."""
+        table, robots = self._parts.storage.calls, [*await self._robots()] if open_only else []
+
+        def read() -> list[RobotCallRow]:
+            state: WantedState | None = "open" if open_only else None
+            rows = table.newest(_CALLS, robot=None, state=state, before=None)
+            if not open_only or len(rows) < _CALLS:
+                return rows
+            of_each = [table.newest(_CALLS, robot=robot, state=state, before=None) for robot in robots]
+            return sorted(chain.from_iterable(of_each), key=lambda row: row.first_seq, reverse=True)
+
         with _as_skill_errors():
             async with bounded_read():
-                rows = await in_thread(
-                    self._parts.threads.pages,
-                    lambda: table.newest(_CALLS, robot=None, state="open" if open_only else None, before=None),
-                )
+                rows = await in_thread(self._parts.threads.pages, read)
         return (view for view in (_view(row.record) for row in began_before(before, rows)) if wanted(view))
 
     async def cancel(self, call_id: str, reason: str) -> None:

@@ -63,6 +63,24 @@ def test_a_client_finds_the_tools_of_each_robot_and_calls_one_as_a_model(tmp_pat
         each.join()
 
 
+@pytest.mark.feature("H2")
+def test_a_robot_with_many_calls_keeps_no_other_one_s_from_being_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dimos_streams.hub.mcp_calls._CALLS", 3)
+    monkeypatch.setattr("dimos_streams.hub.mcp_calls._CANCEL_WAIT_S", 0.0)
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    one, two = (Robot(name, token) for name, token in added(database, "r1", "r2").items())
+    with served_hub(database) as hub:
+        for robot in (one, two):
+            robot.report(hub, "s", motions=["s"])
+        open_calls = [event(1, type="open", call_id=f"c{number}") for number in range(4)]
+        one.ship(hub, encoded_event(1, open_calls[0]))
+        two.ship(hub, *(encoded_event(number, call) for number, call in enumerate(open_calls[1:], 1)))
+        going_on = use(hub, "cancel_call", call_id="all")["structuredContent"]["going_on"]
+    assert [call["call_id"] for call in going_on] == ["c0", "c1", "c2", "c3"]
+
+
 @pytest.mark.slow
 @pytest.mark.feature("H2")
 def test_no_robot_takes_a_name_of_another_one(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeGuard
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 from pydantic.alias_generators import to_camel
@@ -19,7 +19,8 @@ PARSE_ERROR, INVALID_REQUEST, METHOD_NOT_FOUND, INVALID_PARAMS, INTERNAL_ERROR =
 )
 
 MAX_ID = 200
-Id = Annotated[str, Field(max_length=MAX_ID)] | int
+_NUMBERS_END = 2**63
+Id = Annotated[str, Field(max_length=MAX_ID)] | Annotated[int, Field(ge=-_NUMBERS_END, lt=_NUMBERS_END)]
 
 
 class Incoming(BaseModel):
@@ -37,8 +38,10 @@ class Incoming(BaseModel):
     def _is_a_message(cls, value: object) -> object:
         if not isinstance(value, dict):
             raise ValueError("a message is one JSON object; the versions that are spoken here have no batches")
-        if "id" in value and not _is_id(value["id"]):
-            raise ValueError(f"the id of a request is a whole number or a text of up to {MAX_ID} characters")
+        if "id" in value and not is_id(value["id"]):
+            raise ValueError(
+                f"the id of a request is a whole number or a text of up to {MAX_ID} characters; numbers have 64 bits"
+            )
         if value.get("method") is None and not value.keys() & {"result", "error"}:
             raise ValueError("the method is missing")
         return value
@@ -58,10 +61,11 @@ class Incoming(BaseModel):
         return token if isinstance(token, str | int) and not isinstance(token, bool) else None
 
 
-def _is_id(value: object) -> bool:
+def is_id(value: object) -> TypeGuard[Id]:
+    """Return whether a value may be the id of a request."""
     if isinstance(value, str):
         return len(value) <= MAX_ID
-    return isinstance(value, int) and not isinstance(value, bool)
+    return isinstance(value, int) and not isinstance(value, bool) and -_NUMBERS_END <= value < _NUMBERS_END
 
 
 class ClientInfo(BaseModel):

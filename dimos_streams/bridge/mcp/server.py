@@ -20,6 +20,7 @@ from dimos_streams.bridge.mcp.messages import (
     Incoming,
     RpcError,
     error,
+    is_id,
     notification,
     result,
 )
@@ -238,22 +239,22 @@ class McpServer:
         if message.method != "notifications/cancelled":
             return
         id, reason = message.params.get("requestId"), message.params.get("reason")
-        if not isinstance(id, str | int):
+        if not is_id(id):
             return
         why = reason[:MAX_REASON] if isinstance(reason, str) and reason else "the client has cancelled its request"
         request = session.find(id)
         if request is None:
             session.cancel_early(id, why)
         elif not request.cancelled:
-            request.cancelled = why
-            await self._end(request)
+            request.give_up(why)
+            await self._end(request, why)
 
-    async def _end(self, request: Request) -> None:
+    async def _end(self, request: Request, why: str) -> None:
         if request.reading is not None:
             request.reading.reschedule(asyncio.get_running_loop().time())
         if request.call_id:
             with contextlib.suppress(UnknownCallError):  # it has ended long ago
-                await self._calls.cancel(request.call_id, request.cancelled)
+                await self._calls.cancel(request.call_id, why)
 
     async def _answer(self, session: Session, request: Incoming) -> dict[str, Any]:
         if request.method == "ping":

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 
 from dimos_streams import clock
 from dimos_streams.bridge.calls.authority import MCP
-from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, INVALID_REQUEST, MAX_ID, Id, RpcError
+from dimos_streams.bridge.mcp.messages import INVALID_PARAMS, INVALID_REQUEST, Id, RpcError, is_id
 from dimos_streams.common.names import MAX_NAME, as_name, is_name
 from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.common.secrets import has_secret
@@ -26,6 +26,9 @@ MAX_REQUESTS = 256
 requests without a session that are worked on at a time."""
 SESSIONLESS = f"{MCP}without-session"
 """The caller of the calls of all clients that keep no session."""
+_KEPT = 100
+"""Maximum length of a reason for which a request was given up, in characters, as far as it is kept: all sessions
+together may have a hundred thousand."""
 EARLY_S = 30.0
 """Time, in seconds, for which a cancellation is kept that has overtaken its request, on another connection."""
 MAX_STREAMS = 2
@@ -57,10 +60,14 @@ class Request:
     cursor: int = 0
     """The offset behind which is all that the call says and that is not in the response."""
     cancelled: str = ""
-    """The reason why the client has given it up; it then gets no response. Empty if it has not."""
+    """The beginning of the reason why the client has given it up; it then gets no response. Empty if it has not."""
     answered: bool = False
     reading: asyncio.Timeout | None = None
     """The scope of a request that only reads: it ends when the client gives the request up."""
+
+    def give_up(self, reason: str) -> None:
+        """Note why the client has given it up."""
+        self.cancelled = reason[:_KEPT]
 
 
 @dataclass(slots=True)
@@ -164,9 +171,9 @@ class Session:
 
     def cancel_early(self, id: Id, reason: str) -> None:
         """Remember for a while that a request was cancelled that has not come, if it ever does."""
-        if isinstance(id, str) and len(id) > MAX_ID:
+        if not is_id(id):
             return  # there is no such request
-        self._early[id] = reason, clock.monotonic() + EARLY_S
+        self._early[id] = reason[:_KEPT], clock.monotonic() + EARLY_S
 
     def find(self, id: Id) -> Request | None:
         """A request that has not been answered; None if there is none."""

@@ -118,7 +118,7 @@ async def _order_one(parts: HubParts, request: BridgeRequest) -> dict[str, Any]:
 
 
 def order_report(reply: BridgeReply) -> dict[str, Any]:
-    """What a robot says of an order, with a text of one line."""
+    """Return the report of a robot on an order, with a text of one line."""
     if reply.status != 200 or not isinstance(reply.body, dict):
         return {"confirmed": False, "text": f"REFUSED: {_in_a_line(_detail(reply.body))}"}
     text = reply.body.get("text")

@@ -106,9 +106,9 @@ def test_progress_is_reported_by_a_text_or_a_whole_number(token: object, expecte
 
 def test_the_schema_has_the_ids_that_are_taken() -> None:
     described = Draft202012Validator(Incoming.model_json_schema())
-    for id in (1, "a", "x" * (MAX_ID + 1), None, 1.5):
+    for id in (1, "a", 2**63 - 1, "x" * (MAX_ID + 1), None, 1.5, 2**63, -(2**63) - 1):
         message: dict[str, object] = {"jsonrpc": "2.0", "id": id, "method": "ping"}
-        assert described.is_valid(message) == (id in (1, "a")) == _is_taken(message)
+        assert described.is_valid(message) == (id in (1, "a", 2**63 - 1)) == _is_taken(message)
     assert described.is_valid({"jsonrpc": "2.0", "method": "ping"}), "a notification"
 
 

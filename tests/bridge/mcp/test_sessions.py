@@ -248,12 +248,24 @@ async def test_what_is_cancelled_early_is_remembered_within_bounds() -> None:
     for id in range(2 * MAX_REQUESTS):
         session.cancel_early(id, "enough")
     session.cancel_early("x" * 201, "enough")
+    session.cancel_early(2**63, "enough")
     for id, reason in ((0, ""), (MAX_REQUESTS, "enough"), (2 * MAX_REQUESTS - 1, "enough")):
         with session.request(id) as request:
             assert request.cancelled == reason
     await asyncio.sleep(EARLY_S + 1.0)
     with session.request(MAX_REQUESTS + 1) as request:
         assert request.cancelled == ""
+
+
+@pytest.mark.virtual_time
+async def test_of_the_reasons_of_requests_that_were_given_up_little_is_kept() -> None:
+    session, long = Sessions().open("x"), "\U0001f600" * 4000
+    session.cancel_early(1, long)
+    with session.request(1) as early:
+        assert early.cancelled == long[:100]
+    with session.request(2) as late:
+        late.give_up(long)
+        assert late.cancelled == long[:100]
 
 
 def test_when_all_are_in_use_a_new_one_is_refused() -> None:
