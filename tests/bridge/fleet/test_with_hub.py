@@ -55,10 +55,10 @@ def served_there(hub: ServedHub, robot: Served) -> int:
     return offset if state["behind"] == 0 and offset >= state["acknowledged"] else 0
 
 
-def closed_call(hub: ServedHub, path: str) -> dict[str, Any] | None:
-    """The call there once it is closed."""
+def closed_call(hub: ServedHub, path: str) -> dict[str, Any]:
+    """The call there once it is closed; nothing before that."""
     call: dict[str, Any] = hub.get(path).json()
-    return call if call["state"] == "closed" else None
+    return call if call["state"] == "closed" else {}
 
 
 def said(hub: ServedHub, count: int) -> list[str]:
