@@ -6,6 +6,7 @@ import base64
 import html
 import json
 import logging
+import os
 import sys
 import threading
 from collections.abc import Callable, Mapping
@@ -104,6 +105,15 @@ def test_no_encoding_hides_a_secret(secret: str, before: str, after: str, encodi
 def test_base64_hides_no_secret_wherever_it_begins(before: str, key: str) -> None:
     shown = redacted(base64.b64encode(f"{before}{key} and more".encode()).decode())
     assert REDACTED in shown
+
+
+@pytest.mark.parametrize("secret", [os.fsdecode(b"us\xe9r:secret"), "half a \ud83d character"])
+def test_a_secret_that_is_no_utf_8_is_found_as_all_others_are(secret: str) -> None:
+    redaction = Redaction()
+    redaction.add(secret)
+    data = secret.encode("utf-8", "surrogatepass" if "half" in secret else "surrogateescape")
+    for form in (secret, json.dumps(secret), quote(data), quote_plus(data), base64.b64encode(data).decode()):
+        assert REDACTED in redaction.redacted(form)
 
 
 @pytest.mark.slow

@@ -98,9 +98,18 @@ def _forms(secret: str) -> set[str]:
     in_json = json.dumps(secret)[1:-1]
     texts = {secret, in_json, json.dumps(in_json)[1:-1], in_json.replace("/", "\\/")}
     texts |= {repr(secret)[1:-1], repr(f"'{secret}")[2:-1], html.escape(secret), html.escape(secret, quote=False)}
-    for in_url in (quote(secret, safe=""), quote(secret), quote_plus(secret)):
+    encoded = _bytes_of(secret)
+    for in_url in (quote(encoded, safe=""), quote(encoded), quote_plus(encoded)):
         texts |= {in_url, re.sub("%..", lambda match: match[0].lower(), in_url)}
-    return texts | set(_in_base64(secret.encode("utf-8", "surrogatepass")))
+    return texts | set(_in_base64(encoded))
+
+
+def _bytes_of(secret: str) -> bytes:
+    """The bytes that a secret stands for: those of the environment may be no UTF-8."""
+    try:
+        return secret.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # half a character, which only JSON can name
+        return secret.encode("utf-8", "surrogatepass")
 
 
 def _in_base64(secret: bytes) -> Iterator[str]:
