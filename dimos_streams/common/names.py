@@ -30,6 +30,8 @@ letter."""
 MAX_TOOL_NAME = 64
 """Maximum length of a tool's name at models' servers, in characters. A skill's own name keeps to it; with a namespace
 before it, it may be longer."""
+_TOOL_BEGINNING = 16
+"""Number of characters that are kept of the beginning of a skill's name that is longer."""
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _SHOWN = 60
@@ -75,9 +77,13 @@ def as_name(text: str, longest: int = MAX_NAME) -> str:
     only if somebody means it to. A name stays as it is."""
     if is_name(text) and len(text) <= longest:
         return text
-    digits = hashlib.sha256(text.encode(errors="replace")).hexdigest()[:_HASH]
+    digits = _digits(text)
     kept = _NOT_OF_NAMES.sub("-", text)[: longest - _HASH - 1].strip("-")
     return f"{kept}-{digits}" if kept else digits
+
+
+def _digits(text: str) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:_HASH]
 
 
 def is_skill_name(text: str) -> bool:
@@ -86,9 +92,13 @@ def is_skill_name(text: str) -> bool:
 
 
 def tool_name(skill: str) -> str:
-    """The name by which models are offered a skill: its own, or a shorter one that is made of it. Servers refuse
-    all that is asked of them for one tool with a longer name."""
-    return as_name(skill, MAX_TOOL_NAME)
+    """The name by which models are offered a skill: its own, or a shorter one with digits in the place of its middle:
+    it begins as the robot's name and ends as the skill's. Servers refuse all that is asked of them for one tool with
+    a longer name."""
+    if len(skill) <= MAX_TOOL_NAME:
+        return skill
+    beginning = f"{skill[:_TOOL_BEGINNING]}-{_digits(skill)}-"
+    return beginning + skill[len(beginning) - MAX_TOOL_NAME :]
 
 
 def is_parameter(text: str) -> bool:

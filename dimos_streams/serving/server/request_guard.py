@@ -7,8 +7,9 @@ import ipaddress
 from collections.abc import Iterable, Mapping
 from urllib.parse import unquote
 
+from starlette.datastructures import MutableHeaders
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dimos_streams.common.http.bearer import authorization_in, has_token
 from dimos_streams.common.http.own_origin import absolute_form, is_own_origin
@@ -79,6 +80,8 @@ class Guard:
                 refusal = error.response
             except _GoneError:
                 return
+        if scope["type"] == "http":
+            send = _for_no_cache(send)
         if refusal is None:
             await self._pass_on(scope, receive, send)
         else:
@@ -175,6 +178,18 @@ class Guard:
 
     def _is_public(self, scope: Scope) -> bool:
         return scope["type"] == "http" and reads(scope) and scope["path"] in self._public
+
+
+def _for_no_cache(send: Send) -> Send:
+    """Tell caches to keep no answer that does not say itself for how long: there are proxies that keep what says
+    nothing for two minutes, such as which robots are stopped."""
+
+    async def send_on(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            MutableHeaders(scope=message).setdefault("Cache-Control", "no-store")
+        await send(message)
+
+    return send_on
 
 
 def _bring_to_origin_form(scope: Scope) -> None:
