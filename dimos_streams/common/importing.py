@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import pkgutil
 import re
 import shlex
 import sys
+import threading
 from collections.abc import Iterable
 from importlib.machinery import PathFinder
 from pathlib import Path
@@ -100,8 +102,9 @@ def import_module(name: str, beside: str = "") -> ModuleType:
     if not is_within(name, LIBRARY):
         sys.path[:0] = [folder for folder in _first if folder not in sys.path]
     try:
-        _import_behind_a_folder(name.partition(".")[0])
-        return importlib.import_module(name)
+        with _printing_aside():
+            _import_behind_a_folder(name.partition(".")[0])
+            return importlib.import_module(name)
     except ModuleNotFoundError as error:
         missing = error.name or ""
         if name == missing or name.startswith(f"{missing}."):
@@ -115,6 +118,13 @@ def import_module(name: str, beside: str = "") -> ModuleType:
         raise _unfit(name, kind + " ".join(str(error).split()), error) from error
     except (Exception, SystemExit) as error:  # somebody's module may raise anything when it is imported
         raise _unfit(name, f"{type(error).__name__}: {_in_a_line(error)}", error) from error
+
+
+def _printing_aside() -> contextlib.AbstractContextManager[object]:
+    """The context in which what a module prints while it is imported, as some libraries do of themselves, goes to
+    standard error: it is no output of whoever imports it. A thread leaves the output to the others."""
+    is_main = threading.current_thread() is threading.main_thread()
+    return contextlib.redirect_stdout(sys.stderr) if is_main else contextlib.nullcontext()
 
 
 def _import_behind_a_folder(package: str) -> None:

@@ -171,10 +171,10 @@ def test_a_package_that_imports_a_misspelt_part_of_itself_is_run_once(
     monkeypatch.syspath_prepend(tmp_path)
     write(f"{package}/__init__.py", f"print('it runs')\nfrom {package}.skils import Wave\n")
     write(f"{package}/skills.py", "Wave = 1\n")
-    with contextlib.redirect_stdout(io.StringIO()) as out:
+    with contextlib.redirect_stderr(io.StringIO()) as said:
         [line] = found_in(write, f"modules:\n  a: {{type: '{package}.{wanted}:Wave'}}\n")
     assert f"there is no Python module '{package}.skils'; did you mean '{package}.skills'?" in line
-    assert out.getvalue() == "it runs\n"
+    assert said.getvalue() == "it runs\n"
 
 
 def test_packages_that_a_class_declares_are_looked_for(write: Write) -> None:

@@ -15,9 +15,13 @@ from dimos_streams.agent.record.agent_events import Emit, EventKind
 from dimos_streams.agent.record.event_data.operators import StepGo, StepOn, StepWaits
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.readable.reasons import joined_reasons
+from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import WaitingCall
 from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
+
+_SHOWN = 200
+"""Maximum length of ids in an error, in characters."""
 
 
 class Mode(enum.StrEnum):
@@ -129,7 +133,9 @@ class Control:
         """
         found = self._find_waiting(waiting)
         if waiting and found is None:
-            raise ConflictError("the call that was seen does not wait any more; no other one was let go")
+            seen = repr(beginning(waiting, _SHOWN))
+            ids = beginning(", ".join(call.id for call in self.waiting) or "none", _SHOWN)
+            raise ConflictError(f"no call {seen} waits any more, and no other one was let go (waiting: {ids})")
         self.step_mode()
         if found is None:
             return None

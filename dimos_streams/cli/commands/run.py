@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
+from contextlib import ExitStack, nullcontext
 from typing import TYPE_CHECKING
 
 import typer
 
 from dimos_streams.cli.exit_codes import FAILED
 from dimos_streams.cli.option_groups.run_request import RunRequest
-from dimos_streams.cli.terminal.output import note, outliving_output
+from dimos_streams.cli.terminal.output import note, outliving_output, sole_output
 
 if TYPE_CHECKING:
     from dimos_streams.cli.running.run_plan import RunPlan
@@ -17,9 +18,7 @@ if TYPE_CHECKING:
 
 def run(request: RunRequest) -> None:
     """Run a blueprint: live, a process for each module, until Ctrl-C, `stop` or the end of `--duration`."""
-    from dimos_streams.cli.running.plan_checks import check_plan, check_request, watch_sources
-    from dimos_streams.cli.running.record_plan import unused_patterns
-    from dimos_streams.cli.running.run_plan import prepare
+    from dimos_streams.cli.running.plan_checks import check_request, watch_sources
     from dimos_streams.common.process.threads import one_thread_for_matrices
 
     check_request(request)
@@ -27,12 +26,23 @@ def run(request: RunRequest) -> None:
     if request.reload:
         watch_sources(request.mode)
     known = frozenset(sys.modules)
+    with sole_output() if request.as_json else nullcontext():
+        plan = _plan(request)
+    _execute(plan, known)
+
+
+def _plan(request: RunRequest) -> RunPlan:
+    """Return the plan of a run, and show what may be wrong with it. Raises ``UserError``."""
+    from dimos_streams.cli.running.plan_checks import check_plan
+    from dimos_streams.cli.running.record_plan import unused_patterns
+    from dimos_streams.cli.running.run_plan import prepare
+
     plan = prepare(request)
     check_plan(plan)
     if plan.record is not None and plan.part is None:  # a part does not know all channels of the other machines
         for line in unused_patterns(plan.record, plan.blueprint):
             note(line)
-    _execute(plan, known)
+    return plan
 
 
 def _execute(plan: RunPlan, known: frozenset[str]) -> None:
@@ -41,13 +51,15 @@ def _execute(plan: RunPlan, known: frozenset[str]) -> None:
     from dimos_streams.runtime.run_directories import keep_private
 
     keep_private()
-    with outliving_output() as lost:
+    with outliving_output() as lost, ExitStack() as alone:
         guard_output(lost.add)
         on_ready = None
         if plan.request.daemon:
             from dimos_streams.cli.running.daemon import detach
 
             on_ready = detach(as_json=plan.request.as_json)
+        elif plan.request.as_json:
+            alone.enter_context(sole_output())
         if plan.mode == "live" and not plan.request.reload:  # a process imports what is to be reloaded by itself
             _fork_server(plan, known)
         code = run_session(plan, on_ready=on_ready)

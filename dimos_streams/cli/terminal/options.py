@@ -28,7 +28,18 @@ Settings = Annotated[
         help="Set a field of a module's config; the value is YAML. May be given several times.",
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.")]
+
+
+def _alone_on_output(context: typer.Context, value: bool) -> bool:
+    """Have the JSON of a command alone on standard output."""
+    if value and not context.resilient_parsing:
+        from dimos_streams.cli.terminal.output import sole_output
+
+        context.with_resource(sole_output())
+    return value
+
+
+Json = Annotated[bool, typer.Option("--json", help="Print JSON for scripts.", callback=_alone_on_output)]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object a line for scripts.")]
 _PASSWORD = "password="
 """How the query of a database's URL names a password."""

@@ -42,6 +42,8 @@ class LostOutput:
 
 
 _outlived: list[LostOutput] = []
+_sole: list[TextIO] = []
+"""Standard output, while nothing but what this module writes reaches it."""
 
 
 def write(line: str) -> None:
@@ -52,7 +54,7 @@ def write(line: str) -> None:
 def write_about(target: Path, line: str) -> None:
     """Write a line about a file that was made; on standard error where the file is standard output itself."""
     try:
-        is_output = os.path.samestat(target.stat(), os.fstat(sys.stdout.fileno()))
+        is_output = os.path.samestat(target.stat(), os.fstat(_output().fileno()))
     except (OSError, ValueError):  # one of the two is closed, or not there
         is_output = False
     (note if is_output else write)(f"{target}: {line}")
@@ -63,11 +65,34 @@ def write_lines(text: str) -> None:
     _print(printable_lines(text))
 
 
+@contextmanager
+def sole_output() -> Iterator[None]:
+    """Have nothing but what is written here reach standard output in the block. What modules and libraries print goes
+    to standard error: a program that reads JSON could read nothing of it."""
+    _sole.append(sys.stdout)
+    sys.stdout = sys.stderr
+    try:
+        yield
+    finally:
+        sys.stdout = _sole.pop()
+
+
+def _output() -> TextIO:
+    return _sole[-1] if _sole else sys.stdout
+
+
+def _give_up_output() -> None:
+    if _sole:
+        _sole[-1] = _given_up(_sole[-1])
+    else:
+        sys.stdout = _given_up(sys.stdout)
+
+
 def _print(text: str) -> None:
     try:
-        print(text, flush=True)
+        print(text, file=_output(), flush=True)
     except OSError as error:
-        sys.stdout = _given_up(sys.stdout)
+        _give_up_output()
         if isinstance(error, BrokenPipeError):
             signals.deliver(signal.SIGPIPE)
         elif _outlived:
@@ -139,7 +164,7 @@ def _escaped(text: str) -> str:
 def terminal_width() -> int:
     """Return the width of the output, in characters: that of the terminal, or ``UNBOUNDED`` for a program that reads
     it, whatever the environment says of a terminal."""
-    return shutil.get_terminal_size((UNBOUNDED, 0)).columns if sys.stdout.isatty() else UNBOUNDED
+    return shutil.get_terminal_size((UNBOUNDED, 0)).columns if _output().isatty() else UNBOUNDED
 
 
 def notes_width() -> int:
