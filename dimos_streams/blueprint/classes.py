@@ -210,7 +210,11 @@ def _unfit_values(spec: ModuleSpec, expected: type[ModuleConfig], error: Validat
     values: dict[tuple[int | str, ...], list[ErrorDetails]] = {}
     for detail in error.errors():
         values.setdefault(placed(detail, spec.config)["loc"], []).append(detail)
-    for loc, details in values.items():
+    for number, (loc, details) in enumerate(values.items()):
+        if number == _MOST_WRONG:
+            text = f"module {spec.name!r}: {len(values) - number} more of its settings can't be used"
+            yield Problem(text, spec.where("config"))
+            return
         path = [str(part) for part in loc]
         wanted = [what_is_wrong(detail) for detail in details]
         text = either([*wanted, *["it must be null"] * (len(wanted) > 1 and takes_null(expected, path))])
@@ -261,3 +265,5 @@ def _lack(spec: ModuleSpec, *path: str) -> Problem:
 
 
 _NO_LIST = ("list_type", "tuple_type")
+_MOST_WRONG = 100
+"""Maximum number of a module's settings of which each is said to be wrong: for each all others are looked through."""

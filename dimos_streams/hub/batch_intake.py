@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Executor
@@ -11,7 +12,7 @@ from concurrent.futures import Executor
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import DimosStreamsError
-from dimos_streams.hub.storage.rows import RobotBatch, StorageUnavailableError, TakeAnswer
+from dimos_streams.hub.storage.rows import RobotBatch, StorageUnavailableError, TakeAnswer, WrongSchemaError
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.hub.threads import in_thread
 
@@ -22,6 +23,9 @@ _MOST = 10_000
 _PACE_S = (0.05, 2.0)
 """Bounds of the pause, in seconds, that robots are asked to leave between their batches: twice what the newest
 transaction has taken, within these."""
+
+_COME_AGAIN_S = 60.0
+"""Seconds within which a robot comes again with what could not be stored: after its longest pause, and a moment."""
 
 _log = LimitedLog(logging.getLogger(__name__), period_s=10.0)
 
@@ -35,8 +39,6 @@ class BatchIntake:
 
     def __init__(self, storage: HubStorage, executor: Executor, stored: Callable[[], None]) -> None:
         """``stored`` is called when there are new events."""
-        self.trouble = ""
-        """The reason why the newest transaction failed; empty if it did not."""
         self.entries = 0
         """Number of entries that were stored, or had been stored before."""
         self.pace_s = _PACE_S[0]
@@ -45,9 +47,18 @@ class BatchIntake:
         self._executor = executor
         self._stored = stored
         self._waiting: deque[tuple[RobotBatch, asyncio.Future[TakeAnswer]]] = deque()
+        self._failed: tuple[str, float] | None = None
+        """The reason why the newest transaction failed, and the time until which that counts."""
         self._count = 0
         """Number of entries in ``_waiting``, at most ``MAX_WAITING``."""
         self._has_come = asyncio.Event()
+
+    @property
+    def trouble(self) -> str:
+        """The reason why the newest transaction failed; empty if it did not, or if no robot has come again with what
+        it was to store: they have gone. Tables of another version stay what they are."""
+        why, until = self._failed or ("", 0.0)
+        return why if clock.monotonic() < until else ""
 
     async def store(self, batch: RobotBatch) -> TakeAnswer:
         """Store a batch. Raises ``StorageUnavailableError``, in which case it may or may not have been stored,
@@ -69,15 +80,16 @@ class BatchIntake:
             try:
                 answers = await in_thread(self._executor, self._storage.store, [batch for batch, _ in group])
             except DimosStreamsError as error:
-                self.trouble = str(error)
+                stays = isinstance(error, WrongSchemaError)
+                self._failed = str(error), math.inf if stays else clock.monotonic() + _COME_AGAIN_S
                 _log.warning("events can't be stored, robots keep theirs: %s", error)
                 self._fail(group, error)
             except Exception as error:
                 self._fail(group, StorageUnavailableError("an internal error of the hub; its log has it"))
-                self.trouble = "an internal error"
+                self._failed = "an internal error", clock.monotonic() + _COME_AGAIN_S
                 _log.exception("events can't be stored: %r", error)
             else:
-                self.trouble = ""
+                self._failed = None
                 self.entries += sum(len(batch.entries) for batch, _ in group)
                 for (_, future), each in zip(group, answers, strict=True):
                     if not future.done():  # else the robot is gone

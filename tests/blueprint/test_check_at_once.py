@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from dimos_streams.blueprint import classes
 from dimos_streams.blueprint.check import check_draft
 from dimos_streams.blueprint.load import drafted
 from dimos_streams.blueprint.settings import with_settings
@@ -202,3 +205,16 @@ def test_an_external_channel_that_can_be_none_is_told_without_what_follows_from_
     ]
     assert "topic '/odom' has 3 types: " in types  # of which each is one
     assert types.count("by outside") == 1
+
+
+def test_of_very_many_wrong_settings_the_first_are_told_and_the_number_of_the_others(
+    write: Write, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For each all others are looked through: thousands would take minutes."""
+    monkeypatch.setattr(classes, "_MOST_WRONG", 2)
+    told, more = found_in(write, TWO_WALKS.replace("speed: 1", "speed: 1, a: 1, b: 1, c: 1"))[1:4], 2
+    assert [line.partition(" (valid")[0] for line in told] == [
+        "x.yaml:3: module 'other' has no setting 'speed'",
+        "x.yaml:3: module 'other' has no setting 'a'",
+        f"x.yaml:3: module 'other': {more} more of its settings can't be used",
+    ]

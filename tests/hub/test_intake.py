@@ -5,11 +5,14 @@ from __future__ import annotations
 import asyncio
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import cast
 
 import pytest
 
+from dimos_streams.errors import DimosStreamsError
 from dimos_streams.hub import batch_intake
 from dimos_streams.hub.batch_intake import BatchIntake, HubBusyError
+from dimos_streams.hub.storage.rows import StorageUnavailableError, TakeAnswer, WrongSchemaError
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from tests.hub.serving import opened_storage
 from tests.hub.stored import batch, numbered
@@ -52,3 +55,27 @@ def test_no_batch_joins_a_transaction_whose_first_batch_has_the_most_entries(
 
     asyncio.run(main())
     assert stored == [3, 5]
+
+
+@pytest.mark.parametrize(
+    ("error", "later"), [(StorageUnavailableError("deadlock"), ""), (WrongSchemaError("newer"), "newer")]
+)
+@pytest.mark.virtual_time
+async def test_a_batch_with_which_no_robot_comes_again_is_trouble_for_a_minute(
+    error: DimosStreamsError, later: str
+) -> None:
+    class Storage:
+        def store(self, batches: object) -> list[TakeAnswer]:
+            raise error
+
+    intake = BatchIntake(cast("HubStorage", Storage()), ThreadPoolExecutor(1), lambda: None)
+    running = asyncio.create_task(intake.run())
+    with pytest.raises(type(error)):
+        await intake.store(batch(*numbered(1, 3)))
+    assert intake.trouble == str(error)
+    await asyncio.sleep(59.0)
+    assert intake.trouble == str(error)
+    await asyncio.sleep(2.0)
+    assert intake.trouble == later
+    running.cancel()
+    await asyncio.gather(running, return_exceptions=True)
