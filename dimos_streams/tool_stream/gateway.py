@@ -122,6 +122,9 @@ class CallTerms(TypedDict, total=False):
     """The caller's name for the call: the same key gives the same call, and begins it once."""
     on_loss: OnLoss | None
     """The policy for a cut link, to stop or to go on; without it the skill decides."""
+    robot_order: int | None
+    """The number of the newest order to stop a robot, or to release it, that its caller knew, see ``robot_orders``:
+    after a newer one a call that may move the robot does not begin, however late its request comes."""
 
 
 @runtime_checkable

@@ -11,6 +11,7 @@ from dimos_streams.agent.calls.call_starts import CallStarts
 from dimos_streams.agent.calls.known_calls import KnownCalls
 from dimos_streams.agent.calls.open_call import NO_CONTEXT, CallContext, Deliver, OpenCall
 from dimos_streams.agent.calls.reconciliation import Reconciliation
+from dimos_streams.operator.robot_orders import NO_ORDER
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import CallView, SkillGateway
@@ -30,10 +31,11 @@ class CallManager:
         deliver: Deliver,
         *,
         key_prefix: str,
+        robot_order: Callable[[], int] = lambda: NO_ORDER,
         on_given_up: OnGivenUp = nothing_to_do,
     ) -> None:
         """``deliver`` gets the updates of calls. ``key_prefix`` makes idempotency keys; it must differ from one start
-        of the agent to the next.
+        of the agent to the next. ``robot_order`` is as for ``CallStarts``.
 
         ``on_given_up`` gets calls before they are given up, and returns what it has done about that.
         """
@@ -41,7 +43,7 @@ class CallManager:
         self.caller = caller
         self.known = KnownCalls()
         self.memory = self.known.memory
-        self.starts = CallStarts(gateway, caller, self.memory, key_prefix)
+        self.starts = CallStarts(gateway, caller, self.memory, key_prefix, robot_order)
         self.endings = CallEndings(gateway, caller, self.known, self._observe_made, on_given_up)
         self.reconciliation = Reconciliation(gateway, caller, self.known, self._observe_made)
         self.incoming = CallEvents(self.known, self.starts, self.endings, self.reconciliation, deliver)

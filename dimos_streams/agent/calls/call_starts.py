@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from dimos_streams.agent.calls.call_memory import CallMemory
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.client.asking_again import ask_until_answered
 from dimos_streams.errors import CallInDoubtError
+from dimos_streams.operator.robot_orders import NO_ORDER
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.gateway import CallTerms, SkillGateway
 
@@ -17,12 +18,21 @@ from dimos_streams.tool_stream.gateway import CallTerms, SkillGateway
 class CallStarts:
     """Begins the calls of one caller, and knows whether one is about to begin."""
 
-    def __init__(self, gateway: SkillGateway, caller: str, memory: CallMemory, key_prefix: str) -> None:
-        """``key_prefix`` makes idempotency keys; it must differ from one start of the agent to the next."""
+    def __init__(
+        self,
+        gateway: SkillGateway,
+        caller: str,
+        memory: CallMemory,
+        key_prefix: str,
+        robot_order: Callable[[], int] = lambda: NO_ORDER,
+    ) -> None:
+        """``key_prefix`` makes idempotency keys; it must differ from one start of the agent to the next.
+        ``robot_order`` returns the number of the newest order to the robot that is known."""
         self._gateway = gateway
         self._caller = caller
         self._memory = memory
         self._key_prefix = key_prefix
+        self._robot_order = robot_order
         self._count = 0
         self._under_way = 0
         self._all_over = asyncio.Event()
@@ -51,9 +61,10 @@ class CallStarts:
         self._under_way += 1
         self._all_over.clear()
         self._count += 1
-        key = f"{self._key_prefix}/{self._count}"
+        key, order = f"{self._key_prefix}/{self._count}", self._robot_order()
+        terms: CallTerms = {"on_duplicate": on_duplicate, "idempotency_key": key, "robot_order": order}
         try:
-            call.note_begun(await self._begun(call, {"on_duplicate": on_duplicate, "idempotency_key": key}))
+            call.note_begun(await self._begun(call, terms))
         except (asyncio.CancelledError, CallInDoubtError):
             call.ask_to_end("it was begun too late")
             self._memory.doubt(call)

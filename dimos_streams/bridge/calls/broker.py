@@ -215,6 +215,7 @@ class Broker:
             asked_on_loss=terms.get("on_loss"),
             on_duplicate=terms.get("on_duplicate"),
             lease_wait_s=terms.get("lease_wait_s", 0.0),
+            robot_order=terms.get("robot_order"),
             begin_by=terms.get("begin_by"),
         )
         if key is not None:

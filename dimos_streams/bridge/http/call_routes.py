@@ -22,6 +22,7 @@ from dimos_streams.operator.known_names import HTTP
 from dimos_streams.serving import links, problem_kinds
 from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.skill import OnDuplicate, OnLoss
+from dimos_streams.tool_stream.event import MAX_UTIME
 from dimos_streams.tool_stream.gateway import CallView
 from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
 
@@ -77,6 +78,9 @@ class CallBody(JsonModel, defer_build=False):
     """Maximum time, in seconds, that the call may wait for a resource that another one holds."""
     on_loss: OnLoss | None = None
     """The policy for a cut link, to stop or to go on; without it its skill decides."""
+    robot_order: Annotated[int, Field(ge=0, le=MAX_UTIME)] | None = None
+    """The newest of ``orders`` in ``GET /robots`` that the caller knew when it asked: after a newer one for its robot
+    a call that may move it does not begin."""
 
 
 class BegunCall(FrozenModel):
@@ -151,6 +155,7 @@ async def _begin(broker: Broker, body: CallBody, begin_by: float | None) -> str:
         idempotency_key=body.idempotency_key,
         lease_wait_s=body.lease_wait_s,
         on_loss=body.on_loss,
+        robot_order=body.robot_order,
         begin_by=begin_by,
     )
 

@@ -88,6 +88,7 @@ class FakeBridge:
         on_duplicate: OnDuplicate | None = None,
         idempotency_key: str | None = None,
         on_loss: OnLoss | None = None,
+        robot_order: int | None = None,
     ) -> str:
         if not (latency_s := self.latency_s()):
             return self._begin(skill, arguments, caller)

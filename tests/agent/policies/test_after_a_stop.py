@@ -88,6 +88,25 @@ async def test_a_stop_is_heard_of_that_is_released_at_once_and_of_a_robot_that_h
         assert robot.log_ == ["walk 1"], "what is said since is not asked about"
 
 
+async def test_what_was_on_its_way_to_the_bridge_through_a_stop_and_its_release_does_not_begin(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    brain = Brain(WALK, "well")
+    async with robot_stage(brain) as (made, robot):
+        broker, began = made.bridge.broker, made.bridge.broker.call
+
+        async def late(skill: str, arguments: dict[str, Any], **terms: Any) -> str:
+            if skill == "walk":
+                await asyncio.gather(broker.stops.stop_robot("", ""), broker.stops.release(""))
+            return await began(skill, arguments, **terms)
+
+        monkeypatch.setattr(broker, "call", late)
+        said = await made.say("walk")
+        await said.closed()
+        assert "'walk' does not begin: an operator has stopped the robot" in made.entries("tool")[-1].text
+        assert robot.log_ == []
+
+
 async def test_what_was_asked_for_before_stop_was_said_to_another_agent_of_the_robot_is_to_be_approved() -> None:
     said_stop = asyncio.Event()
 

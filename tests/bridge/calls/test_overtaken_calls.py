@@ -18,6 +18,7 @@ from dimos_streams.errors import CallRejectedError
 from dimos_streams.messages.codec import encode
 from dimos_streams.messages.dimos_streams import SkillCall
 from dimos_streams.operator.messages.stop import Stop
+from dimos_streams.operator.robot_orders import NO_ORDER, newest_order
 from dimos_streams.tool_stream.event import Outcome
 from dimos_streams.tool_stream.overtaken import OrderKind
 from tests.bridge.calls.driven_robots import Gripper, Watcher, driven_robots, of
@@ -47,6 +48,25 @@ async def test_what_waits_for_what_an_order_ends_does_not_begin(order: str) -> N
         with pytest.raises(CallRejectedError, match="since it was asked for"):
             await waiting
         assert await hold_tight("c")
+
+
+async def test_a_call_that_names_the_newest_order_it_knew_moves_nothing_after_a_newer_one_for_its_robot() -> None:
+    async with driven_robots("robot1", "robot2") as made:
+        broker = made.world.broker
+
+        async def follow(robot: str, known: int) -> str:
+            return await broker.call(f"{robot}_follow", {"description": "x"}, caller="a", robot_order=known)
+
+        await asyncio.gather(broker.stops.stop_robot("robot1", ""), broker.stops.release("robot1"))
+        newest = newest_order(await broker.robot_orders(), "robot1")
+        with pytest.raises(CallRejectedError, match="stopped the robot since it was asked for"):
+            await follow("robot1", newest - 1)
+        for robot, known in (("robot1", newest), ("robot2", NO_ORDER)):
+            await answered(broker, await follow(robot, known))
+        assert await broker.call("robot1_search", {}, caller="a", robot_order=NO_ORDER), "it does not move anything"
+        await made.world.add(Gripper(name="gripper"))
+        await made.world.offered("hold_tight")
+        assert await broker.call("hold_tight", {}, caller="a", robot_order=NO_ORDER), "it is no robot's of these"
 
 
 @pytest.mark.parametrize("restarts", [False, True])

@@ -48,6 +48,8 @@ def test_one_request_stops_and_one_releases(bridge: Served) -> None:
     assert bridge.post("/robots/stop", {"robots": "all"}).status_code == 422
 
     assert bridge.post("/robots/release").json()["changed"] is True
+    late = bridge.post("/calls", {"skill": "at_once", "arguments": {"value": 1}, "robot_order": 0})
+    assert (late.status_code, "stopped the robot since it was asked for" in late.json()["detail"]) == (409, True)
     assert bridge.call("at_once", value=1)["outcome"] == "completed"
 
 

@@ -50,6 +50,8 @@ class CallState(JournalledCall):
     """The fate that it asks for where a duplicate of it runs; None leaves that to its skill."""
     lease_wait_s: float = 0.0
     """Maximum time, in seconds, that it may wait for a resource that another call holds."""
+    robot_order: int | None = None
+    """The number of the newest order to robots that its caller knew; None if that does not matter."""
     since: float = field(default_factory=clock.monotonic)
     """Time at which it was requested, or taken over from the journal, on the loop's clock."""
     asked: str = ""
