@@ -16,6 +16,7 @@ from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallRequest, Permit, Reviewer
 from dimos_streams.agent.policies.gates.chain import build_chain
 from dimos_streams.agent.policies.gates.gate_state import GateState
+from dimos_streams.agent.policies.plans import CheckedStep
 from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.agent.record.agent_events import Emit
 from dimos_streams.errors import UnknownSkillError
@@ -57,14 +58,12 @@ def agent_reviewer(
     )
 
 
-def _check_step(
-    catalog: SkillCatalog, allowed: AllowedGate, skill: str, arguments: Mapping[str, Any]
-) -> Mapping[str, Any]:
-    """Return the arguments of a plan's step, completed by the defaults of what they leave out.
+def _check_step(catalog: SkillCatalog, allowed: AllowedGate, skill: str, arguments: Mapping[str, Any]) -> CheckedStep:
+    """Return a plan's step with the arguments completed by the defaults of what they leave out.
 
     Raises ``SkillError`` for a step that is not a call that the model could make.
     """
     known = {name: offered for name, offered in catalog.offered.items() if allowed.allowed(offered)}
     if skill not in known:
         raise UnknownSkillError(skill, known)
-    return checked_arguments(known[skill], arguments)
+    return CheckedStep(known[skill].module, checked_arguments(known[skill], arguments))

@@ -18,7 +18,7 @@ from dimos_streams.cli.terminal.approval_text import HEADERS, approval_lines
 from dimos_streams.errors import SkillError
 from dimos_streams.operator.messages.agent import ApprovalView
 from dimos_streams.operator.reporting import approvals_within
-from tests.agent.policies.gate_inputs import Events
+from tests.agent.policies.gate_inputs import Events, step
 from tests.bridge.monitor.toy_agent import ToyAgent
 from tests.operator.test_command_line import Console, console
 
@@ -137,7 +137,7 @@ def test_what_has_no_room_in_an_answer_is_said_and_can_be_asked_for(console: Con
 async def test_the_note_that_a_plan_waits_has_all_its_steps_and_plans_are_bounded() -> None:
     events = Events()
     book = ApprovalRegistry(ApprovalSettings(), events.emit)
-    plans = PlanRegistry(book, events.emit, lambda skill, arguments: arguments)
+    plans = PlanRegistry(book, events.emit, step)
     plan = plans.create("g" * 5000, STEPS)
     submitting = asyncio.create_task(plans.submit(plan.id, ("m1",)))
     await asyncio.sleep(0)

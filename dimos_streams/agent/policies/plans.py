@@ -6,7 +6,7 @@ import enum
 import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from dimos_streams import clock
 from dimos_streams.agent.missions.mission import roots
@@ -33,9 +33,18 @@ _MAX_BYTES = 16_000
 _MAX_EVENT = 20_000
 """Maximum size of a plan's JSON in an event, in bytes; it comes again with each change of the plan."""
 
-Check = Callable[[str, Mapping[str, Any]], Mapping[str, Any]]
-"""A check that returns the arguments with the defaults of what they leave out. Raises ``SkillError`` if there is no
-such skill, or they do not fit it."""
+
+class CheckedStep(NamedTuple):
+    """A step that is a call which can be made."""
+
+    module: str
+    """The module that a call of its skill reaches."""
+    arguments: Mapping[str, Any]
+    """The arguments with the defaults of what they leave out."""
+
+
+Check = Callable[[str, Mapping[str, Any]], CheckedStep]
+"""A check of a skill and arguments. Raises ``SkillError`` if there is no such skill, or they do not fit it."""
 
 
 class PlanState(enum.StrEnum):
@@ -53,6 +62,7 @@ class PlanState(enum.StrEnum):
 class PlanStep:
     """One call of a plan; an approved one may be made once."""
 
+    module: str
     skill: str
     arguments: Mapping[str, Any]
     used: bool = False
@@ -62,9 +72,10 @@ class PlanStep:
     """True if the mission that its plan was approved for is over."""
 
     @property
-    def key(self) -> tuple[str, str]:
-        """The identity of this step: a call with the same key is the step."""
-        return self.skill, canonical(self.arguments)
+    def key(self) -> tuple[str, str, str]:
+        """The identity of this step: a call with the same key is the step. A skill of another module may do something
+        else under its name."""
+        return self.module, self.skill, canonical(self.arguments)
 
     @property
     def lapsed(self) -> bool:
@@ -106,10 +117,10 @@ class PlanRegistry:
     """The plans of an agent: written as drafts, submitted to the operator, and used up step by step.
 
     A plan is asked for like a call, with the steps as arguments, so whoever decides on approvals decides on plans,
-    and may change the steps. An approval covers the plan's steps: calls of the same skill with the same arguments,
-    each once, in any order. It holds for the mission in which the plan was handed in, with its sub-missions: when
-    that is over, however it ended, or the operator aborts or stops the robot, it is void, and what is left has to be
-    approved anew. It does not outlive the process either. The oldest plans are forgotten.
+    and may change the steps. An approval covers the plan's steps: calls of the same skill of the same module with the
+    same arguments, each once, in any order. It holds for the mission in which the plan was handed in, with its
+    sub-missions: when that is over, however it ended, or the operator aborts or stops the robot, it is void, and what
+    is left has to be approved anew. It does not outlive the process either. The oldest plans are forgotten.
     """
 
     def __init__(self, approvals: ApprovalRegistry, emit: Emit, check: Check, *, valid_s: float = 3600.0) -> None:
@@ -170,7 +181,7 @@ class PlanRegistry:
         plan = self.get(id)
         if plan.state not in (PlanState.DRAFT, PlanState.VOID):
             raise SkillError(f"plan {id!r} is {plan.state.value}, not a draft")
-        plan.steps = [PlanStep(step.skill, step.arguments) for step in plan.steps if not step.used]
+        plan.steps = [PlanStep(step.module, step.skill, step.arguments) for step in plan.steps if not step.used]
         if not plan.steps:
             raise SkillError(f"plan {id!r} has no steps")
         plan.state, plan.reason, plan.missions = PlanState.SUBMITTED, "", _of(missions)
@@ -212,13 +223,15 @@ class PlanRegistry:
         over = _of(missions)
         self._void("an operator has stopped the robot", lambda plan: frozenset() if plan.id in asked else over)
 
-    def claim_step(self, skill: str, arguments: Mapping[str, Any], missions: Iterable[str]) -> PlanStep | None:
+    def claim_step(
+        self, module: str, skill: str, arguments: Mapping[str, Any], missions: Iterable[str]
+    ) -> PlanStep | None:
         """Use up and return the step that is this call, of a plan approved for one of these missions, or None if
         there is none.
 
         ``used = False`` gives it back.
         """
-        key, whose = (skill, canonical(arguments)), _of(missions)
+        key, whose = (module, skill, canonical(arguments)), _of(missions)
         for plan in self._plans.values():
             if plan.state is PlanState.APPROVED and plan.missions & whose:
                 for step in plan.steps:
@@ -257,7 +270,7 @@ class PlanRegistry:
                 given = self._check(skill, arguments)
             except SkillError as error:
                 raise SkillError(f"step {number}: {error}") from error
-            checked.append(PlanStep(skill, dict(given)))
+            checked.append(PlanStep(given.module, skill, dict(given.arguments)))
         _check_size(checked)
         return checked
 

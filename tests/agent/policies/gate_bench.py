@@ -10,7 +10,7 @@ from dimos_streams.agent.policies.gates.chain import GateChain, build_chain
 from dimos_streams.agent.policies.gates.gate_state import GateState
 from dimos_streams.agent.policies.gates.settings import GateSettings
 from dimos_streams.messages.planar import PlanarPose
-from tests.agent.policies.gate_inputs import Events, offered, request
+from tests.agent.policies.gate_inputs import Events, offered, request, step
 
 MOVE = {
     "type": "object",
@@ -39,7 +39,7 @@ class GateBench:
     def __init__(self, *, agent: str = "agent", **settings: Any) -> None:
         self.events = Events()
         self.settings = GateSettings(**settings)
-        self.gate_state = GateState(self.settings, self.events.emit, lambda skill, arguments: arguments, agent=agent)
+        self.gate_state = GateState(self.settings, self.events.emit, step, agent=agent)
         state = self.gate_state
         self.enabled, self.approvals, self.plans = state.enabled, state.approvals, state.plans
         self.pose: PlanarPose | None = None

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dimos_streams.agent.policies.gates.base import CallRequest
+from dimos_streams.agent.policies.plans import CheckedStep
 from dimos_streams.tool_stream.gateway import OfferedSkill
 
 
@@ -13,6 +14,11 @@ def offered(name: str = "move", *, parameters: Mapping[str, Any] | None = None, 
     """A skill as a bridge lists it; any arguments fit unless ``parameters`` says otherwise."""
     schema = {"type": "object", "properties": {}} if parameters is None else dict(parameters)
     return OfferedSkill(name=name, description="", parameters=schema, module="m", available=True, **policy)
+
+
+def step(skill: str, arguments: Mapping[str, Any]) -> CheckedStep:
+    """A step of a plan, as if it were a call of a skill that is ``offered``."""
+    return CheckedStep("m", arguments)
 
 
 def request(skill: OfferedSkill, missions: tuple[str, ...] = ("m1",), **arguments: Any) -> CallRequest:

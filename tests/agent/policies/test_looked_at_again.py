@@ -25,7 +25,7 @@ from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.module import Module
 from dimos_streams.skill import Call, skill
 from tests.agent.policies.brain import Brain
-from tests.agent.policies.gate_inputs import Events, offered, request
+from tests.agent.policies.gate_inputs import Events, offered, request, step
 from tests.agent.policies.lookout_world import LookoutWorld, lookout_world, round_with
 from tests.agent.policies.robot_stage import decide, robot_stage
 from tests.agent.stage import NoConfig, Stage
@@ -79,7 +79,7 @@ async def test_a_robot_that_was_turned_while_its_call_waited_enters_no_zone(wait
 @pytest.mark.virtual_time
 async def test_a_part_of_a_motion_enters_no_zone_from_where_the_robot_is_then() -> None:
     yaw, emit = [math.pi], Events().emit
-    plans = PlanRegistry(ApprovalRegistry(ApprovalSettings(), emit), emit, lambda skill, arguments: arguments)
+    plans = PlanRegistry(ApprovalRegistry(ApprovalSettings(), emit), emit, step)
     pose: Callable[[], PlanarPose] = lambda: PlanarPose(0.0, 0.0, yaw[0])  # noqa: E731
     gate = PlanGate(plans, Zones([Zone.model_validate(LAB)]), FreeMotions(emit), motions=lambda: 0, pose=pose)
     part = replace(request(offered("walk", motion=True), distance_m=1.6), part_of_motion=True)

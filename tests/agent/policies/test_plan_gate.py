@@ -98,6 +98,16 @@ async def test_a_planned_motion_uses_up_no_free_one_and_missions_count_apart() -
 
 
 @pytest.mark.virtual_time
+async def test_a_step_is_a_call_of_the_module_that_the_plan_was_approved_for() -> None:
+    bench = GateBench(plan={"motions": 0})
+    await bench.approved(("move", {"distance_m": 1}))
+    skill = offered(parameters=MOVE, motion=True)
+    another = skill.model_copy(update={"module": "another"})
+    assert isinstance(await bench.chain.review(request(another, distance_m=1)), Refuse)
+    assert isinstance(await bench.chain.review(request(skill, distance_m=1)), Allow)
+
+
+@pytest.mark.virtual_time
 async def test_an_approval_of_a_plan_lapses() -> None:
     bench = GateBench(plan={"motions": 0})
     await bench.approved(("move", {"distance_m": 1}))
@@ -127,7 +137,7 @@ async def test_a_plan_whose_mission_ends_with_its_approval_is_void_and_can_be_ap
     )  # before the task that waits wakes up
     assert (await task).state == "void"
     assert draft.state == "draft"
-    assert bench.plans.claim_step("move", {"distance_m": 1}, ("m",)) is None
+    assert bench.plans.claim_step("m", "move", {"distance_m": 1}, ("m",)) is None
     again = asyncio.create_task(bench.plans.submit(plan.id, ("n",)))
     await asyncio.sleep(0)
     bench.approvals.decide(bench.approvals.pending()[0].id, "approve")

@@ -29,7 +29,7 @@ from dimos_streams.skills.observe import Observe
 from dimos_streams.skills.patrol import Patrol
 from dimos_streams.tool_stream.arguments.schemas import check_schema
 from tests.agent.policies.brain import Brain
-from tests.agent.policies.gate_inputs import offered
+from tests.agent.policies.gate_inputs import offered, step
 from tests.agent.policies.robot_stage import robot_stage
 
 pytestmark = pytest.mark.feature("K5")
@@ -240,7 +240,7 @@ def test_a_schema_from_outside_is_written_out_within_a_bound() -> None:
         "properties": {"a": {"type": "null"}, "b": {"type": "null"}},
     }
     settings = GateSettings()
-    chain = build_chain(settings, GateState(settings, lambda *args, **data: None, lambda skill, arguments: arguments))
+    chain = build_chain(settings, GateState(settings, lambda *args, **data: None, step))
     assert chain.tool(offered("many", parameters=many)) is None
     tool = chain.tool(offered("few", parameters=few))
     assert tool is not None

@@ -12,6 +12,7 @@ from dimos_streams.agent.policies.gates.zones import Zones, goal_of
 from dimos_streams.agent.policies.plans import PlanRegistry, PlanStep
 from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.skill import ODOM, SkillInfo
+from dimos_streams.tool_stream.gateway import OfferedSkill
 
 _WAY_OUT = (
     "Write a plan with create_plan whose steps are the very calls that you want to make, hand it in with "
@@ -55,7 +56,7 @@ class PlanGate:
                 arguments, request.on_duplicate, again=lambda now: self._zone_objection(request.skill, now)
             )
             return objection or allowed
-        step = self._plans.claim_step(skill, arguments, request.missions)
+        step = self._plans.claim_step(request.skill.module, skill, arguments, request.missions)
         if step is not None:
             return Allow(
                 step.arguments,  # as the operator saw them: the same call may be spaced in another way
@@ -77,10 +78,10 @@ class PlanGate:
             again=lambda now: self._zone_objection(request.skill, now),
         )
 
-    def _step_objection(self, step: PlanStep, skill: SkillInfo, arguments: Mapping[str, Any]) -> Refuse | None:
+    def _step_objection(self, step: PlanStep, skill: OfferedSkill, arguments: Mapping[str, Any]) -> Refuse | None:
         """Return a refusal, or None. A plan stands for its own calls, wherever the robot is, as long as its approval
         holds."""
-        if step.key != (skill.name, canonical(arguments)):
+        if step.key != (skill.module, skill.name, canonical(arguments)):
             return self._zone_objection(skill, arguments)
         if step.lapsed:
             return _refusal(skill.name, arguments, "the approval of its plan lapsed while the call waited")
