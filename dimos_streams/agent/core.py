@@ -123,6 +123,7 @@ class AgentCore:
             # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
             key_prefix=f"{self.name}/{clock.utime():x}",
             robot_order=lambda: self.oversight.robot_stops.newest,
+            on_orders=self.oversight.robot_stops.catch_up,
             on_given_up=self.oversight.hold_for_given_up,
         )
 
