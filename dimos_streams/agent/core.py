@@ -22,7 +22,6 @@ from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.loop.reviews import Reviews
 from dimos_streams.agent.loop.states import LoopState, StateMachine
 from dimos_streams.agent.memory import AgentMemory
-from dimos_streams.agent.missions.end_state import stopped_by
 from dimos_streams.agent.missions.message_queue import MessageQueue
 from dimos_streams.agent.missions.mission import Mission, ids
 from dimos_streams.agent.missions.stop_conditions import RobotState
@@ -124,6 +123,7 @@ class AgentCore:
             # The moment is in the keys so that a restarted agent does not repeat the ones it used before.
             key_prefix=f"{self.name}/{clock.utime():x}",
             robot_order=lambda: self.oversight.robot_stops.newest,
+            on_orders=self.oversight.robot_stops.catch_up,
             on_given_up=self.oversight.hold_for_given_up,
         )
 
@@ -217,9 +217,8 @@ class AgentCore:
     def _note_closed(self, call: OpenCall, close: ToolEvent) -> None:
         self.gate_state.call_ended(close, ids(call.missions), by_agent=call.ended_by_agent)
 
-    def _note_child_closed(self, context: CallContext, close: ToolEvent) -> None:
-        if stopped_by(close):
-            self.gate_state.robot_stopped(ids(context.missions))
+    def _note_child_closed(self, whole: CallContext, close: ToolEvent, by_agent: bool) -> None:
+        self.gate_state.child_ended(close, ids(whole.missions), by_agent=by_agent)
 
     def _note_stop(self) -> None:
         self.gate_state.robot_stopped((*ids(self.loop.missions.values()), OF_NONE))

@@ -49,6 +49,13 @@ def ancestors_of(call_id: str) -> tuple[str, ...]:
     return tuple(found)
 
 
+def with_parent(call_id: str) -> str:
+    """Return the beginning of the reasons for which a child ends with its parent; empty for a call that belongs to
+    none."""
+    parent = parent_of(call_id)
+    return f"call {parent!r}" if parent else ""
+
+
 def head_of_family(call_id: str) -> str:
     """Return the call that belongs to none and began all that led to this one; the call itself if that is it."""
     return (call_id, *ancestors_of(call_id))[-1]

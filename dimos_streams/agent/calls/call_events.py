@@ -50,8 +50,9 @@ class CallEvents:
         """Called with each call that somebody else has begun on this caller's behalf, before its updates."""
         self.closed: Listeners[[OpenCall, ToolEvent]] = Listeners()
         """Called with each call and its close, before anybody acts upon that."""
-        self.child_closed: Listeners[[CallContext, ToolEvent]] = Listeners()
-        """Called with the close of each child, and the context of the call that it is a part of."""
+        self.child_closed: Listeners[[CallContext, ToolEvent, bool]] = Listeners()
+        """Called with the context of the call that a child is a part of, the child's close, and whether this caller
+        has asked the whole to end."""
         self._answers: dict[str, int] = {}
 
     def recorded(self, call: OpenCall) -> None:
@@ -71,7 +72,7 @@ class CallEvents:
         if parent_of(event.call_id):
             asking = self._known.asking(event.call_id)
             if asking is not None and event.type == "close":
-                self.child_closed.notify(asking.context, event)
+                self.child_closed.notify(asking.context, event, bool(asking.asked_to_end))
             return
         if event.type == "gap":
             await self._after_gap(event, offset)

@@ -32,10 +32,11 @@ class CallManager:
         *,
         key_prefix: str,
         robot_order: Callable[[], int] = lambda: NO_ORDER,
+        on_orders: Callable[[Mapping[str, int]], None] = lambda orders: None,
         on_given_up: OnGivenUp = nothing_to_do,
     ) -> None:
         """``deliver`` gets the updates of calls. ``key_prefix`` makes idempotency keys; it must differ from one start
-        of the agent to the next. ``robot_order`` is as for ``CallStarts``.
+        of the agent to the next. ``robot_order`` and ``on_orders`` are as for ``CallStarts``.
 
         ``on_given_up`` gets calls before they are given up, and returns what it has done about that.
         """
@@ -43,7 +44,7 @@ class CallManager:
         self.caller = caller
         self.known = KnownCalls()
         self.memory = self.known.memory
-        self.starts = CallStarts(gateway, caller, self.memory, key_prefix, robot_order)
+        self.starts = CallStarts(gateway, caller, self.memory, key_prefix, robot_order, on_orders)
         self.endings = CallEndings(gateway, caller, self.known, self._observe_made, on_given_up)
         self.reconciliation = Reconciliation(gateway, caller, self.known, self._observe_made)
         self.incoming = CallEvents(self.known, self.starts, self.endings, self.reconciliation, deliver)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+import logging
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
 from dimos_streams.agent.calls.call_memory import CallMemory
 from dimos_streams.agent.calls.open_call import OpenCall
 from dimos_streams.client.asking_again import ask_until_answered
-from dimos_streams.errors import CallInDoubtError
+from dimos_streams.errors import CallInDoubtError, CallRejectedError, SkillError
 from dimos_streams.operator.robot_orders import NO_ORDER
 from dimos_streams.skill import OnDuplicate
 from dimos_streams.tool_stream.gateway import CallTerms, SkillGateway
+
+_logger = logging.getLogger(__name__)
 
 
 class CallStarts:
@@ -25,14 +28,16 @@ class CallStarts:
         memory: CallMemory,
         key_prefix: str,
         robot_order: Callable[[], int] = lambda: NO_ORDER,
+        on_orders: Callable[[Mapping[str, int]], None] = lambda orders: None,
     ) -> None:
         """``key_prefix`` makes idempotency keys; it must differ from one start of the agent to the next.
-        ``robot_order`` returns the number of the newest order to the robot that is known."""
+        ``robot_order`` returns the number of the newest order to the robot that is known; ``on_orders`` gets those
+        that the bridge has when it has refused a call: one that is not known may be why."""
         self._gateway = gateway
         self._caller = caller
         self._memory = memory
         self._key_prefix = key_prefix
-        self._robot_order = robot_order
+        self._robot_order, self._on_orders = robot_order, on_orders
         self._count = 0
         self._under_way = 0
         self._all_over = asyncio.Event()
@@ -65,6 +70,9 @@ class CallStarts:
         terms: CallTerms = {"on_duplicate": on_duplicate, "idempotency_key": key, "robot_order": order}
         try:
             call.note_begun(await self._begun(call, terms))
+        except CallRejectedError:
+            await self._catch_up()
+            raise
         except (asyncio.CancelledError, CallInDoubtError):
             call.ask_to_end("it was begun too late")
             self._memory.doubt(call)
@@ -75,6 +83,12 @@ class CallStarts:
             self._next_over = asyncio.Event()
             if not self._under_way:
                 self._all_over.set()
+
+    async def _catch_up(self) -> None:
+        try:
+            self._on_orders(await self._gateway.robot_orders())
+        except SkillError as error:  # the next refusal asks again
+            _logger.info("the orders to the robot can't be asked for: %s", error)
 
     async def _begun(self, call: OpenCall, terms: CallTerms) -> str:
         """Return the id of a call that the bridge has begun. An answer that was lost is asked for again: the key says

@@ -49,6 +49,13 @@ class HeardStops:
         self.newest = newest_order(orders, self._robot)
         self._known |= {self.newest}
 
+    def catch_up(self, orders: Mapping[str, int]) -> None:
+        """Take up the orders that the agent's bridge has, as one that is not heard may have had since."""
+        before = self.newest
+        self.know(orders)
+        if self.newest != before:
+            self.changed.notify()
+
     def tell(self) -> None:
         """Tell other agents that an operator has said to this one that the robot is to stop."""
         self.said = max(clock.utime(), self.said + 1)

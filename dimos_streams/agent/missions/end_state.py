@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from dimos_streams.agent.missions.end_reasons import CALL_CANCELLED, STOPPED_BY_OPERATOR
 from dimos_streams.agent.models.protocol import CALL_FAILED, NOT_UNDERSTOOD, STALE
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
+from dimos_streams.tool_stream.family import with_parent
 from dimos_streams.tool_stream.protocol.close_data import STOPPED, TO_END
 
 _UNDONE = (CALL_FAILED, NOT_UNDERSTOOD)
@@ -131,8 +132,13 @@ def why_ended(event: ToolEvent | None) -> str | None:
 
 def cancelled_by_another(event: ToolEvent | None, *, by_agent: bool) -> str:
     """The call that has ended with this event because somebody else than its agent has cancelled it, and why; empty
-    if none has. ``by_agent`` is True if the agent itself wanted it to end."""
-    return "" if event is None or by_agent or why_ended(event) is None else f"{event.skill}: {event.text}"
+    if none has. ``by_agent`` is True if the agent itself wanted it to end. A child that ends with its parent has been
+    cancelled by nobody else."""
+    why = why_ended(event)
+    if event is None or why is None or by_agent:
+        return ""
+    ends_with = with_parent(event.call_id)
+    return "" if ends_with and why.startswith(ends_with) else f"{event.skill}: {event.text}"
 
 
 def stopped_by(event: ToolEvent | None) -> str:

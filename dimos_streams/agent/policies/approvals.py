@@ -23,7 +23,7 @@ from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import DECIDED, AgentEvent, ApprovalState, ApprovalView, OnConsoleLoss
 from dimos_streams.operator.reporting import approvals_within
 from dimos_streams.tool_stream.event import ToolEvent
-from dimos_streams.tool_stream.family import head_of_family
+from dimos_streams.tool_stream.family import ancestors_of
 
 _DECIDED = 1000
 _ENDS, _SHOWN_END = 100, 200
@@ -141,7 +141,7 @@ class ApprovalRegistry:
         by_another = bool(stopped_by(close) or cancelled_by_another(close, by_agent=by_agent))
         self._ends[close.call_id] = _CallEnd(f"{close.outcome}: {close.text[:_SHOWN_END]}", by_another)
         for call_id, approval in self._begun.items():
-            if head_of_family(call_id) == close.call_id:
+            if close.call_id in (call_id, *ancestors_of(call_id)):
                 self._note_end(approval, call_id)
 
     def robot_stopped(self, missions: Sequence[str]) -> None:
@@ -152,11 +152,12 @@ class ApprovalRegistry:
             approval.is_over |= approval.state == "approved" and not over.isdisjoint(roots(approval.missions))
 
     def _note_end(self, approval: Approval, call_id: str) -> None:
-        """Note what is known of the end of a call that an approval let begin, and of the one that it belongs to. The
+        """Note what is known of the end of a call that an approval let begin, and of those that it belongs to. The
         newest of its calls is the one that it shows."""
         if call_id == approval.call_id:
             approval.call_end = self._ends.get(call_id, _CallEnd()).text
-        approval.is_over |= self._ends.get(head_of_family(call_id), _CallEnd()).by_another
+        family = (call_id, *ancestors_of(call_id))
+        approval.is_over |= any(self._ends[each].by_another for each in family if each in self._ends)
 
     def decide(
         self,

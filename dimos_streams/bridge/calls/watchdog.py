@@ -16,7 +16,7 @@ from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.tool_stream.event import Outcome
-from dimos_streams.tool_stream.family import parent_of
+from dimos_streams.tool_stream.family import parent_of, with_parent
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.heartbeat import process_ended
 from dimos_streams.tool_stream.liveness.module_view import ALIVE_S
@@ -139,17 +139,14 @@ class Watchdog:
         parent = self._ledger.begun(parent_id)
         if parent is None:
             if now >= self._listening_since + ALIVE_S:
-                self._sender.cancel(call, f"call {parent_id!r}, to which this one belongs, is not known")
-        elif parent.state == CLOSED:
-            self._sender.cancel(
-                call,
-                f"call {parent_id!r} of {parent.skill!r}, to which this one belongs, has ended: {parent.outcome}",
-            )
+                self._sender.cancel(call, f"{with_parent(call.call_id)}, to which this one belongs, is not known")
+            return
+        whole = f"{with_parent(call.call_id)} of {parent.skill!r}, to which this one belongs,"
+        if parent.state == CLOSED:
+            self._sender.cancel(call, f"{whole} has ended: {parent.outcome}")
         elif parent.cancel is not None and parent.cancel.sent > _PARENTS_TRIES:
             why = parent.cancel_reason or ""
-            self._sender.cancel(
-                call, f"call {parent_id!r} of {parent.skill!r}, to which this one belongs, was asked to end: {why}"
-            )
+            self._sender.cancel(call, f"{whole} was asked to end: {why}")
 
     def _settle_leases(self, call: CallState) -> None:
         """End a call that runs without its leases: they were given away while its broker's journal was lost."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.agent.control import heard_stops
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.module import Agent
 from dimos_streams.agent.policies.gates.base import Allow, Refuse
@@ -105,6 +106,22 @@ async def test_what_was_on_its_way_to_the_bridge_through_a_stop_and_its_release_
         await said.closed()
         assert "'walk' does not begin: an operator has stopped the robot" in made.entries("tool")[-1].text
         assert robot.log_ == []
+
+
+async def test_an_agent_that_does_not_hear_its_bridge_learns_of_a_stop_when_a_call_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    brain = Brain(WALK, WALK, "well", WALK, "well")
+    async with robot_stage(brain) as (made, robot):
+        monkeypatch.setattr(heard_stops, "ORDERS", "unheard")
+        stops = made.bridge.broker.stops
+        await asyncio.gather(stops.stop_robot("", ""), stops.release(""))
+        said = await made.say("walk")
+        assert (await decide(made, "reject"))["reason"] == f"{SINCE}; for 'walk'"
+        await said.closed()
+        assert robot.log_ == []
+        await (await made.say("walk now")).closed()
+        assert robot.log_ == ["walk 1"]
 
 
 async def test_what_was_asked_for_before_stop_was_said_to_another_agent_of_the_robot_is_to_be_approved() -> None:

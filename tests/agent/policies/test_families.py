@@ -4,16 +4,18 @@ called."""
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from typing import Any
 
 import pytest
 
 from dimos_streams.agent.loop import reviews
+from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.module import Module
 from dimos_streams.skill import BASE, Call, skill
 from dimos_streams.tool_stream.event import Outcome
 from tests.agent.policies.brain import Brain
-from tests.agent.policies.lookout_world import Holder, lookout_world
+from tests.agent.policies.lookout_world import Holder, LookoutWorld, lookout_world
 from tests.agent.stage import NoConfig
 from tests.helpers import until
 
@@ -30,6 +32,13 @@ class Errands(Module):
         """Run something."""
         result = await call.skills.run(skill, arguments, quiet=quiet)
         return f"errand done: {result}"
+
+    @skill
+    async def brief(self, call: Call, skill: str, arguments: dict[str, Any], quiet: bool = True) -> str:
+        """Run something for a moment."""
+        with contextlib.suppress(TimeoutError):
+            await asyncio.wait_for(call.skills.run(skill, arguments, quiet=quiet), 5)
+        return "that will do"
 
     @skill
     async def later(self, call: Call, skill: str, arguments: dict[str, Any], quiet: bool = True) -> str:
@@ -90,6 +99,39 @@ async def test_of_an_approved_child_it_is_told_that_it_has_begun() -> None:
         (child,) = await w.views("drop")
         (approved,) = await w.operator("approvals", approval=waits.id)
         assert (approved["call_id"], approved["decided_by"]) == (child.call_id, "operator")
+
+
+ASKS_BEFORE_FOLLOW = {"rules": [{"skill": "follow"}]}
+
+
+@pytest.mark.parametrize("ended", ["follow", "errand"], ids=["itself", "what it is a part of"])
+async def test_a_part_that_an_operator_has_ended_alone_is_asked_about_before_it_begins_again(ended: str) -> None:
+    work = errand("errand", {"skill": "follow", "arguments": {}, "quiet": False}, by="errand")
+    async with lookout_world(Brain(work, work), Errands(name="errands"), approval=ASKS_BEFORE_FOLLOW) as w:
+        approvals = await approved_follow(w)
+        part = next(view for view in await w.views(ended) if "~" in view.call_id)
+        await w.bridge.broker.cancel(part.call_id, "wait")
+        await until(approvals.pending)
+        assert [view.skill for view in approvals.pending()] == ["follow"]
+
+
+async def test_a_part_that_its_own_call_has_ended_begins_again_as_it_was_approved() -> None:
+    work = errand("follow", {}, by="brief")
+    async with lookout_world(Brain(work, work, "well"), Errands(name="errands"), approval=ASKS_BEFORE_FOLLOW) as w:
+        approvals = await approved_follow(w)
+        await until(lambda: len(w.bridge.broker.ledger.calls.open) == 0)
+        assert [view.outcome for view in await w.views("follow")] == [Outcome.CANCELLED] * 2
+        assert approvals.pending() == []
+
+
+async def approved_follow(w: LookoutWorld) -> ApprovalRegistry:
+    """Say something that leads to a call of ``follow``, approve it, and wait until it goes on."""
+    await w.say()
+    approvals = w.agent.core.gate_state.approvals
+    await until(approvals.pending)
+    await w.operator("decide", approval=approvals.pending()[0].id, decision="approve")
+    await w.looking("follow")
+    return approvals
 
 
 async def test_an_agent_that_looks_for_its_calls_finds_no_children() -> None:

@@ -64,6 +64,9 @@ async def test_a_call_that_names_the_newest_order_it_knew_moves_nothing_after_a_
         for robot, known in (("robot1", newest), ("robot2", NO_ORDER)):
             await answered(broker, await follow(robot, known))
         assert await broker.call("robot1_search", {}, caller="a", robot_order=NO_ORDER), "it does not move anything"
+        await made.world.add(Gripper(name="gripper"))
+        await made.world.offered("hold_tight")
+        assert await broker.call("hold_tight", {}, caller="a", robot_order=NO_ORDER), "it is no robot's of these"
 
 
 @pytest.mark.parametrize("restarts", [False, True])

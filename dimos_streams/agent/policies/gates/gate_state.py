@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 
-from dimos_streams.agent.missions.end_state import stopped_by
+from dimos_streams.agent.missions.end_state import cancelled_by_another, stopped_by
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.enabled import EnabledGate
@@ -57,6 +57,11 @@ class GateState:
         self.approvals.call_ended(close, by_agent=by_agent)
         if stopped_by(close):
             self.robot_stopped(missions)
+
+    def child_ended(self, close: ToolEvent, missions: Sequence[str], *, by_agent: bool) -> None:
+        """Take in how a part of a call of missions has ended; ``by_agent`` is as for ``call_ended``."""
+        if stopped_by(close) or cancelled_by_another(close, by_agent=by_agent):
+            self.call_ended(close, missions, by_agent=by_agent)
 
     def robot_stopped(self, missions: Sequence[str]) -> None:
         """Take in that an operator has stopped the robot, or released it: what was approved for these missions before

@@ -14,14 +14,13 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender
 from dimos_streams.bridge.calls.state.call_state import CallState
-from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.cancels import wait_for_ends
 from dimos_streams.bridge.calls.stops.gate_watch import CONFIRM_S, GateWatch
 from dimos_streams.bridge.calls.stops.hold_channels import is_hold_channel, usual_channels
 from dimos_streams.bridge.calls.stops.late_gates import LateGates
 from dimos_streams.bridge.calls.stops.overruling import check_overruled, overrule_all
 from dimos_streams.bridge.calls.stops.stop_file import StopFile
-from dimos_streams.bridge.calls.stops.stop_state import StopState
+from dimos_streams.bridge.calls.stops.stop_state import StopState, is_of
 from dimos_streams.bus import Bus
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.names import is_in, namespace_of
@@ -40,7 +39,7 @@ from dimos_streams.operator.messages.stop import (
     StoppedRobots,
     StopReport,
 )
-from dimos_streams.operator.robot_orders import newest_order
+from dimos_streams.operator.robot_orders import NO_ORDER
 from dimos_streams.skill import SkillInfo
 from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -107,7 +106,7 @@ class RobotStops:
                 " until an operator releases it (`dimos-streams release-robot`)"
             )
         check_overruled(call, module.name, may_move=skill.may_move)
-        newest = newest_order(self.orders, namespace_of(module.name))
+        newest = max((number for robot, number in self.orders.items() if is_of(module.name, robot)), default=NO_ORDER)
         if skill.may_move and call.robot_order is not None and call.robot_order < newest:
             raise CallRejectedError(overtaken(call.skill, "stop"))
 
@@ -119,9 +118,7 @@ class RobotStops:
         self._set(self._state.stop(Stop(robot=robot, utime=clock.utime(), reason=reason)))
         self._send()  # before anything that may take its time
         _logger.info("%s is stopped by an operator%s", robot or EVERY_ROBOT, f": {reason}" if reason else "")
-        motions = [
-            call for call in self._ledger.calls.open if self._moves(call) and stop_state.is_of(call.module, robot)
-        ]
+        motions = [call for call in self._ledger.calls.open if self._moves(call) and is_of(call.module, robot)]
         self._cancel(motions, reason)
         overrule_all(self._ledger, "stop", robot)
         self._beat.changed()
