@@ -84,7 +84,7 @@ def test_a_database_that_says_nothing_is_told_to_whoever_stops_and_by_health(
     monkeypatch.setattr("dimos_streams.hub.upkeep._OTHERS_S", 0.1)
     added(database_url, "r1")
     with served_hub(database_url) as hub:
-        assert hub.get("/healthz").json()["status"] == "ok"
+        wait_for(lambda: hub.get("/healthz").json()["status"] == "ok")
         with held(database_url, "robots", "hubs"):
             refused = hub.post("/robots/stop")
             assert "has not answered for 0.3 s" in refused.text
