@@ -126,7 +126,7 @@ def test_who_asks_a_hub_that_ends_learns_it_at_once(tmp_path: Path) -> None:
     async def ask(asker: Asker) -> None:
         asker.end()
         with pytest.raises(HubEndsError):
-            await asyncio.wait_for(asker.ask(BridgeRequest("r1", "POST", "/calls")), 5.0)
+            await asyncio.wait_for(asker.ask(BridgeRequest("r1", "POST", "/calls")), 10.0)
 
     with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as pool:
         storage.robots.add("r1")
