@@ -177,4 +177,4 @@ def watched(machine: Machine) -> str:
     with machine.started_warm("monitor", "--json") as process:
         text = read_until(process, '"conversation"')
         process.send_signal(signal.SIGINT)
-        return text + process.communicate(timeout=10)[0]
+        return text + process.communicate(timeout=30)[0]

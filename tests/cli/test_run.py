@@ -272,7 +272,7 @@ def test_nobody_else_takes_the_port_of_a_bridge_that_is_restarted(machine: Machi
             assert machine("restart", "bridge").code == 0
             os.kill(pid_of(machine, "bridge"), signal.SIGKILL)
             wait_for(lambda: machine("status", "--ready").code == 0)
-            squatter.communicate(timeout=10)
+            squatter.communicate(timeout=30)
         assert squatter.returncode == 0, "it never got the port"
         os.killpg(process.pid, signal.SIGINT)
         process.communicate(timeout=20)

@@ -146,7 +146,9 @@ def hasty(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.usefixtures("hasty")
-def test_a_task_that_swallows_its_cancellation_is_named_and_not_waited_for() -> None:
+def test_a_task_that_swallows_its_cancellation_is_named_and_not_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(live_loop, "_END_BOUND_S", 1.0)  # in which an idle thread ends on a busy machine, too
+
     async def swallow() -> None:
         while True:
             try:
@@ -158,11 +160,9 @@ def test_a_task_that_swallows_its_cancellation_is_named_and_not_waited_for() -> 
         await asyncio.wait([asyncio.create_task(swallow(), name="the-deaf-one")], timeout=0.01)
         await asyncio.to_thread(int)
 
-    with pytest.raises(UnendingError, match=r"still at work 0\.05 s after .*\n  the-deaf-one: await asyncio\.sleep"):
+    with pytest.raises(UnendingError, match=r"still at work 1 s after .*\n  the-deaf-one: await asyncio\.sleep"):
         run_live(main())
-    for thread in given_up.threads:  # by a machine that took longer than the bound to end an idle one
-        thread.join(30.0)
-        assert not thread.is_alive()
+    assert given_up.threads == []
 
 
 @pytest.mark.usefixtures("hasty")

@@ -37,7 +37,7 @@ from tests.helpers import no_threads, run_virtual, until
 
 STILL = ["wave", "nap", "server_status", "list_modules"]
 STOPS = {"patrol": "stop_patrol"}
-QUICK = {"still": STILL, "stops": STOPS, "stop_s": 0.2, "silence_s": 0.3, "poll_s": 0.1, "answer_s": 20.0}
+QUICK = {"still": STILL, "stops": STOPS, "stop_s": 20.0, "silence_s": 0.3, "poll_s": 0.1, "answer_s": 20.0}
 
 
 @contextlib.asynccontextmanager
@@ -198,22 +198,23 @@ def test_a_cancel_calls_the_tool_that_ends_it_and_what_nothing_ends_is_seen_to_g
             assert call.texts("update")[-1] == "[stop_patrol: Patrol is stopping]"
             assert [name for name, *_ in server.asked] == ["patrol", "stop_patrol"]
 
-            server.answers["stop_patrol"] = broken
-            call, _ = await patrolling(harness, server)
-            call.cancel("enough")
-            update = await call.wait_for(lambda event: "could not be asked to end" in event.text)
-            assert "OSError: the arm is stuck" in update.text
-            await asyncio.sleep(0.3)  # longer than `stop_s`
-            assert call.events[-1].type == "update"
-            server.stopped()
-            assert (await call.closed()).outcome is Outcome.CANCELLED
-
             server.answers["nap"] = lambda arguments, token: str(server.released.wait(10))
             call = await harness.call("dimos_nap", seconds=9)
             await until(lambda: server.asked[-1][0] == "nap")
             call.cancel("enough")
             assert (await call.closed()).outcome is Outcome.CANCELLED
             assert call.texts("update") == ["[dimos has no tool that ends nap: it may go on there]"]
+
+        async with taken_in(server, stop_s=0.2) as harness:
+            server.answers["stop_patrol"] = broken
+            call, _ = await patrolling(harness, server)
+            call.cancel("enough")
+            update = await call.wait_for(lambda event: "the arm is stuck" in event.text)  # it is asked again
+            assert "could not be asked to end" in update.text
+            await asyncio.sleep(0.3)  # longer than `stop_s`
+            assert call.events[-1].type == "update"
+            server.stopped()
+            assert (await call.closed()).outcome is Outcome.CANCELLED
 
     with stand_in() as server:
         asyncio.run(scenario(server))

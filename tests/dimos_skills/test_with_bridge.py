@@ -11,7 +11,7 @@ import pytest
 from dimos_streams.bridge.calls.stops import gate_watch
 from dimos_streams.dimos_skills.module import DimosSkills
 from dimos_streams.errors import CallRejectedError, SkillArgumentError
-from dimos_streams.module import RunContext, Services
+from dimos_streams.module import LOSS_BOUND_S, RunContext, Services
 from dimos_streams.tool_stream.event import Outcome
 from tests.bridge.scene import Scene, answered, closed, collect, scene
 from tests.dimos_skills.stand_in import StandIn, stand_in
@@ -20,9 +20,9 @@ from tests.helpers import until
 
 
 @contextlib.asynccontextmanager
-async def beside(server: StandIn) -> AsyncIterator[Scene]:
+async def beside(server: StandIn, loss_bound_s: float = LOSS_BOUND_S) -> AsyncIterator[Scene]:
     async with scene() as made:
-        context = RunContext(services=Services(), loss_bound_s=0.5)
+        context = RunContext(services=Services(), loss_bound_s=loss_bound_s)
         module = DimosSkills({**QUICK, "url": server.url}, name="dimos", context=context)
         await made.add(module)
         await made.offered("dimos_patrol")
@@ -73,7 +73,7 @@ def test_it_shares_the_base_and_an_operators_stop_ends_it(monkeypatch: pytest.Mo
 @pytest.mark.feature("G3", "F5")
 def test_a_cut_link_ends_what_may_move() -> None:
     async def scenario(server: StandIn) -> None:
-        async with beside(server) as made:
+        async with beside(server, loss_bound_s=0.5) as made:
             patrol = await made.broker.call("dimos_patrol", {}, caller="agent")
             await answered(made.broker, patrol)
             made.processes[-1].bus.partitioned = True

@@ -24,7 +24,7 @@ def test_whoever_has_left_makes_room_for_another(monkeypatch: pytest.MonkeyPatch
             assert (await reader.readline()).startswith(b"HTTP/1.1 101")
             assert await answered(show.url, {}) == 503
             writer.close()
-            await until(lambda: len(asyncio.all_tasks()) <= before, 5.0)  # nothing of it is left
+            await until(lambda: len(asyncio.all_tasks()) <= before)  # nothing of it is left
             assert await answered(show.url, {}) == 101
 
     asyncio.run(scenario())

@@ -197,7 +197,7 @@ def test_over_http_and_on_websockets(trap: Trap) -> None:
                     assert len(refused.text) < 2000
         with connect(f"ws://127.0.0.1:{bridge.port}/monitor") as socket:
             socket.send(trap.newest)
-            while "error" not in (answer := json.loads(socket.recv(timeout=5)))["type"]:
+            while "error" not in (answer := json.loads(socket.recv(timeout=30)))["type"]:
                 pass
             assert answer
         assert bridge.call("at_once", value=3)["outcome"] == "completed"

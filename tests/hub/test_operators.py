@@ -44,7 +44,7 @@ def hub(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Command]:
 
 def is_served(url: str) -> bool:
     try:
-        return requests.get(url, timeout=5).ok
+        return requests.get(url, timeout=20).ok
     except requests.ConnectionError:
         return False
 

@@ -57,7 +57,7 @@ def test_who_only_looks_waits_for_a_bounded_time_and_health_says_why(
         finally:
             over.set()
         wait_for(lambda: hub.get("/healthz").json()["status"] == "ok")
-        assert hub.get("/robots").status_code == 200
+        wait_for(lambda: hub.get("/robots").status_code == 200)
 
 
 @pytest.mark.feature("H2")

@@ -84,7 +84,7 @@ def test_a_database_that_says_nothing_is_told_to_whoever_stops_and_by_health(
     monkeypatch.setattr("dimos_streams.hub.upkeep._OTHERS_S", 0.1)
     added(database_url, "r1")
     with served_hub(database_url) as hub:
-        assert hub.get("/healthz").json()["status"] == "ok"
+        wait_for(lambda: hub.get("/healthz").json()["status"] == "ok")
         with held(database_url, "robots", "hubs"):
             refused = hub.post("/robots/stop")
             assert "has not answered for 0.3 s" in refused.text
@@ -126,7 +126,7 @@ def test_who_asks_a_hub_that_ends_learns_it_at_once(tmp_path: Path) -> None:
     async def ask(asker: Asker) -> None:
         asker.end()
         with pytest.raises(HubEndsError):
-            await asyncio.wait_for(asker.ask(BridgeRequest("r1", "POST", "/calls")), 5.0)
+            await asyncio.wait_for(asker.ask(BridgeRequest("r1", "POST", "/calls")), 10.0)
 
     with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage, ThreadPoolExecutor(1) as pool:
         storage.robots.add("r1")

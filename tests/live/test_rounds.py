@@ -31,7 +31,7 @@ _logger = logging.getLogger(__name__)
 async def follow(mission: Mission) -> str:
     """Have the agent follow somebody once more; the id of the call, once the robot drives."""
     # The supervisor knows earlier than the bridge that a process is back.
-    async with asyncio.timeout(15):
+    async with asyncio.timeout(40):
         while not all(skill.available for skill in await mission.gateway.skills()):  # noqa: ASYNC110
             await asyncio.sleep(0.05)
     seen = {event.call_id for event in mission.events}

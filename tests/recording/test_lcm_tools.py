@@ -51,7 +51,7 @@ def running(*command: str | Path) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         process.terminate()
-        process.wait(10)
+        process.wait(30)
 
 
 async def worst_lag(worst: list[float]) -> None:

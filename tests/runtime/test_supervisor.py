@@ -303,7 +303,7 @@ def test_no_orphan_when_the_parent_dies(number: signal.Signals, bus_url: str, tm
         pids = [int(word) for word in parent.stdout.readline().split()]
         assert len(pids) == 2
         parent.send_signal(number)
-        parent.wait(15)
+        parent.wait(40)
     asyncio.run(until(lambda: all(process_start(pid) is None for pid in pids)))
 
 

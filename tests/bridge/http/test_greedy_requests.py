@@ -146,7 +146,7 @@ def test_what_waits_to_be_parsed_is_bounded_for_all_together(monkeypatch: pytest
         wait_for(lambda: shared(bridge).cut > 0)
         assert bridge.get("/healthz").status_code == 200
         for thread in threads:
-            thread.join(10)
+            thread.join(30)
         stack.close()
         assert 0 < most <= 500_000 + 256_000, "and what one read brings"
         wait_for(lambda: not state.connections and shared(bridge)._unparsed_bytes == 0)
@@ -172,7 +172,7 @@ def test_bodies_in_tiny_chunks_take_a_bounded_share_of_the_loop(
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(10)
+            thread.join(30)
         # A connection that is ended while it still sends may lose its answer on the way.
         assert set(answers) <= {b"HTTP/1.1 401" if token else b"HTTP/1.1 413", b""}
         assert parsed.most <= CONNECTIONS * 3 * http_protocol._EVENTS

@@ -132,7 +132,7 @@ def test_a_thread_that_waits_while_the_loop_ends_hears_that_its_stream_has_ended
 
     threads: list[threading.Thread] = []
     asyncio.run(end_in_the_middle())
-    threads[0].join(5.0)
+    threads[0].join(30.0)
     assert len(heard) == 1
 
 
