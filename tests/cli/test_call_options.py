@@ -16,7 +16,10 @@ from dimos_streams.tool_stream.gateway import CallTerms
 def test_each_field_has_an_option() -> None:
     options = set(inspect.signature(ungrouped(calls.call)).parameters)
     fields = {name.removesuffix("_s") for name in CallBody.model_fields}
-    assert fields - options == {"agent"}, "which the public names of skills stand for"
+    assert fields - options == {
+        "agent",  # the public names of skills stand for it
+        "robot_order",  # a person asks for what is to be done after all orders so far
+    }
 
 
 def test_each_term_of_a_call_is_a_field() -> None:

@@ -142,7 +142,7 @@ def test_a_setting_that_is_no_tolerance_is_an_error(setting: str) -> None:
             for text in (b"- 1", b"[]", b"0", b"false", b"''")
         ),
         (b"a: [", ":1: not valid YAML"),
-        (b"\xff\xfe\xff", "can't be read"),
+        (b"\xff\xfe\xff", ":1: it is not UTF-8 (byte 0xff)"),
         (None, "there is no tolerances file"),
     ],
 )

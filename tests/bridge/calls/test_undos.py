@@ -27,32 +27,32 @@ def is_refused(asked: CallState, order: CallState, **policy: Any) -> bool:
     return False
 
 
-UNDO = call("r1/undo", "r1/agent")
+UNDO = call("r1_undo", "r1/agent")
 
 
 @pytest.mark.parametrize(
     ("order", "refused"),
     [
         (UNDO, True),
-        (call("r1/abort", "r1/agent", rollback=True), True),
-        (call("r1/abort", "r1/agent"), False),
-        (call("r1/pause", "r1/agent"), False),
-        (call("r1/undo", "r1/editor"), False),
+        (call("r1_abort", "r1/agent", rollback=True), True),
+        (call("r1_abort", "r1/agent"), False),
+        (call("r1_pause", "r1/agent"), False),
+        (call("r1_undo", "r1/editor"), False),
         (call("undo", "agent"), True),
-        (call("r2/undo", "r2/agent"), False),
+        (call("r2_undo", "r2/agent"), False),
     ],
 )
 def test_the_order_counts_for_the_agents_own_robot(order: CallState, refused: bool) -> None:
-    assert is_refused(call("r1/drive", "r1/base"), order) is refused
+    assert is_refused(call("r1_drive", "r1/base"), order) is refused
 
 
 @pytest.mark.parametrize(
     ("asked", "policy", "refused"),
     [
-        (call("r1/drive", "r1/base", caller="r1/agent"), {}, False),
-        (call("r1/drive", "r1/base", caller="agent"), {}, True),
-        (call("r1/sing", "r1/mouth"), {"motion": False}, False),
-        (call("r1/grip", "r1/arm"), {"motion": False, "resources": ("arm",)}, True),
+        (call("r1_drive", "r1/base", caller="r1/agent"), {}, False),
+        (call("r1_drive", "r1/base", caller="agent"), {}, True),
+        (call("r1_sing", "r1/mouth"), {"motion": False}, False),
+        (call("r1_grip", "r1/arm"), {"motion": False, "resources": ("arm",)}, True),
         (call("drive", "base"), {}, True),
     ],
 )
