@@ -20,19 +20,20 @@ from hypothesis import HealthCheck, settings
 from dimos_streams.common.secrets import Redaction
 from dimos_streams.common.secrets import known as known_secrets
 from tests import ports
-from tests.distribution import (  # hooks, but for the first
-    import_a_share,
+from tests.distribution import (
     pytest_collection_modifyitems,
     pytest_runtest_setup,
     pytest_xdist_auto_num_workers,
     pytest_xdist_make_scheduler,
 )
+from tests.forked_workers import pytest_xdist_setupnodes
 
 __all__ = [
     "pytest_collection_modifyitems",
     "pytest_runtest_setup",
     "pytest_xdist_auto_num_workers",
     "pytest_xdist_make_scheduler",
+    "pytest_xdist_setupnodes",
 ]
 
 _COLLECTED_AFTER = (5000, 50, 50)
@@ -57,7 +58,6 @@ def pytest_collection() -> Generator[None, object, object]:
     and from looking at what tests have made before there is much of it: a twentieth."""
     gc.disable()
     try:
-        import_a_share()
         return (yield)
     finally:
         gc.freeze()

@@ -7,12 +7,9 @@ the chains: whoever wants a processor for a chain has it first.
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import importlib
 import os
 import zlib
-from pathlib import Path
 
 import pytest
 from xdist.remote import Producer
@@ -100,19 +97,6 @@ def _group(item: pytest.Item) -> str | None:
     if item.get_closest_marker("live") is not None or not _OF_PROCESSES.isdisjoint(fixtures):
         return next((chain for chain, folders in _CHAINS.items() if folder in folders), _ROBOTS)
     return folder if folder in _TOGETHER else None
-
-
-def import_a_share() -> None:
-    """Import another share of the tests in each worker before all of them import all: in a fresh clone pytest has to
-    rewrite each file, and workers that go through them in the same order would all do it."""
-    number, workers = os.environ.get("PYTEST_XDIST_WORKER"), os.environ.get("PYTEST_XDIST_WORKER_COUNT")
-    if number is None or workers is None:
-        return
-    root = Path(__file__).parents[1]
-    files = sorted(Path(__file__).parent.rglob("test_*.py"))
-    for file in files[int(number.removeprefix("gw")) :: int(workers)]:
-        with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting the file says it
-            importlib.import_module(".".join(file.relative_to(root).with_suffix("").parts))
 
 
 class ChainScheduling(LoadGroupScheduling):  # type: ignore[misc]

@@ -12,15 +12,15 @@ _FIRST, _BEYOND = 10_000, 32_768
 for every connection, of all workers at once. A port of those may be gone again before it is used."""
 _WORKERS = 32
 
-_own = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
 _steps = itertools.count(random.SystemRandom().randrange(_BEYOND))
 
 
 def free_port() -> int:
     """A TCP port of loopback that is free, and that nobody else of this machine is about to take."""
+    own = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0").removeprefix("gw")) % _WORKERS
     of_worker = (_BEYOND - _FIRST) // _WORKERS
     for step in itertools.islice(_steps, of_worker):
-        port = _FIRST + step % of_worker * _WORKERS + _own
+        port = _FIRST + step % of_worker * _WORKERS + own
         with socket.socket() as probe:
             probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             try:

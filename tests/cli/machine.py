@@ -18,8 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.warm_commands import begin_warm, run_warm
-from tests.cli.warm_process import WarmProcess
 from tests.ports import free_port
+from tests.warm_process import WarmProcess
 
 REPOSITORY = Path(__file__).parents[2]
 ROVER = "tests/cli/rover.yaml"

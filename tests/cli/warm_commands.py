@@ -8,7 +8,6 @@ nothing.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import fcntl
 import functools
 import gc
@@ -17,18 +16,14 @@ import json
 import os
 import pkgutil
 import runpy
-import select
 import shlex
-import shutil
 import socket
 import subprocess
 import sys
 import tempfile
 import uuid
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import typer
 from pydantic import BaseModel
@@ -36,10 +31,9 @@ from pydantic import BaseModel
 import dimos_streams.cli
 from dimos_streams.common.schemas.frozen_model import FrozenModel
 from dimos_streams.skill import skills_of
-from tests.cli.warm_process import NUMBER, STANDARD, WarmProcess, receive_number
+from tests.fork_server import begin_server, client_command, serve
+from tests.warm_process import WarmProcess, receive_number
 
-_NOBODY = b"-" * 40
-"""Stands where the name of a command will be, in the environment with which the process that forks it begins."""
 _IMPORTED = (
     *("agent.module", "bridge.module", "perception.module", "robot.simulator", "robot.velocity_gate.module"),
     *("skills.drive", "skills.follow_person", "skills.look_out_for", "skills.observe", "skills.patrol"),
@@ -104,9 +98,14 @@ def put_warm_command(directory: Path, folder: Path) -> None:
     The process that forks is begun in ``folder``, which has these tests. Signals to the one that a shell knows reach
     the other one.
     """
+    command = shlex.quote(str(Path(sys.executable).with_name("dimos-streams")))
     script = directory / "dimos-streams"
-    begun = shlex.join([sys.executable, "-ISE", str(Path(__file__).with_name("warm_command.py")), _address(folder)])
-    script.write_text(f'#!/bin/sh\nexec {begun} "$@"\n')
+    script.write_text(
+        f"""#!/bin/sh
+if [ -n "${{PYTHONPATH+set}}" ]; then exec {command} "$@"; fi  # Python looks at it only at its start
+exec {shlex.join(client_command(_address(folder), "dimos-streams"))} "$@"
+"""
+    )
     script.chmod(0o755)
 
 
@@ -127,100 +126,8 @@ def _address_of(folder: Path, niceness: int) -> str:
     with (place / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not address.exists():
-            with subprocess.Popen(
-                [sys.executable, "-m", __name__, str(address), str(owner)],
-                cwd=folder,
-                env=os.environ | {"OPENBLAS_NUM_THREADS": "1", "WARM_COMMAND": _NOBODY.decode()},
-                stdin=subprocess.PIPE,  # as those of commands are, which take over how Python uses them
-                stdout=subprocess.PIPE,
-                start_new_session=True,
-            ) as begun:
-                assert not begun.wait(), "it did not begin"
+            begin_server(__name__, address, owner, folder)
     return str(address)
-
-
-def _serve(address: Path, owner: int) -> None:
-    """Fork for each request, and tell how each fork has ended, as an orphan that ends with ``owner``. Returns only
-    where a command is to be run."""
-    session = os.pidfd_open(owner)
-    with socket.socket(socket.AF_UNIX) as listener:
-        listener.bind(str(address))
-        listener.listen()
-        if os.fork():
-            os._exit(0)
-        running: dict[int, _Running] = {}
-        while True:
-            awaited: list[socket.socket | int] = [listener, session, *running]
-            readable, _, _ = select.select(awaited, (), ())
-            if session in readable:
-                shutil.rmtree(address.parent, ignore_errors=True)
-                os._exit(0)
-            for each in running.keys() & readable:
-                running.pop(each).tell_its_end()
-                os.close(each)
-            if listener in readable and _began(listener, running):
-                os.close(session)
-                return
-
-
-@dataclass(frozen=True)
-class _Running:
-    """A command, and who has asked for it."""
-
-    process: int
-    connection: socket.socket
-
-    def tell_its_end(self) -> None:
-        status = os.waitpid(self.process, 0)[1]
-        with self.connection, contextlib.suppress(ConnectionError):
-            self.connection.sendall(NUMBER.pack(status))
-
-
-def _began(listener: socket.socket, running: dict[int, _Running]) -> bool:
-    """Whether this is the process of a command now: that which had listened has it among those that are running, by
-    what becomes readable with its end."""
-    connection, _ = listener.accept()
-    request, descriptors, _, _ = socket.recv_fds(connection, 1, STANDARD)
-    with connection.makefile("rb") as rest:
-        request += rest.read()
-    process = os.fork()
-    if not process:
-        listener.close()
-        connection.close()
-        for end, other in running.items():
-            os.close(end)
-            other.connection.close()
-        _become(json.loads(request), descriptors)
-        return True
-    for descriptor in descriptors:
-        os.close(descriptor)
-    running[os.pidfd_open(process)] = _Running(process, connection)
-    with contextlib.suppress(ConnectionError):
-        connection.sendall(NUMBER.pack(process))
-    return False
-
-
-def _become(wanted: Any, descriptors: Sequence[int]) -> None:
-    for standard, descriptor in enumerate(descriptors):
-        os.dup2(descriptor, standard)
-        os.close(descriptor)
-    os.chdir(wanted["folder"])
-    os.environ.clear()
-    os.environ.update(wanted["environment"])
-    sys.argv[1:] = wanted["arguments"]
-    if wanted.get("leads"):
-        os.setsid()
-    _show(wanted["name"])
-
-
-def _show(name: str) -> None:
-    """Have the system show a name as that of this process, and in the environment that it began with, which is also
-    that of all its forks, whatever they are called."""
-    Path("/proc/self/comm").write_text(name)
-    begin, end = map(int, Path("/proc/self/stat").read_text().rpartition(")")[2].split()[47:49])
-    at = ctypes.string_at(begin, end - begin).find(_NOBODY)
-    assert at >= 0, "the environment has no place for a name"
-    ctypes.memmove(begin + at, name.encode(), min(len(name.encode()), len(_NOBODY)))
 
 
 def _build_models(base: type[BaseModel]) -> None:
@@ -261,5 +168,5 @@ def _import_commands() -> None:
 
 if __name__ == "__main__":
     _import_commands()
-    _serve(Path(sys.argv[1]), int(sys.argv[2]))
+    serve(Path(sys.argv[1]), int(sys.argv[2]))
     runpy.run_module("dimos_streams", run_name="__main__", alter_sys=True)

@@ -193,6 +193,7 @@ def test_every_link_of_a_robots_bridge_can_be_followed_at_its_hub(tmp_path: Path
             answer = hub.post(f"/robots/r1/calls{wait}", {"skill": "at_once", "arguments": {"value": value}})
             assert (answer.status_code, answer.links) == (201, {}), f"other numbers at the hub, or {answer.text}"
             call = wait_for(functools.partial(closed_call, hub, answer.headers["Location"]), BOUND_S)
+            assert call is not None
             assert call["call_id"] == answer.json()["call_id"], "it has the robot's base until it is closed"
             begun.append(answer)
         path, found = "/robots/r1/calls?limit=1&state=closed", list[str]()

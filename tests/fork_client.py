@@ -1,6 +1,6 @@
-"""What a shell starts for a command that a warm process forks: ``warm_command.py ADDRESS ARGUMENTS``.
+"""Has a process that forks do its work: ``fork_client.py ADDRESS NAME ARGUMENTS``.
 
-It imports as little as it can: with what a command itself imports, it would be as slow as one.
+It imports as little as it can: with what the fork has imported, it would be as slow as one.
 """
 
 from __future__ import annotations
@@ -14,10 +14,7 @@ from json import dumps
 
 _NUMBER = 4
 
-if "PYTHONPATH" in os.environ:  # Python looks at it only at its start
-    command = os.path.join(os.path.dirname(sys.executable), "dimos-streams")
-    os.execv(command, [command, *sys.argv[2:]])
-wanted = {"arguments": sys.argv[2:], "environment": dict(os.environ), "name": "dimos-streams", "folder": os.getcwd()}
+wanted = {"arguments": sys.argv[3:], "environment": dict(os.environ), "name": sys.argv[2], "folder": os.getcwd()}
 request = dumps(wanted).encode()
 connection = socket.socket(socket.AF_UNIX)
 connection.connect(sys.argv[1])
