@@ -33,9 +33,9 @@ class StoppedMissions:
         self._count(over)
 
     def stops(self, missions: Iterable[str]) -> int:
-        """The number of stops and releases since the newest of these missions was begun: a call that is also of one
-        from after them was asked for since."""
-        return min(self._stops.get(root, 0) for root in _roots(missions))
+        """The number of stops and releases since the oldest of these missions was begun: a turn that takes up several
+        of them does not say for which of them a call is."""
+        return max(self._stops.get(root, 0) for root in _roots(missions))
 
     def restore(self, event: AgentEvent) -> None:
         """Note what an event of the record says: also the end of a call, behind which the process may have died."""

@@ -158,7 +158,7 @@ async def test_what_was_asked_for_before_stop_was_said_to_another_agent_of_the_r
         ((), {"motion": True}, True),
         (("m1",), {}, False),
         (("m2",), {"motion": True}, False),
-        (("m1", "m2"), {"motion": True}, False),
+        (("m1", "m2"), {"motion": True}, True),
     ],
     ids=[
         "motion",
@@ -166,7 +166,7 @@ async def test_what_was_asked_for_before_stop_was_said_to_another_agent_of_the_r
         "of no mission",
         "no motion",
         "said since",
-        "also for what was said since",
+        "of a turn that takes up both",
     ],
 )
 async def test_only_what_moves_the_robot_for_a_mission_from_before_is_asked_about(
