@@ -27,10 +27,12 @@ from tests.distribution import (
     pytest_xdist_make_scheduler,
 )
 from tests.forked_workers import pytest_xdist_setupnodes
+from tests.time_limit import pytest_timeout_set_timer
 
 __all__ = [
     "pytest_collection_modifyitems",
     "pytest_runtest_setup",
+    "pytest_timeout_set_timer",
     "pytest_xdist_auto_num_workers",
     "pytest_xdist_make_scheduler",
     "pytest_xdist_setupnodes",

@@ -248,7 +248,8 @@ def test_in_a_chat_with_several_each_line_begins_with_a_name(
     one, two = console.add("robot1/"), console.add("robot2/")
     one.busy_s = two.busy_s = 0.0
     lines = ["robot2: move", "move", "/pause", "/now robot1: halt", "/quit"]
-    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+    typed = "".join(f"{line}\n" for line in lines).encode()
+    monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(typed), encoding="utf-8"))
     code, out, _ = console("chat")
     assert (code, heard(two)) == (2, ["robot2: move"])
     console.bridge.run(until(lambda: heard(one) == ["robot1: halt"]))

@@ -260,22 +260,29 @@ class _Chat:
 
 async def _lines_of_stdin() -> AsyncIterator[str]:
     """Yield the lines of standard input, whatever bytes they have, read one ahead by a thread that may be left
-    behind."""
+    behind. Raises ``UserError`` if it can't be read."""
     loop = asyncio.get_running_loop()
-    lines: asyncio.Queue[str | None] = asyncio.Queue()
+    lines: asyncio.Queue[str | OSError | None] = asyncio.Queue()
     wanted = threading.Semaphore(1)
 
     def read() -> None:
+        end = None
         with contextlib.suppress(RuntimeError):  # the loop has ended: nobody wants more lines
-            for line in sys.stdin.buffer:  # as text, a single wrong byte would end it
-                wanted.acquire()
-                loop.call_soon_threadsafe(lines.put_nowait, line.decode(sys.stdin.encoding, "replace"))
-            loop.call_soon_threadsafe(lines.put_nowait, None)
+            try:
+                for line in sys.stdin.buffer:  # as text, a single wrong byte would end it
+                    wanted.acquire()
+                    loop.call_soon_threadsafe(lines.put_nowait, line.decode(sys.stdin.encoding, "replace"))
+            except OSError as error:
+                end = error
+            finally:
+                loop.call_soon_threadsafe(lines.put_nowait, end)
 
     try:
         begin_thread(threading.Thread(target=read, name="stdin", daemon=True))
+        while (line := await lines.get()) is not None:
+            if isinstance(line, OSError):
+                raise line
+            yield line
+            wanted.release()
     except OSError as error:
         raise UserError(f"standard input can't be read: {error.strerror}") from error
-    while (line := await lines.get()) is not None:
-        yield line
-        wanted.release()
