@@ -8,11 +8,15 @@ from functools import partial
 from dimos_streams import clock
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.names import namespace_of
+from dimos_streams.common.newest_entries import NewestEntries
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.operator.holding import STOP_ROBOT, VelocityGateState
 from dimos_streams.operator.robot_orders import NO_ORDER, ORDERS, SAID, newest_order, reported_orders, said_stop
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
+
+_MODULES = 1000
+"""Maximum number of bridges, and of agents, whose newest numbers are remembered: also of those that are away."""
 
 
 class HeardStops:
@@ -32,10 +36,12 @@ class HeardStops:
         self._gates = gates
         self._stopped: frozenset[str] = frozenset()
         """The gates that hold for a stop."""
-        self.newest = NO_ORDER
-        """The number of the newest order to a bridge that is known."""
-        self._known = frozenset({NO_ORDER})
-        """The numbers of what is known, of bridges and of agents."""
+        self._asked = NO_ORDER
+        """The number of the newest order that the agent's own bridge had when it was asked."""
+        self._heard = NewestEntries[str, int](_MODULES)
+        """The number of the newest order that each bridge has told on the bus, by name."""
+        self._said = NewestEntries[str, int](_MODULES)
+        """The number of the newest stop that was said to each other agent, by name."""
         self.said = NO_ORDER
         """The number of the newest stop that was said to this agent."""
         self.told: Listeners[[]] = Listeners()
@@ -44,17 +50,20 @@ class HeardStops:
         """Called when there was an order, when a gate begins to hold for a stop, and when it says that it does so no
         more."""
 
+    @property
+    def newest(self) -> int:
+        """The number of the newest order to a bridge that is known."""
+        return max(self._asked, *self._heard.values(), NO_ORDER)
+
     def know(self, orders: Mapping[str, int]) -> None:
         """Take up the orders from before anybody was heard."""
-        self.newest = newest_order(orders, self._robot)
-        self._known |= {self.newest}
+        self._asked = newest_order(orders, self._robot)
 
     def catch_up(self, orders: Mapping[str, int]) -> None:
         """Take up the orders that the agent's bridge has, as one that is not heard may have had since."""
-        before = self.newest
+        before = self._numbers()
         self.know(orders)
-        if self.newest != before:
-            self.changed.notify()
+        self._notify_of_new(before)
 
     def tell(self) -> None:
         """Tell other agents that an operator has said to this one that the robot is to stop."""
@@ -74,15 +83,21 @@ class HeardStops:
         self._hear_gates(status)
 
     def _hear_orders(self, directory: ModuleDirectory) -> None:
-        given = {newest_order(reported_orders(each.state), self._robot) for each in directory.reporting(ORDERS)}
-        said = {
-            newest_order({namespace_of(each.name): said_stop(each.state)}, self._robot)
-            for each in directory.reporting(SAID)
-            if each.name != self._agent
-        }
-        self.newest = max(given, default=self.newest)
-        before, self._known = self._known, frozenset({NO_ORDER, self.newest, *given, *said})
-        if not self._known <= before:
+        before = self._numbers()
+        for bridge in directory.reporting(ORDERS):
+            self._heard[bridge.name] = newest_order(reported_orders(bridge.state), self._robot)
+        for agent in directory.reporting(SAID):
+            if agent.name != self._agent:
+                said = {namespace_of(agent.name): said_stop(agent.state)}
+                self._said[agent.name] = newest_order(said, self._robot)
+        self._notify_of_new(before)
+
+    def _numbers(self) -> frozenset[int]:
+        """The numbers of what is known, of bridges and of agents."""
+        return frozenset({NO_ORDER, self._asked, *self._heard.values(), *self._said.values()})
+
+    def _notify_of_new(self, before: frozenset[int]) -> None:
+        if not self._numbers() <= before:
             self.changed.notify()
 
     def _hear_gates(self, status: ModuleStatus) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.errors import CallRejectedError
+from dimos_streams.operator.robot_orders import newest_order
 from dimos_streams.tool_stream.event import Outcome
 from tests.agent.policies.brain import Brain
 from tests.agent.policies.lookout_world import LookoutWorld, lookout_world, round_with
@@ -38,3 +39,26 @@ async def test_bridges_leave_each_others_reviews_alone(name: str) -> None:
         assert {view.state for view in await w.views("review_call")} == {"closed"}
         with pytest.raises(CallRejectedError, match=f"'bridge:{name}' is the name of a bridge itself"):
             await w.bridge.broker.call("drop", {"what": "a"}, caller=f"bridge:{name}")
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.virtual_time
+async def test_the_orders_of_another_bridge_make_no_refused_call_a_sign_of_a_stop() -> None:
+    async with lookout_world(Brain()) as w:
+        await w.add(another := Bridge({"http": False}, name="bridge2", context=w.bridge.context))
+        await until(lambda: another.broker.directory.module("agent"))
+        for stops in (w.bridge.broker.stops, another.broker.stops):
+            await asyncio.gather(stops.stop_robot("", ""), stops.release(""))
+            await asyncio.sleep(1)  # so that the numbers of the second are higher
+        own, others = (newest_order(bridge.broker.stops.orders, "") for bridge in (w.bridge, another))
+        assert own < others
+        known, heard = w.agent.core.oversight.robot_stops, list[int]()
+        await until(lambda: known.newest == others)
+        known.changed.add(lambda: heard.append(known.newest))
+        known.catch_up(await w.bridge.broker.robot_orders())  # as after each call that its bridge refuses
+        await asyncio.sleep(3)  # both bridges are heard again
+        assert heard == []
+        known.catch_up({"": others + 1})
+        await asyncio.sleep(3)
+        assert heard == [others + 1], "and what was learnt so is not forgotten by an older heartbeat"
+        assert known.newest == others + 1

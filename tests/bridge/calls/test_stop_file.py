@@ -14,8 +14,9 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.stops import stop_state
 from dimos_streams.bridge.calls.stops.stop_file import StopFile
 from dimos_streams.bridge.calls.stops.stop_state import StopState
+from dimos_streams.module.state_text import state_text
 from dimos_streams.operator.messages.stop import Stop
-from dimos_streams.operator.robot_orders import NO_ORDER, newest_order
+from dimos_streams.operator.robot_orders import NO_ORDER, ORDERS, newest_order
 from tests.bridge.serving import served
 from tests.helpers import no_threads, until
 
@@ -88,12 +89,26 @@ def test_each_order_has_a_higher_number_than_those_before_also_after_a_restart_w
 
 
 def test_of_many_robots_the_oldest_orders_count_as_ones_to_all() -> None:
-    state = StopState()
-    for number in range(60):
-        state = state.stop(Stop(robot=f"robot{number}", utime=number))
+    state = orders_to("robot")
     assert len(state.orders) == 50
     assert NO_ORDER < newest_order(state.orders, "robot3") < newest_order(state.orders, "robot30")
     assert newest_order(state.orders, "") == newest_order(state.orders, "robot59")
+
+
+@pytest.mark.parametrize("length", [50, 100, 190])
+def test_a_heartbeat_carries_the_orders_to_many_robots_of_long_names(length: int) -> None:
+    state = orders_to(name := "r" * length)
+    assert ORDERS in state_text("bridge", {ORDERS: dict(state.orders)}, ())
+    assert len(state.orders) > 10
+    assert newest_order(state.orders, "") == newest_order(state.orders, f"{name}59")
+
+
+def orders_to(name: str) -> StopState:
+    """The state after 60 robots of this name and a number were stopped."""
+    state = StopState()
+    for number in range(60):
+        state = state.stop(Stop(robot=f"{name}{number}", utime=number))
+    return state
 
 
 @pytest.mark.virtual_time

@@ -24,6 +24,8 @@ SUFFIX = ".stops.json"
 
 _MAX_ORDERS = 50
 """Maximum number of robots whose newest order is told apart: a heartbeat has to carry all."""
+_MAX_NAMES = 2500
+"""Maximum length of their names together, in characters, for the same reason."""
 _logger = logging.getLogger(__name__)
 
 
@@ -87,7 +89,7 @@ class StopState:
         """The numbers after one more order. Where robots are many, the oldest orders count as ones to all."""
         orders = {name: number for name, number in self.orders.items() if not is_in(name, robot)}
         orders[robot] = max(clock.utime(), 1 + max(self.orders.values(), default=NO_ORDER))
-        while len(orders) > _MAX_ORDERS:
+        while len(orders) > _MAX_ORDERS or sum(map(len, orders)) > _MAX_NAMES:
             oldest = min(orders.keys() - {""}, key=orders.__getitem__)
             orders[""] = max(orders.pop(oldest), orders.get("", NO_ORDER))
         return orders
