@@ -48,6 +48,8 @@ class PostgresConnections:
             said = without_parts(" ".join(str(error).split()), url)
             # Not from the driver's error, whose text has parts of the URL.
             raise UserError(f"--database {self.where!r} can't be read: {said}") from None
+        except UnicodeEncodeError:
+            raise UserError(f"--database {self.where!r} can't be read: it has bytes that are no UTF-8") from None
         for host in str(read.get("host") or "").split(","):
             if not host.startswith(("/", "@")) and (fault := host_fault(host)):  # else it is a socket's path
                 raise UserError(f"--database {self.where!r} can't be read: {fault}")
