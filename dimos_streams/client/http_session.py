@@ -136,7 +136,7 @@ class CuttableSession(StraightSession):
         """
         body = getattr(getattr(response.raw, "_fp", None), "fp", None)
         coding = response.headers.get("Transfer-Encoding", "").strip().lower()
-        plain = "Content-Encoding" not in response.headers and response.url.startswith("http://")
+        plain = why_packed(response.status_code, response.headers) is None and response.url.startswith("http://")
         if self._socket is None or self._duplicate is None or not isinstance(body, io.BufferedReader):
             return None
         if coding != "chunked" or not plain:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import socket
 import threading
@@ -98,7 +99,8 @@ class SseClient:
         self._handoff: Handoff[SseEvent] | None = None
         self._reader: LoopReader | None = None
         self._counts = SseStatistics()
-        self._connected_at = 0.0
+        self._connected_at = math.inf
+        """The time since which there is a connection; infinite if there is none."""
 
     def start(self, on_event: OnEvent, on_end: OnEnd | None = None) -> None:
         """Begin to read. Both callbacks are called on the client's thread, ``on_end`` once, as its last act; without
@@ -197,7 +199,7 @@ class SseClient:
 
         from dimos_streams.client.http_session import why
 
-        retry_after_s = 0.0
+        retry_after_s, self._connected_at = 0.0, math.inf
         try:
             self._read_connection(deliver)
             problem = "the server ended the stream"
@@ -205,6 +207,8 @@ class SseClient:
             problem, retry_after_s = str(error), error.retry_after_s
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError) as error:
             problem = why(error)
+        if clock.monotonic() - self._connected_at >= _STEADY_S:
+            self._backoff.reset()
         if not self._stopping.is_set() and (wait_s := self._pause_s(problem, retry_after_s)) is not None:
             self._stopping.wait(wait_s)
 
@@ -309,11 +313,11 @@ class SseClient:
         return events
 
     def _note(self, events: int, size: int, last_id: str) -> None:
-        """Count what has come. It shows that the connection works if it leads on, or has lasted for a while: a server
-        that greets and ends each connection at once is not to be asked without end."""
+        """Count what has come. A connection that leads on works. One that only greets may be of a server that ends
+        each at once, and is not to be asked without end: it has to last for a while."""
         self._counts.events += events
         self._counts.bytes += size
-        if last_id != self.last_event_id or clock.monotonic() - self._connected_at >= _STEADY_S:
+        if last_id != self.last_event_id:
             self._backoff.reset()
 
     def _each(self, on_event: OnEvent, events: list[SseEvent]) -> None:

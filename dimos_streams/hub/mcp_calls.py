@@ -49,7 +49,7 @@ class FleetCalls:
         """See ``McpCalls``."""
         return [skill for robot in self._parts.robots.known.values() for skill in robot.offered if skill.available]
 
-    async def meet(self, skill: str) -> None:
+    async def meet(self, is_known: Callable[[], bool]) -> None:
         """See ``McpCalls``. What robots offered last is in the database."""
 
     async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str, key: str | None) -> str:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import sys
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from dimos_streams.cli.commands import run
 from dimos_streams.cli.entry import run_command
+from dimos_streams.cli.running import daemon, session
 from dimos_streams.cli.terminal.output import sole_output, write
 from dimos_streams.common import importing
 from dimos_streams.common.importing import import_module
@@ -56,6 +59,22 @@ def test_what_a_module_prints_while_it_runs_is_no_json(talking: str, capsys: pyt
     said = capsys.readouterr()
     assert [json.loads(line)["kind"] for line in said.out.splitlines()][-1] == "summary"
     assert "it starts" in said.err.splitlines()
+
+
+def test_what_a_module_prints_before_its_run_is_in_the_background_is_no_json(
+    talking: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def run_session(plan: object, on_ready: Callable[[object], None]) -> int:
+        sys.stdout.write("it is checked again\n")
+        on_ready(None)
+        sys.stdout.write("what the log has\n")
+        return 0
+
+    monkeypatch.setattr(daemon, "detach", lambda alone, as_json: lambda record: alone.close())
+    monkeypatch.setattr(session, "run_session", run_session)
+    monkeypatch.setattr(run, "_fork_server", lambda *_: None)
+    assert run_command(["run", talking, "--daemon", "--json"]) == 0
+    assert capsys.readouterr() == ("what the log has\n", "a library greets\nit is checked\nit is checked again\n")
 
 
 def test_an_import_in_a_thread_takes_nobody_s_output(talking: str, capsys: pytest.CaptureFixture[str]) -> None:

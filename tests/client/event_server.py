@@ -8,7 +8,11 @@ import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\nTransfer-Encoding: chunked\r\n\r\n"
+HEAD = (
+    b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream; charset=utf-8\r\n"
+    b"Content-Encoding: identity\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+"""The head of a stream of events, as bridges and hubs send it."""
 
 
 @dataclass

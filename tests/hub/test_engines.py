@@ -185,6 +185,9 @@ def test_notices_come_again_after_a_time_in_which_the_database_was_not_fit(
         ("sqlite://hub.sqlite", "names no file"),
         ("postgresql://u:pass-word@127.0.0.1:1/y", "the hub's database postgresql://127.0.0.1:1/y: .*refused"),
         ("postgresql://u@h/y?nonsense=1", "--database 'postgresql://h/y' can't be read: .*nonsense"),
+        ("postgresql://u@h,a..b/y", "--database 'postgresql://h,a..b/y' can't be read: no host has such a name"),
+        ("postgresql://u:pa\udce9s@h/y", "--database 'postgresql://h/y' can't be read: it has bytes that are no "),
+        ("postgresql:///y?host=/no..such/place", "the hub's database postgresql:///y: .*No such file"),
         ("sqlite:////x/hub.sqlite?mode=ro", "names no file"),
     ],
 )

@@ -19,8 +19,8 @@ class McpCalls(Protocol):
     def skills(self) -> list[SkillInfo]:
         """Return the skills that are offered now, whoever they are for: one of each name, which ``begin`` calls."""
 
-    async def meet(self, skill: str) -> None:
-        """Wait for a skill, if those that may have it may not have been heard yet."""
+    async def meet(self, is_known: Callable[[], bool]) -> None:
+        """Wait until a skill is known, if those that may have it may not have been heard yet."""
 
     async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str, key: str | None) -> str:
         """Begin a call, unless the caller has begun it before with the same idempotency key; return its id."""
@@ -83,9 +83,9 @@ class BrokerCalls:
         """See ``McpCalls``; as their modules describe them."""
         return [called.info for called in self._broker.directory.called()]
 
-    async def meet(self, skill: str) -> None:
+    async def meet(self, is_known: Callable[[], bool]) -> None:
         """See ``McpCalls``."""
-        await self._broker.directory.meet(lambda: self._broker.directory.known(skill) is not None)
+        await self._broker.directory.meet(is_known)
 
     async def begin(self, skill: str, arguments: Mapping[str, Any], caller: str, key: str | None) -> str:
         """See ``McpCalls``."""

@@ -106,8 +106,11 @@ class McpTools:
         """Begin the call of a skill that a request asks for; return the call's id, and whether it is the call which
         the same request has just begun at the server before this one. Raises ``RpcError`` for an unknown tool and
         for a request's id that was used before, and ``SkillError``."""
-        await self._calls.meet(name)
+        await self._calls.meet(lambda: self._called(name) is not None)
         skill = self._called(name)
+        if skill is None:
+            near = suggest(name, [*(info.name for info in self.skills()), *OWN_TOOLS])
+            raise RpcError(INVALID_PARAMS, f"no tool is called {name!r}{near}")
         key, asked_utime = session.key_of(id), clock.utime()
         comes_again = key is not None and self._calls.has_begun(session.caller, key)
         try:
@@ -118,14 +121,10 @@ class McpTools:
             raise _used_before(id, call_id)
         return call_id, comes_again
 
-    def _called(self, tool: str) -> str:
-        """The skill that is called by a tool's name, or by its own. Raises ``RpcError``."""
+    def _called(self, tool: str) -> str | None:
+        """The skill that is called by a tool's name, or by its own; None if none is known."""
         known = [info.name for info in self.skills()]
-        skill = tool if tool in known else next((each for each in known if tool_name(each) == tool), None)
-        if skill is None:
-            near = suggest(tool, [*known, *OWN_TOOLS])
-            raise RpcError(INVALID_PARAMS, f"no tool is called {tool!r}{near}")
-        return skill
+        return tool if tool in known else next((skill for skill in known if tool_name(skill) == tool), None)
 
     async def use_own(self, session: Session, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The result of one of our own tools. Raises ``SkillError``."""

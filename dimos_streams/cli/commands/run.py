@@ -57,8 +57,8 @@ def _execute(plan: RunPlan, known: frozenset[str]) -> None:
         if plan.request.daemon:
             from dimos_streams.cli.running.daemon import detach
 
-            on_ready = detach(as_json=plan.request.as_json)
-        elif plan.request.as_json:
+            on_ready = detach(alone, as_json=plan.request.as_json)
+        if plan.request.as_json:
             alone.enter_context(sole_output())
         if plan.mode == "live" and not plan.request.reload:  # a process imports what is to be reloaded by itself
             _fork_server(plan, known)

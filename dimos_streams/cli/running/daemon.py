@@ -27,11 +27,12 @@ class _Terminal(io.TextIOWrapper):
         raise io.UnsupportedOperation("fileno")
 
 
-def detach(*, as_json: bool) -> Callable[[RunRecord], None]:
+def detach(alone: contextlib.ExitStack, *, as_json: bool) -> Callable[[RunRecord], None]:
     """Fork. The parent waits for the child to become ready or to fail, says so and exits; only the child returns.
 
     The child, in a session of its own, calls the result when it is ready. Until then it shows what it does on the
-    terminal, from then on in the log ``run.log``. To be called before there are threads, loops and bus objects.
+    terminal, from then on in the log ``run.log``, for which whoever has standard output ``alone`` leaves it. To be
+    called before there are threads, loops and bus objects.
     """
     reader, writer = os.pipe()
     child = os.fork()
@@ -52,6 +53,7 @@ def detach(*, as_json: bool) -> Callable[[RunRecord], None]:
             write(f"{record.run_id} runs in the background (pid {record.pid})")
             write(f"  see it:   dimos-streams logs -f {record.run_id}")
             write(f"  stop it:  dimos-streams stop {record.run_id}")
+        alone.close()
         terminals = sys.stdout, sys.stderr
         write_to(record.run_dir / "logs" / "run.log")
         for stream in terminals:

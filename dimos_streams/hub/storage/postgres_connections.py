@@ -6,6 +6,7 @@ import contextlib
 import threading
 from typing import TYPE_CHECKING, Any
 
+from dimos_streams.common.schemas.host_name import host_fault
 from dimos_streams.common.secrets import know
 from dimos_streams.errors import UserError
 from dimos_streams.hub.storage.urls import check_user, shown, without_parts
@@ -47,6 +48,11 @@ class PostgresConnections:
             said = without_parts(" ".join(str(error).split()), url)
             # Not from the driver's error, whose text has parts of the URL.
             raise UserError(f"--database {self.where!r} can't be read: {said}") from None
+        except UnicodeEncodeError:
+            raise UserError(f"--database {self.where!r} can't be read: it has bytes that are no UTF-8") from None
+        for host in str(read.get("host") or "").split(","):
+            if not host.startswith(("/", "@")) and (fault := host_fault(host)):  # else it is a socket's path
+                raise UserError(f"--database {self.where!r} can't be read: {fault}")
         for name in ("password", "sslpassword"):
             know(str(read.get(name) or ""))
         self.psycopg = psycopg

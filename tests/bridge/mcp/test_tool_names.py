@@ -37,6 +37,7 @@ async def test_a_skill_of_a_long_name_is_a_tool_that_models_servers_take() -> No
         assert name.endswith("_on_the_shelves_of_this_aisle"), "what it does can be read"
         for number, called in enumerate([name, SKILL]):
             call_id, _ = await tools.begin(session, number, called, {})
+            assert not made.broker.directory.is_acquainted, "the skill is known: nobody else is waited for"
             assert (await closed(made.broker, call_id)).skill == SKILL
         for wanted in (name, SKILL):
             found = await tools.use_own(session, "list_calls", {"skill": wanted})
