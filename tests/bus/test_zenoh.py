@@ -368,7 +368,7 @@ def test_the_token_of_a_process_that_is_killed_vanishes_at_once(zenoh_url: str) 
         finally:
             process.kill()
             await process.wait()
-        await until(lambda: ("one/two", False) in seen, 5.0)  # a link that says nothing is kept for ten seconds
+        await until(lambda: ("one/two", False) in seen, 2.0)  # a link that says nothing is kept for ten seconds
         assert everything == []
         end()
         end()
