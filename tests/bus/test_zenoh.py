@@ -368,7 +368,9 @@ def test_the_token_of_a_process_that_is_killed_vanishes_at_once(zenoh_url: str) 
         finally:
             process.kill()
             await process.wait()
-        await until(lambda: ("one/two", False) in seen, 2.0)  # a link that says nothing is kept for ten seconds
+        killed = time.monotonic()
+        await until(lambda: ("one/two", False) in seen)
+        assert time.monotonic() - killed < 1.0
         assert everything == []
         end()
         end()
@@ -539,7 +541,7 @@ def test_a_peer_that_hangs_delays_no_message_and_no_end(zenoh_url: str) -> None:
             for _ in range(1000):
                 bus.publish("/image#sensor_msgs.Image", bytes(100_000))
                 bus.publish(EVENTS, bytes(1000))
-            assert time.monotonic() - began < 20, "each would wait for 5 s, or for 50 ms"
+            assert time.monotonic() - began < 2, "each would wait for 5 s, or for 50 ms"
             began = time.monotonic()
             await bus.close()
             assert time.monotonic() - began < 8

@@ -31,7 +31,7 @@ def test_an_hour_passes_at_once() -> None:
 
     begin = time.perf_counter()
     assert clock.run_virtual(main()) == (3600.0, 3_600_000_000)
-    assert time.perf_counter() - begin < 60
+    assert time.perf_counter() - begin < 1
 
 
 def test_virtual_time_is_that_of_its_loop_and_of_no_other_thread() -> None:

@@ -467,7 +467,7 @@ def test_stopping_does_not_wait_for_the_model() -> None:
         return clock.monotonic() - before
 
     with chat_server() as server:
-        assert asyncio.run(scenario(server)) < 10.0
+        assert asyncio.run(scenario(server)) < 2.0
 
 
 def test_each_backend_that_can_be_named_is_there() -> None:

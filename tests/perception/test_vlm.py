@@ -183,7 +183,7 @@ def test_silence_ends_with_the_timeout(server: ChatServer, settings: VlmSettings
     before = clock.monotonic()
     with pytest.raises(DetectorError, match="no answer"):
         detector.detect(frame(), [RED])
-    assert clock.monotonic() - before < 10.0
+    assert clock.monotonic() - before < 2.0
     detector.close()
 
 
@@ -205,7 +205,7 @@ def test_closing_ends_a_request_under_way(server: ChatServer, settings: VlmSetti
     detector.close()
     thread.join(10.0)
     assert len(errors) == 1
-    assert clock.monotonic() - before < 10.0
+    assert clock.monotonic() - before < 2.0
     with pytest.raises(DetectorError, match="closed"):
         detector.detect(frame(), [RED])
 

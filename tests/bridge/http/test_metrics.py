@@ -54,7 +54,7 @@ def test_the_page_shows_what_happened() -> None:
         assert values["dimos_streams_calls", "open"] == 1
         assert values["dimos_streams_lease_held", "base"] == 1
         assert values["dimos_streams_module_alive", "worker"] == 1
-        assert values["dimos_streams_module_heartbeat_age_seconds", "worker"] < 60
+        assert values["dimos_streams_module_heartbeat_age_seconds", "worker"] < 2
         assert values["dimos_streams_streams_open", ""] == 1
         assert values["dimos_streams_streams_cut_total", ""] == 0
         assert values["dimos_streams_journal_ok", ""] == 1
