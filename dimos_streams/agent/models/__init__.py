@@ -53,7 +53,7 @@ def create_model(
 
 def late_imports(spec: str) -> tuple[str, ...]:
     """Return the modules that a model of that name imports when it is made or asked, which may take a second."""
-    return _OF_SERVERS if spec.startswith("openai:") else ()
+    return _OF_SERVERS if asks_server(spec) else ()
 
 
 def asks_server(spec: str) -> bool:

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from dimos_streams.cli.system import completion
-from dimos_streams.cli.terminal.output import note
+from dimos_streams.cli.terminal.output import note, sole_output
 from dimos_streams.common.secrets import redacted
 from dimos_streams.errors import UserError
 
@@ -33,8 +33,6 @@ Settings = Annotated[
 def _alone_on_output(context: typer.Context, value: bool) -> bool:
     """Have the JSON of a command alone on standard output."""
     if value and not context.resilient_parsing:
-        from dimos_streams.cli.terminal.output import sole_output
-
         context.with_resource(sole_output())
     return value
 
