@@ -11,7 +11,7 @@ import pytest
 from dimos_streams.agent.control import heard_stops
 from dimos_streams.agent.missions.message_queue import OperatorInput
 from dimos_streams.agent.module import Agent
-from dimos_streams.agent.policies.gates.base import Allow, Refuse
+from dimos_streams.agent.policies.gates.base import Allow, Refuse, Verdict
 from dimos_streams.agent.policies.stopped_missions import OF_NONE, StoppedMissions
 from dimos_streams.errors import ConflictError, SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
@@ -190,6 +190,16 @@ async def test_what_is_planned_since_the_stop_is_not_asked_about_twice() -> None
     assert isinstance(await bench.review("move", {"motion": True}, distance_m=1), Allow)
 
 
+async def stopped_before_it_begins(bench: GateBench, allowed: Verdict) -> None:
+    """What was allowed is refused once the robot is stopped."""
+    assert isinstance(allowed, Allow)
+    assert await allowed.last_look() is None
+    bench.gate_state.robot_stopped(("m1",))
+    refusal = await allowed.last_look()
+    assert isinstance(refusal, Refuse)
+    assert "an operator has stopped the robot since it was asked for" in refusal.text
+
+
 async def test_what_was_allowed_and_has_not_begun_does_not_begin_after_a_stop() -> None:
     bench = GateBench(plan={"motions": None})
     for _ in range(2):
@@ -198,13 +208,7 @@ async def test_what_was_allowed_and_has_not_begun_does_not_begin_after_a_stop() 
         await asyncio.sleep(0)
         for view in bench.approvals.pending():
             bench.approvals.decide(view.id, "approve")
-        allowed = await review
-        assert isinstance(allowed, Allow)
-        assert await allowed.last_look() is None
-        bench.gate_state.robot_stopped(("m1",))
-        refusal = await allowed.last_look()
-        assert isinstance(refusal, Refuse)
-        assert "an operator has stopped the robot since it was asked for" in refusal.text
+        await stopped_before_it_begins(bench, await review)
 
 
 async def test_a_step_that_an_operator_has_changed_and_that_has_not_begun_does_not_begin_after_a_stop() -> None:
@@ -214,13 +218,7 @@ async def test_a_step_that_an_operator_has_changed_and_that_has_not_begun_does_n
     await until(bench.approvals.pending)
     (view,) = bench.approvals.pending()
     bench.approvals.decide(view.id, "approve", {"distance_m": 2})
-    allowed = await review
-    assert isinstance(allowed, Allow)
-    assert await allowed.last_look() is None
-    bench.gate_state.robot_stopped(("m1",))
-    refusal = await allowed.last_look()
-    assert isinstance(refusal, Refuse)
-    assert "an operator has stopped the robot since it was asked for" in refusal.text
+    await stopped_before_it_begins(bench, await review)
 
 
 async def test_what_is_approved_while_the_robot_stands_is_asked_about_again_after_the_release() -> None:
