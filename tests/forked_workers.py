@@ -23,9 +23,10 @@ _ROOT = Path(__file__).parents[1]
 
 
 def pytest_xdist_setupnodes(config: pytest.Config, specs: Sequence[execnet.XSpec]) -> None:
-    """Have each worker that is to be a process of this machine be such a fork."""
+    """Have each worker that is to be a process of this machine be such a fork, where the system has what the one
+    that forks needs to see the end of another process."""
     here = [spec for spec in specs if spec.popen and spec.python is None]
-    if not here:
+    if not here or not hasattr(os, "pidfd_open"):
         return
     address = Path(tempfile.mkdtemp(prefix="workers-")) / "socket"
     places = [str(config.invocation_params.dir / arg.partition("::")[0]) for arg in config.args]
