@@ -50,6 +50,8 @@ class Mission:
         self.depth: int = parent.depth + 1 if parent else 0
         """The number of missions that it is part of."""
         self.began_utime = clock.utime()
+        self.known_orders: frozenset[int] = frozenset()
+        """The numbers of the orders to stop the robot, or to release it, that were known when it began."""
         self.end_state = EndState()
         """Its state; it was ended early if there is a reason in ``ended``: then no turn of it alone goes on, and the
         updates of its calls cause none."""
