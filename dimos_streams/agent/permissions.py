@@ -10,7 +10,7 @@ from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.loop.model_in_use import ModelInUse
-from dimos_streams.agent.missions.mission import Mission, input_of
+from dimos_streams.agent.missions.mission import Mission, input_of, why_ended
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallRequest, Permit, Reviewer
@@ -30,7 +30,15 @@ def make_gate_state(
     """Return the state of an agent's gates; ``missions`` are those that are not over."""
     allowed = AllowedGate(SkillSelection(config.skills, name), catalog.all_named)
     check = partial(_check_step, catalog, allowed)
-    return GateState(config, emit, check, agent=name, allowed=allowed, input=partial(input_of, missions))
+    return GateState(
+        config,
+        emit,
+        check,
+        agent=name,
+        allowed=allowed,
+        input=partial(input_of, missions),
+        why_ended=partial(why_ended, missions),
+    )
 
 
 def agent_reviewer(

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from dimos_streams import clock
+from dimos_streams.agent.missions.end_reasons import explained
 from dimos_streams.agent.missions.end_state import CallFact, EndState
 from dimos_streams.operator.messages.agent import Usage
 
@@ -182,6 +183,13 @@ def input_of(open_missions: Mapping[str, Mission], missions: Iterable[str]) -> s
     none."""
     known = [open_missions[root] for root in roots(missions) if root in open_missions]
     return "; ".join(mission.input for mission in known)[:_SHOWN_INPUT]
+
+
+def why_ended(open_missions: Mapping[str, Mission], missions: Iterable[str]) -> str:
+    """Why missions, or those that they are part of, have ended early, for people; empty if none has, or all are
+    over."""
+    known = [open_missions[root] for root in roots(missions) if root in open_missions]
+    return "; ".join(dict.fromkeys(explained(each.ended, each.why) for each in known if each.ended))
 
 
 def with_parents(missions: Iterable[Mission]) -> list[Mission]:
