@@ -307,7 +307,7 @@ def scripted_model(tmp_path: Path) -> Callable[..., str]:
 
     def make(*turns: Mapping[str, Any]) -> str:
         path = tmp_path / f"script-{next(numbers)}.yaml"
-        path.write_text(json.dumps({"turns": list(turns)}))
+        path.write_text(json.dumps({"turns": list(turns)}), encoding="utf-8")
         return f"scripted:{path}"
 
     return make
