@@ -98,6 +98,7 @@ class RecorderModule(Module):
                 await flushing
 
     async def stop(self) -> None:
-        """See ``Module``. What the bus has brought is in the file then."""
+        """See ``Module``. What the bus has brought is in the file then. Raises ``DimosStreamsError`` if it is not."""
         if hasattr(self, "_recorder"):
             self._recorder.stop()
+            self._recorder.check()

@@ -261,8 +261,8 @@ class ReplayRun:
             updated=self._rewriter is not None and not problem,
             series=self._comparison.series,
         )
-        if self._rewriter is not None:
-            self._rewriter.finish(keep=report.updated)
+        if self._rewriter is not None and report.updated:
+            self._rewriter.finish()
         return report
 
 

@@ -216,6 +216,21 @@ async def test_a_recorder_without_a_thread_to_look_for_room_looks_again(
         await until(lambda: "messages are missing: " in recorder.health)
 
 
+@pytest.mark.virtual_time
+async def test_what_a_full_disk_does_not_take_at_the_end_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    close = LogWriter.close
+
+    def full(writer: LogWriter) -> NoReturn:
+        close(writer)
+        raise OSError(errno.ENOSPC, "no space is left")
+
+    async with ModuleHarness(RecorderModule, {"path": tmp_path / "a.lcmlog"}):
+        monkeypatch.setattr(LogWriter, "close", full)
+    assert f"{tmp_path / 'a.lcmlog'} can't be written: no space is left" in caplog.text
+
+
 @pytest.mark.live
 @pytest.mark.feature("F3")
 @pytest.mark.slow
