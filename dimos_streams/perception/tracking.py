@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ _SMOOTHING = 0.6
 _RATE_SMOOTHING = 0.25
 _TENTATIVE_MISSES = 2
 _MAX_LABELS = 16
+
+MAX_TRACKS = 500
+"""The largest number of things that are remembered: the effort for each new thing grows with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +62,13 @@ class Tracker:
         return tracked
 
     def _forget(self, utime: int, *, poseless: bool) -> None:
-        """Drops tracks that are too old, and what the rest know of positions if their frame changes."""
+        """Drops tracks that are too old or too many, and what the rest know of positions if their frame changes."""
         if any(utime < track.utime for track in self._tracks):
             self._tracks.clear()
         oldest = utime - self._settings.memory_s * 1e6
         self._tracks = [track for track in self._tracks if track.utime >= oldest]
+        if len(self._tracks) > MAX_TRACKS:
+            self._tracks = heapq.nlargest(MAX_TRACKS, self._tracks, key=lambda track: track.utime)
         if poseless is not self._poseless:
             self._poseless = poseless
             for track in self._tracks:
