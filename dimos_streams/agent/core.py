@@ -220,7 +220,11 @@ class AgentCore:
     def _note_child_closed(self, whole: CallContext, close: ToolEvent, by_agent: bool) -> None:
         self.gate_state.child_ended(close, ids(whole.missions), by_agent=by_agent)
 
-    def _note_stop(self) -> None:
+    def _note_orders(self, orders: frozenset[int]) -> None:
+        missions = self.loop.missions.values()
+        self.gate_state.robot_stopped((*ids(each for each in missions if not orders <= each.known_orders), OF_NONE))
+
+    def _note_gates(self) -> None:
         self.gate_state.robot_stopped((*ids(self.loop.missions.values()), OF_NONE))
 
     def _connect(self) -> None:
@@ -233,7 +237,8 @@ class AgentCore:
         self.calls.incoming.closed.add(self._note_closed)
         self.calls.incoming.child_closed.add(self._note_child_closed)
         self.calls.incoming.adopted.add(self.reviews.note_begun)
-        self.oversight.robot_stops.changed.add(self._note_stop)
+        self.oversight.robot_stops.ordered.add(self._note_orders)
+        self.oversight.robot_stops.gates_changed.add(self._note_gates)
         self.catalog.refreshed.add(self.skill_watch.look)
         self.models.retried.add(self.model_switch.note_retry)
         robot_hold = self.oversight.robot_hold

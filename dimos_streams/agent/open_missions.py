@@ -9,10 +9,9 @@ from dimos_streams import clock
 from dimos_streams.agent.loop.loop import AgentLoop
 from dimos_streams.agent.missions.mission import Mission
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.record.event_data.missions import KnownOrder
+from dimos_streams.agent.record.event_data.missions import KnownOrders
 from dimos_streams.agent.subagents.delegation import Delegation
 from dimos_streams.common.boot_time import since_boot
-from dimos_streams.operator.robot_orders import NO_ORDER
 
 
 class OpenMissions:
@@ -38,7 +37,8 @@ class OpenMissions:
         does not resume it."""
         mission = self.open(id, input, on_over)
         self.limit(mission)
-        since, known = since_boot(), self._known_order()
+        mission.known_orders = self._loop.parts.oversight.robot_stops.numbers
+        since, known = since_boot(), _known(mission)
         if is_done:
             self._emit(EventKind.MISSION_START, (id,), id=id, text=input, **since, **known, is_done=True)
         else:
@@ -70,10 +70,6 @@ class OpenMissions:
         else:
             mission.end("deadline")
 
-    def _known_order(self) -> KnownOrder:
-        newest = self._loop.parts.oversight.robot_stops.newest
-        return {} if newest == NO_ORDER else {"robot_order": newest}
-
     def close(self) -> None:
         """Cancel all deadlines. Twice is fine."""
         for timer in self._deadlines.values():
@@ -103,3 +99,7 @@ class OpenMissions:
             output_tokens=spent.output_tokens,
             cost=spent.cost,
         )
+
+
+def _known(mission: Mission) -> KnownOrders:
+    return {"robot_orders": sorted(mission.known_orders)} if mission.known_orders else {}

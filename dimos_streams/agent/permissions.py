@@ -10,7 +10,7 @@ from dimos_streams.agent.calls.skill_catalog import SkillCatalog
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.control.control import Control
 from dimos_streams.agent.loop.model_in_use import ModelInUse
-from dimos_streams.agent.missions.mission import Mission, input_of
+from dimos_streams.agent.missions.mission import Mission, input_of, why_ended
 from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.policies.gates.allowed import AllowedGate
 from dimos_streams.agent.policies.gates.base import CallRequest, Permit, Reviewer
@@ -19,6 +19,7 @@ from dimos_streams.agent.policies.gates.gate_state import GateState
 from dimos_streams.agent.policies.plans import CheckedStep
 from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.agent.record.agent_events import Emit
+from dimos_streams.common.names import tool_name
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
@@ -30,7 +31,15 @@ def make_gate_state(
     """Return the state of an agent's gates; ``missions`` are those that are not over."""
     allowed = AllowedGate(SkillSelection(config.skills, name), catalog.all_named)
     check = partial(_check_step, catalog, allowed)
-    return GateState(config, emit, check, agent=name, allowed=allowed, input=partial(input_of, missions))
+    return GateState(
+        config,
+        emit,
+        check,
+        agent=name,
+        allowed=allowed,
+        input=partial(input_of, missions),
+        why_ended=partial(why_ended, missions),
+    )
 
 
 def agent_reviewer(
@@ -64,6 +73,7 @@ def _check_step(catalog: SkillCatalog, allowed: AllowedGate, skill: str, argumen
     Raises ``SkillError`` for a step that is not a call that the model could make.
     """
     known = {name: offered for name, offered in catalog.offered.items() if allowed.allowed(offered)}
-    if skill not in known:
+    own = skill if skill in known else next((name for name in known if tool_name(name) == skill), None)
+    if own is None:
         raise UnknownSkillError(skill, known)
-    return CheckedStep(known[skill].module, checked_arguments(known[skill], arguments))
+    return CheckedStep(known[own].module, own, checked_arguments(known[own], arguments))

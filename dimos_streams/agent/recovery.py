@@ -22,7 +22,6 @@ from dimos_streams.agent.resumption.state import Resumption, UnfinishedAbort, Un
 from dimos_streams.agent.work import AgentWork
 from dimos_streams.client.backoff import Backoff
 from dimos_streams.errors import SkillError, SkillUnavailableError
-from dimos_streams.operator.robot_orders import NO_ORDER
 from dimos_streams.tool_stream.gateway import SkillGateway
 
 
@@ -106,9 +105,9 @@ class Recovery:
     def _note_missed_orders(self, missions: Iterable[UnfinishedMission]) -> None:
         """Note which missions are from before an order to stop or release the robot that came while nobody heard it.
         It is not known when what is of no mission was begun."""
-        newest = self.work.loop.parts.oversight.robot_stops.newest
-        missed = [each.id for each in missions if each.robot_order != newest and not each.end_state.ended]
-        if newest != NO_ORDER:
+        orders = self.work.loop.parts.oversight.robot_stops.numbers
+        missed = [each.id for each in missions if not (orders <= each.known_orders or each.end_state.ended)]
+        if orders:
             missed.append(OF_NONE)
         if missed:
             self.gate_state.robot_stopped(missed)

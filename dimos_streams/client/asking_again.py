@@ -31,9 +31,12 @@ IN_DOUBT = f"{UNKNOWN}: `dimos-streams calls` shows what became of it"
 """The notes for a person who has asked for something."""
 
 
-async def ask_until_answered(ask: Callable[[], Awaitable[T]], in_doubt: str, *, arrived: bool = False) -> T:
+async def ask_until_answered(
+    ask: Callable[[], Awaitable[T]], in_doubt: str, *, arrived: bool = False, still: Callable[[], bool] = lambda: True
+) -> T:
     """Return the answer to a request; if it is lost, ask again. To ask twice must do nothing more: a new call must
     have an idempotency key. ``arrived`` is True if a request before this one has shown that the bridge is there.
+    ``still`` returns whether what was asked for may be asked for again.
 
     Raises ``NoAnswerError`` if the request certainly has not arrived, and ``CallInDoubtError`` with the text
     ``in_doubt`` if nobody says what became of it.
@@ -50,6 +53,8 @@ async def ask_until_answered(ask: Callable[[], Awaitable[T]], in_doubt: str, *, 
         if wait_s is None or clock.monotonic() >= until:
             break
         await asyncio.sleep(wait_s)
+        if not still():
+            break
     raise CallInDoubtError(f"{lost}; {in_doubt}") from lost
 
 

@@ -20,6 +20,7 @@ from dimos_streams.blueprint.load import resolve
 from dimos_streams.blueprint.model import Blueprint
 from dimos_streams.bus import create_bus
 from dimos_streams.client.http_gateway import HttpGateway
+from dimos_streams.common.process.run_owner import first_thread
 from dimos_streams.errors import MessageError, SkillError
 from dimos_streams.messages.codec import decode
 from dimos_streams.messages.nav_msgs import Odometry
@@ -29,7 +30,6 @@ from dimos_streams.runtime.live.supervisor import Supervisor
 from dimos_streams.runtime.options import RunOptions
 from dimos_streams.runtime.plan import library_imports, plan_modules
 from dimos_streams.runtime.processes.fork_server import start_forkserver
-from dimos_streams.runtime.processes.processor_time import waited_for_processor
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
 from tests.helpers import until
@@ -73,7 +73,7 @@ class Mission:
 
     def waited_s(self, process: str) -> float:
         """Seconds for which a process has waited for a processor since its start."""
-        return waited_for_processor(self.process(process).pid or 0)
+        return first_thread(self.process(process).pid or 0).waited_s
 
     def restarts_of(self, process: str) -> list[str]:
         return [event.text for event in self.run_events if event.process == process and event.kind == "restarting"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from dimos_streams.runtime.processes.processor_time import waited_for_processor
+from dimos_streams.common.process.run_owner import first_thread
 from tests.helpers import wait_for
 
 BUSY = "import os; os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})\nwhile True: pass"
@@ -35,10 +35,10 @@ def two_on_one_processor() -> Iterator[tuple[int, int]]:
 @pytest.mark.skipif(not Path("/proc/self/schedstat").exists(), reason="the system does not say")
 def test_who_runs_while_others_do_waits_and_who_is_stopped_does_not() -> None:
     with two_on_one_processor() as (one, other):
-        wait_for(lambda: min(waited_for_processor(one), waited_for_processor(other)) >= 0.1, 30.0)
+        wait_for(lambda: min(first_thread(one).waited_s, first_thread(other).waited_s) >= 0.1, 30.0)
         os.kill(one, signal.SIGSTOP)
         wait_for(lambda: " T " in Path(f"/proc/{one}/stat").read_text())
-        before = waited_for_processor(one)
+        before = first_thread(one).waited_s
         time.sleep(0.3)
-        assert waited_for_processor(one) == before, "what does not want to run does not wait"
-    assert waited_for_processor(one) == 0.0, "it has gone"
+        assert first_thread(one).waited_s == before, "what does not want to run does not wait"
+    assert first_thread(one).waited_s == 0.0, "it has gone"

@@ -59,15 +59,16 @@ class CallManager:
         time_limit_s: float | None = None,
         silent: bool = False,
         on_late: Callable[[str], None] = lambda call_id: None,
+        stands: Callable[[], bool] = lambda: True,
     ) -> OpenCall:
         """Begin a call, whose ``answer`` is waited for. Raises ``SkillError`` if it is refused.
 
         After ``time_limit_s`` it is cancelled, and given up if that does not help. No event of one that is ``silent``
         is delivered. If starting is cancelled, a call that begins nevertheless is ended, and ``on_late`` called with
-        its id.
+        its id. ``stands`` is as for ``CallStarts.start``.
         """
         call = OpenCall("", skill, context, arguments=dict(arguments), silent=silent, on_late=on_late)
-        await self.starts.start(call, on_duplicate)
+        await self.starts.start(call, on_duplicate, stands)
         self.known.add(call)
         self.endings.limit(call, time_limit_s)
         return call

@@ -57,9 +57,12 @@ class CallStarts:
         """Return what waits until one of the calls that are about to begin now has begun, or is known not to."""
         return self._next_over.wait()
 
-    async def start(self, call: OpenCall, on_duplicate: OnDuplicate | None) -> None:
+    async def start(
+        self, call: OpenCall, on_duplicate: OnDuplicate | None, stands: Callable[[], bool] = lambda: True
+    ) -> None:
         """Begin a call, which then has its id. Raises ``SkillError`` if it is refused, and ``CallInDoubtError`` if
-        the bridge may have begun it and does not say so.
+        the bridge may have begun it and does not say so. If an answer is lost, the bridge is asked again as long as
+        the call ``stands``: it may still begin.
 
         If this is cancelled, it is in doubt, too, whether the call begins nevertheless.
         """
@@ -69,7 +72,7 @@ class CallStarts:
         key, order = f"{self._key_prefix}/{self._count}", self._robot_order()
         terms: CallTerms = {"on_duplicate": on_duplicate, "idempotency_key": key, "robot_order": order}
         try:
-            call.note_begun(await self._begun(call, terms))
+            call.note_begun(await self._begun(call, terms, stands))
         except CallRejectedError:
             await self._catch_up()
             raise
@@ -90,10 +93,11 @@ class CallStarts:
         except SkillError as error:  # the next refusal asks again
             _logger.info("the orders to the robot can't be asked for: %s", error)
 
-    async def _begun(self, call: OpenCall, terms: CallTerms) -> str:
+    async def _begun(self, call: OpenCall, terms: CallTerms, stands: Callable[[], bool]) -> str:
         """Return the id of a call that the bridge has begun. An answer that was lost is asked for again: the key says
         that it is the same call."""
         return await ask_until_answered(
             lambda: self._gateway.call(call.skill, call.arguments, caller=self._caller, **terms),
             "it is not known whether the call has begun; if so, it is ended",
+            still=stands,
         )

@@ -46,14 +46,20 @@ class HeardStops:
         """The number of the newest stop that was said to this agent."""
         self.told: Listeners[[]] = Listeners()
         """Called when ``said`` is different."""
-        self.changed: Listeners[[]] = Listeners()
-        """Called when there was an order, when a gate begins to hold for a stop, and when it says that it does so no
-        more."""
+        self.ordered: Listeners[[frozenset[int]]] = Listeners()
+        """Called with the numbers of orders that were not known before."""
+        self.gates_changed: Listeners[[]] = Listeners()
+        """Called when a gate begins to hold for a stop, and when it says that it does so no more."""
 
     @property
     def newest(self) -> int:
         """The number of the newest order to a bridge that is known."""
         return max(self._asked, *self._heard.values(), NO_ORDER)
+
+    @property
+    def numbers(self) -> frozenset[int]:
+        """The numbers of the newest orders that are known, to each bridge and to each other agent."""
+        return frozenset({self._asked, *self._heard.values(), *self._said.values()}) - {NO_ORDER}
 
     def know(self, orders: Mapping[str, int]) -> None:
         """Take up the orders from before anybody was heard."""
@@ -61,7 +67,7 @@ class HeardStops:
 
     def catch_up(self, orders: Mapping[str, int]) -> None:
         """Take up the orders that the agent's bridge has, as one that is not heard may have had since."""
-        before = self._numbers()
+        before = self.numbers
         self.know(orders)
         self._notify_of_new(before)
 
@@ -83,7 +89,7 @@ class HeardStops:
         self._hear_gates(status)
 
     def _hear_orders(self, directory: ModuleDirectory) -> None:
-        before = self._numbers()
+        before = self.numbers
         for bridge in directory.reporting(ORDERS):
             self._heard[bridge.name] = newest_order(reported_orders(bridge.state), self._robot)
         for agent in directory.reporting(SAID):
@@ -92,13 +98,9 @@ class HeardStops:
                 self._said[agent.name] = newest_order(said, self._robot)
         self._notify_of_new(before)
 
-    def _numbers(self) -> frozenset[int]:
-        """The numbers of what is known, of bridges and of agents."""
-        return frozenset({NO_ORDER, self._asked, *self._heard.values(), *self._said.values()})
-
     def _notify_of_new(self, before: frozenset[int]) -> None:
-        if not self._numbers() <= before:
-            self.changed.notify()
+        if new := self.numbers - before:
+            self.ordered.notify(new)
 
     def _hear_gates(self, status: ModuleStatus) -> None:
         if STOP_ROBOT not in status.state_json and status.module not in self._stopped:
@@ -106,4 +108,4 @@ class HeardStops:
         before = self._stopped
         self._stopped = now = frozenset(module.name for module, state in self._gates() if STOP_ROBOT in state.holds)
         if now != before:
-            self.changed.notify()
+            self.gates_changed.notify()

@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 from dimos_streams import clock
+from dimos_streams.agent.missions.end_reasons import explained
 from dimos_streams.agent.missions.end_state import CallFact, EndState
 from dimos_streams.operator.messages.agent import Usage
 
@@ -50,6 +51,8 @@ class Mission:
         self.depth: int = parent.depth + 1 if parent else 0
         """The number of missions that it is part of."""
         self.began_utime = clock.utime()
+        self.known_orders: frozenset[int] = frozenset()
+        """The numbers of the orders to stop the robot, or to release it, that were known when it began."""
         self.end_state = EndState()
         """Its state; it was ended early if there is a reason in ``ended``: then no turn of it alone goes on, and the
         updates of its calls cause none."""
@@ -180,6 +183,13 @@ def input_of(open_missions: Mapping[str, Mission], missions: Iterable[str]) -> s
     none."""
     known = [open_missions[root] for root in roots(missions) if root in open_missions]
     return "; ".join(mission.input for mission in known)[:_SHOWN_INPUT]
+
+
+def why_ended(open_missions: Mapping[str, Mission], missions: Iterable[str]) -> str:
+    """Why missions, or those that they are part of, have ended early, for people; empty if none has, or all are
+    over."""
+    known = [open_missions[root] for root in roots(missions) if root in open_missions]
+    return "; ".join(dict.fromkeys(explained(each.ended, each.why) for each in known if each.ended))
 
 
 def with_parents(missions: Iterable[Mission]) -> list[Mission]:

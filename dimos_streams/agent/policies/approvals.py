@@ -57,10 +57,13 @@ class ApprovalRegistry:
         *,
         agent: str = "agent",
         input: Callable[[tuple[str, ...]], str] = lambda missions: "",
+        why_ended: Callable[[tuple[str, ...]], str] = lambda missions: "",
     ) -> None:
-        """``input`` returns the operator's input that led to a call of these missions."""
+        """``input`` returns the operator's input that led to a call of these missions, ``why_ended`` why they have
+        ended early, an empty text if none has."""
         self._settings = settings
         self._input = input
+        self._why_ended = why_ended
         self._emit = emit
         self._agent = agent
         # The moment is in the ids so that those of a restarted agent are new.
@@ -105,7 +108,8 @@ class ApprovalRegistry:
         finally:
             approval.waiters -= 1
             if not approval.waiters:
-                self._conclude(approval, "deleted", "nobody waits for it any more")
+                why = self._why_ended(missions)
+                self._conclude(approval, "deleted", f"nobody waits for it any more{why and f': {why}'}")
         return approval.decision()
 
     def pending(self) -> list[ApprovalView]:

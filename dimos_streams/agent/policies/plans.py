@@ -39,6 +39,8 @@ class CheckedStep(NamedTuple):
 
     module: str
     """The module that a call of its skill reaches."""
+    skill: str
+    """The skill's own name: a model may have named it as it is offered it."""
     arguments: Mapping[str, Any]
     """The arguments with the defaults of what they leave out."""
 
@@ -270,7 +272,7 @@ class PlanRegistry:
                 given = self._check(skill, arguments)
             except SkillError as error:
                 raise SkillError(f"step {number}: {error}") from error
-            checked.append(PlanStep(given.module, skill, dict(given.arguments)))
+            checked.append(PlanStep(given.module, given.skill, dict(given.arguments)))
         _check_size(checked)
         return checked
 

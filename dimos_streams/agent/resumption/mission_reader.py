@@ -15,7 +15,6 @@ from dimos_streams.agent.resumption.state import AskedBatch, UnfinishedMission
 from dimos_streams.common.boot_time import utime_now
 from dimos_streams.common.json.reading import parse_command
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
-from dimos_streams.operator.robot_orders import NO_ORDER
 from dimos_streams.tool_stream.event import ToolEvent
 
 _ASKED = 1000
@@ -64,7 +63,7 @@ class _MissionReading:
     def _read_own(self, event: AgentEvent) -> None:
         if start := EventKind.MISSION_START.data_of(event):
             self.found.input, self.found.began_utime = start["text"], utime_now(event.utime, start)
-            self.found.robot_order = start.get("robot_order", NO_ORDER)
+            self.found.known_orders = frozenset(start.get("robot_orders", ()))
             if start.get("is_done"):
                 self.found.end_state.end("completed")
         elif ended := EventKind.ENDED.data_of(event):

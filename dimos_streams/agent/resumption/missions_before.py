@@ -46,6 +46,7 @@ class MissionsBefore:
     def _begin(self, unfinished: UnfinishedMission) -> Mission:
         mission = self._missions.open(unfinished.id, unfinished.input)
         mission.began_utime = unfinished.began_utime or mission.began_utime
+        mission.known_orders = unfinished.known_orders
         mission.spent = unfinished.spent
         mission.end_state = replace(unfinished.end_state, ended="")  # ``_go_on_with`` ends its calls, too
         return mission

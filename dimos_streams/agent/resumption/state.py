@@ -10,7 +10,6 @@ from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.missions.end_state import EndState
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
-from dimos_streams.operator.robot_orders import NO_ORDER
 
 
 @dataclass(slots=True, kw_only=True)
@@ -50,8 +49,8 @@ class UnfinishedMission:
     began_utime: int = 0
     """The time when it began, in µs since the Unix epoch, by the clock as it is set now where that can be known; 0 if
     the record does not have its beginning."""
-    robot_order: int = NO_ORDER
-    """The number of the newest order to stop or release the robot that the agent knew when it began."""
+    known_orders: frozenset[int] = frozenset()
+    """The numbers of the orders to stop or release the robot that the agent knew when it began."""
     heard: bool = False
     """True if the input had reached the conversation."""
     end_state: EndState = field(default_factory=EndState)

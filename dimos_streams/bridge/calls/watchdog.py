@@ -9,6 +9,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.calls.closing import close_for_module
 from dimos_streams.bridge.calls.ledger import Ledger
 from dimos_streams.bridge.calls.sending.call_sender import CallSender, may_ask_again
+from dimos_streams.bridge.calls.starvation import SILENT_S, Starvation
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.state.journalled_call import CLOSED, OPEN, REQUESTED
 from dimos_streams.bus import Bus
@@ -35,7 +36,8 @@ _PARENTS_TRIES = 3
 """Number of times that a call is asked to end, within 0.5 s, before its children are asked too: it should end them
 itself, in its order."""
 _NOISE = 4.0
-"""Factor by which a silence may last longer if this process missed messages in it: in a flood, it may be at fault."""
+"""Factor by which a silence may last longer if this process missed messages in it: in a flood, it may be at fault. So
+it may while the module's process waits for a processor."""
 
 
 class Watchdog:
@@ -55,6 +57,7 @@ class Watchdog:
         self._directory = directory
         self._receiver = receiver
         self._sender = sender
+        self._starvation = Starvation()
         self._task: asyncio.Task[None] | None = None
         self._listening_since = 0.0
         """Silence before this time does not count, on the loop's clock: this process had not begun, or was held
@@ -112,6 +115,7 @@ class Watchdog:
 
     def _tick(self, now: float) -> None:
         self._listening_since = max(self._listening_since, self._directory.attentive_since)
+        self._starvation.look()
         for call in self._ledger.calls.open:
             try:
                 self._look_after(call, now)
@@ -175,7 +179,7 @@ class Watchdog:
             return f"{again}: nobody knows whether it did"
         since = max(call.since, self._listening_since)
         begin_s = self._extended(_BEGIN_S, since)
-        if now - since <= begin_s:
+        if self._counted(call, now - since, begin_s) <= begin_s:
             return ""
         return f"module {call.module!r} did not begin the call within {begin_s:g} s{self._why_silent(call)}"
 
@@ -183,8 +187,8 @@ class Watchdog:
         """Return why a call that runs is lost by the silence of its module; empty if it is not."""
         # Whatever others say in its module's name, a call is lost only by the silence of the instance that runs it.
         heard = max(self._listening_since, call.listed, self._receiver.heard_at(call.call_id))
-        silent = now - heard
         alive_s = self._extended(ALIVE_S, heard)
+        silent = self._counted(call, now - heard, alive_s)
         if silent <= alive_s:
             return ""
         if call.instance and self._directory.superseded(call.module, call.instance):
@@ -216,6 +220,16 @@ class Watchdog:
 
     def _how_ended(self, call: CallState) -> str:
         return self._directory.how_ended(call.module, call.instance)
+
+    def _counted(self, call: CallState, silent: float, bound_s: float) -> float:
+        """Return what counts of a silence: not the time for which its process has waited for a processor, unless it
+        lasts for too long all the same."""
+        if not SILENT_S < silent <= bound_s * _NOISE:
+            return silent
+        module = self._directory.module(call.module)
+        if module is None or module.instance != (call.instance or module.instance):
+            return silent
+        return silent - self._starvation.of(module)
 
     def _extended(self, seconds: float, since: float) -> float:
         """Return a timeout for messages: ``seconds``, or more if messages were missed since."""

@@ -144,6 +144,31 @@ def usage_of(pid: int) -> ProcessUsage | None:
     return ProcessUsage(ticks / os.sysconf("SC_CLK_TCK"), int(stat[21]) * os.sysconf("SC_PAGE_SIZE"))
 
 
+@dataclass(frozen=True, slots=True)
+class FirstThread:
+    """The first thread of a process, as the system has scheduled it since its start."""
+
+    ran_s: float = 0.0
+    """Seconds for which it ran."""
+    waited_s: float = 0.0
+    """Seconds for which it was ready to run, but others ran instead, without a wait that goes on: on a busy machine
+    that is not its own fault."""
+    wants_to_run: bool = False
+    """True if it runs or waits for a processor."""
+
+
+def first_thread(pid: int) -> FirstThread:
+    """Return the first thread of a process; one that never ran if the system does not say, and for a process that has
+    gone."""
+    try:
+        with open(f"/proc/{pid}/schedstat", "rb", buffering=0) as file:
+            ran_ns, waited_ns, _ = map(int, file.read().split())
+    except (OSError, ValueError):
+        return FirstThread()
+    stat = _stat(pid)
+    return FirstThread(ran_ns / 1e9, waited_ns / 1e9, stat is not None and stat[0] == "R")
+
+
 def _stat(pid: int) -> list[str] | None:
     """The fields of a process's ``stat`` from its state on, see ``proc_pid_stat(5)``. Its name, which stands before
     them, may be any bytes."""

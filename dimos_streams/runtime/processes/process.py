@@ -15,13 +15,12 @@ from pathlib import Path
 
 from dimos_streams import clock
 from dimos_streams.common.process.disk import check_free_descriptors
-from dimos_streams.common.process.run_owner import process_start
+from dimos_streams.common.process.run_owner import first_thread, process_start
 from dimos_streams.common.process.threads import check_free_thread, in_executor
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.runtime.plan import LiveSettings, ProcessPlan
 from dimos_streams.runtime.processes.fork_server import end_stalled_server, fork
 from dimos_streams.runtime.processes.orphaned import FORKSERVER_ENDED
-from dimos_streams.runtime.processes.processor_time import waited_for_processor
 from dimos_streams.runtime.processes.reports import Report, ReportReader
 from dimos_streams.runtime.processes.worker import main
 from dimos_streams.runtime.processes.worker_task import BEGIN, STOP, WorkerTask
@@ -74,7 +73,7 @@ class SupervisedProcess:
     @property
     def waited_s(self) -> float:
         """Seconds for which it has waited for a processor since its start; 0 while there is no process."""
-        return 0.0 if self.pid is None else waited_for_processor(self.pid)
+        return 0.0 if self.pid is None else first_thread(self.pid).waited_s
 
     async def start(self) -> None:
         """Fork the process. The forkserver must have begun. If this is cancelled, it still forks, and can be ended

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dimos_streams import clock
 from dimos_streams.bus import Bus
 from dimos_streams.common.listeners import Listeners
+from dimos_streams.common.names import MAX_TOOL_NAME, tool_name
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.dimos_streams import ModuleStatus
@@ -232,18 +233,22 @@ class ModuleDirectory:
 
     def known(self, skill: str, *, asked_by: str = "") -> tuple[ModuleView, SkillInfo] | None:
         """Return the skill of that name, as a skill of the module ``asked_by`` means it (see ``public_names``), and
-        its module; None if no module has it. Which one it is of several, ``precedence`` says."""
-        now = self._attention.now()
+        its module; None if no module has it. Which one it is of several, ``precedence`` says. If it is no skill's
+        name, it may be the one by which models are offered a skill (see ``tool_name``)."""
         for public in public_names(skill, asked_by):
-            found = [
-                (entry.view(name, now), info)
-                for name, entry in self._entries.items()
-                for info in entry.skills
-                if info.name == public
-            ]
-            if found:
-                return min(found, key=lambda pair: precedence(pair[0]))
-        return None
+            if found := self._first(lambda name, public=public: name == public):
+                return found
+        return self._first(lambda name: tool_name(name) == skill) if len(skill) == MAX_TOOL_NAME else None
+
+    def _first(self, is_meant: Callable[[str], bool]) -> tuple[ModuleView, SkillInfo] | None:
+        now = self._attention.now()
+        found = [
+            (entry.view(name, now), info)
+            for name, entry in self._entries.items()
+            for info in entry.skills
+            if is_meant(info.name)
+        ]
+        return min(found, key=lambda pair: precedence(pair[0]), default=None)
 
     def _on_token(self, instance: str, is_there: bool) -> None:
         """Take note of a token. It only ever hastens what heartbeats say: an instance that is heard lives."""

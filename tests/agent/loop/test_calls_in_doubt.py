@@ -61,6 +61,38 @@ async def test_a_call_that_never_begins_does_not_keep_its_mission_going() -> Non
         assert mission.data["reason"] == "interrupted"
 
 
+@pytest.mark.feature("B5", "B8")
+@pytest.mark.virtual_time
+@pytest.mark.parametrize("order", ["none", "pause", "stop"])
+async def test_a_call_is_not_asked_for_again_after_an_order_that_speaks_against_it(
+    monkeypatch: pytest.MonkeyPatch, order: str
+) -> None:
+    world = LineWorld()
+    begin, asked = world.bridge.call, list[str]()
+
+    async def losing(skill: str, arguments: Mapping[str, Any], **options: Any) -> str:
+        asked.append(skill)
+        if len(asked) == 1:
+            raise NoAnswerError("the bridge was killed", may_have_arrived=True)
+        return await begin(skill, arguments, **options)
+
+    monkeypatch.setattr(world.bridge, "call", losing)
+    async with world.agent(asks(("move", {"by": 3})), says("well")) as agent:
+        mission = await agent.say("go")
+        await until(lambda: asked)
+        if order == "pause":
+            agent.core.control.pause("wait")
+        elif order == "stop":
+            agent.core.oversight.robot_stops.gates_changed.notify()
+        await asyncio.sleep(5)
+        assert asked == ["move"] * (2 if order == "none" else 1)
+        agent.core.control.resume()
+        await agent.over(mission)
+        assert world.log == ["move 3"] * (order == "none")
+        (result,) = agent.data("result")
+        assert ("not known whether the call has begun" in result["text"]) is (order != "none")
+
+
 @pytest.mark.feature("B5")
 @pytest.mark.virtual_time
 async def test_an_agent_that_stops_waits_for_no_call_in_doubt() -> None:

@@ -132,12 +132,12 @@ class Chaos:
         calls = self.bridge.calls_.values()
         moving = [call.id for call in calls if call.skill in MOTIONS and call.outcome is None]
         await self.bridge.cancel_calls(moving, f"{STOPPED}: enough")
-        self.agent.core.oversight.robot_stops.changed.notify()
+        self.agent.core.oversight.robot_stops.gates_changed.notify()
 
     def release_robot(self) -> None:
         if self.stopped:
             self.stopped = False
-            self.agent.core.oversight.robot_stops.changed.notify()
+            self.agent.core.oversight.robot_stops.gates_changed.notify()
 
     async def other(self, update: Any) -> None:
         self.handed.append(update)

@@ -18,7 +18,7 @@ def offered(name: str = "move", *, parameters: Mapping[str, Any] | None = None, 
 
 def step(skill: str, arguments: Mapping[str, Any]) -> CheckedStep:
     """A step of a plan, as if it were a call of a skill that is ``offered``."""
-    return CheckedStep("m", arguments)
+    return CheckedStep("m", skill, arguments)
 
 
 def request(skill: OfferedSkill, missions: tuple[str, ...] = ("m1",), **arguments: Any) -> CallRequest:

@@ -287,7 +287,7 @@ async def test_a_successor_knows_the_missions_that_a_stop_came_after_though_it_e
         await until(lambda: len(before.requests) == 2)
         stops = agent.core.oversight.robot_stops
         for _ in ("stopped", "released"):
-            stops.changed.notify()
+            stops.gates_changed.notify()
         assert [note["text"] for note in agent.data("note")] == [NOTE], "once for a mission"
         await agent.leave()
     again = FunctionModel(in_turn(asks(("move", {"by": 3})), says("then not")))

@@ -150,7 +150,8 @@ async def test_rules_say_who_is_asked() -> None:
     assert matches(rule(text="*kitchen*"), "say", {"text": "to the kitchen!"}, "")
     assert matches(rule(**{"target.x": "<=1"}), "go", {"target": {"x": 1}}, "")
     assert matches(rule(n=1), "go", {"n": 1.0}, "")
-    assert not matches(rule(n=1), "go", {"n": "1"}, "")
+    assert matches(rule(n=1), "go", {"n": "1"}, "")
+    assert not matches(rule(n=1, action="allow"), "go", {"n": "1"}, "")
     assert matches(rule(items="*cup*"), "take", {"items": ["a cup"]}, "")
     assert matches(rule(n="<=1"), "go", {"n": 1}, "")
     assert not matches(rule(n="<=1"), "go", {"n": True}, ""), "a truth is no number"

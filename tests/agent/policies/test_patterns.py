@@ -35,13 +35,27 @@ def test_what_is_no_number_fits_no_comparison(value: Any) -> None:
         (">100", "many", False),
         (">100", ["500"], False),
         ("5*", "500", True),
-        ("500", "5e2", False),
+        ("500", "5e2", True),
+        ("500", 500.0, True),
+        (500, " 500 ", True),
+        (500, "501", False),
+        (0.1, "1e-1", True),
+        (10**400, "1", False),
+        (1, True, False),
+        ("nan", "nan", True),
+        ({"eur": [500]}, {"eur": ["500"]}, True),
+        ({"eur": [500]}, {"eur": ["500", 1]}, False),
+        ({"eur": "*"}, {"eur": "500"}, False),
     ],
 )
-def test_a_number_that_is_written_as_a_text_is_no_way_around_a_comparison(
-    pattern: Any, value: Any, is_meant: bool
-) -> None:
+def test_a_number_that_is_written_otherwise_is_no_way_around_a_rule(pattern: Any, value: Any, is_meant: bool) -> None:
     rule = ApprovalRule(skill="pay", arguments={"amount": pattern}, action="deny")
+    assert matches(rule, "pay", {"amount": value}, "agent") is is_meant
+
+
+@pytest.mark.parametrize(("value", "is_meant"), [(500, True), ("500", False), ("5e2", False)])
+def test_what_may_be_another_text_to_a_skill_is_not_allowed_by_a_rule(value: Any, is_meant: bool) -> None:
+    rule = ApprovalRule(skill="pay", arguments={"amount": 500}, action="allow")
     assert matches(rule, "pay", {"amount": value}, "agent") is is_meant
 
 

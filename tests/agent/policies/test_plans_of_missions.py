@@ -8,11 +8,13 @@ from typing import Any
 
 import pytest
 
+from dimos_streams.common.names import tool_name
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
 from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
 from tests.agent.loop.line_world import LineWorld
 from tests.agent.policies.brain import Answer, Brain
+from tests.agent.policies.gate_inputs import offered
 from tests.agent.policies.robot_stage import decide, robot_stage
 from tests.agent.policies.test_looked_at_again import LAB, stand
 from tests.agent.stage import Stage
@@ -192,3 +194,20 @@ async def test_an_approval_does_not_outlive_the_process(tmp_path: Path) -> None:
             await until(lambda: not successor.core.loop.missions)
             assert "needs an approved plan" in successor.data("result")[-1]["text"]
             assert world.log == ["follow ended"]
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.virtual_time
+async def test_a_plan_names_a_skill_as_the_model_is_offered_it() -> None:
+    world, name = LineWorld(), f"{'north_hall_' * 6}move"
+    world.bridge.bodies[name] = offered(name, motion=True), world.move
+    step = {"skill": tool_name(name), "arguments": {"by": 3}}
+    calls = [asks(("create_plan", {"goal": "go", "steps": [step]})), asks(("submit_plan", {"plan": "plan-1"}))]
+    async with world.agent(*calls, asks((name, {"by": 3})), says("well"), plan={"motions": 0}) as agent:
+        mission = await agent.say("go")
+        approvals = agent.core.gate_state.approvals
+        await until(approvals.pending)
+        approvals.decide(approvals.pending()[0].id, "approve")
+        await agent.over(mission)
+    assert world.log == ["move 3"]
+    assert [each.skill for each in agent.core.gate_state.plans.get("plan-1").steps] == [name]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from dimos_streams.agent.policies.gates.rejected import RejectedGate
 from dimos_streams.agent.policies.rejections import Rejections
 from dimos_streams.agent.record.mission_record import FOLDER
 from dimos_streams.agent.resumption.reader import read_resumption
+from dimos_streams.errors import ConflictError
 from dimos_streams.operator.messages.agent import AgentEvent
 from tests.agent.loop.function_model import FunctionModel, asks, in_turn, says
 from tests.agent.loop.line_world import LineWorld
@@ -176,3 +178,25 @@ def test_a_step_that_was_taken_out_of_a_plan_is_rejected() -> None:
     whys = [book.why("walk", {"by": by}, ["m"]) for by in (1, 2, 3, 4)]
     assert whys == ["the operator has taken this step out of the plan", None, whys[0], None]
     assert book.why("submit_plan", {"steps": steps}, ["m"]) is None, "it may be asked for again"
+
+
+@pytest.mark.feature("C5")
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("reason", "why"),
+    [("deadline", "deadline (it took longer than it may)"), ("aborted", "aborted (the operator said 'stop')")],
+)
+async def test_who_decides_too_late_is_told_why_nobody_waits_for_it(reason: str, why: str) -> None:
+    async with LineWorld().agent(asks(("move", {"by": 3})), approval={"rules": [{"skill": "move"}]}) as agent:
+        mission = await agent.say("go")
+        approvals = agent.core.gate_state.approvals
+        await until(approvals.pending)
+        (asked,) = approvals.pending()
+        if reason == "aborted":
+            await agent.core.loop.abort("the operator said 'stop'")
+        else:
+            mission.end(reason)
+        await until(lambda: not approvals.pending())
+        gone = rf"is deleted already \(nobody waits for it any more: the mission did not complete: {re.escape(why)}\)"
+        with pytest.raises(ConflictError, match=gone):
+            approvals.decide(asked.id, "approve")

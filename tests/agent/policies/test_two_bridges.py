@@ -1,13 +1,17 @@
-"""Two bridges on one bus: each looks after the reviews that it has asked for itself."""
+"""Two bridges on one bus: each looks after the reviews that it has asked for itself, and numbers its own orders."""
 
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
+from dimos_streams.agent.missions.message_queue import OperatorInput
+from dimos_streams.agent.module import Agent
 from dimos_streams.bridge.module import Bridge
-from dimos_streams.errors import CallRejectedError
+from dimos_streams.errors import CallRejectedError, SkillError
 from dimos_streams.operator.robot_orders import newest_order
 from dimos_streams.tool_stream.event import Outcome
 from tests.agent.policies.brain import Brain
@@ -54,7 +58,7 @@ async def test_the_orders_of_another_bridge_make_no_refused_call_a_sign_of_a_sto
         assert own < others
         known, heard = w.agent.core.oversight.robot_stops, list[int]()
         await until(lambda: known.newest == others)
-        known.changed.add(lambda: heard.append(known.newest))
+        known.ordered.add(heard.extend)
         known.catch_up(await w.bridge.broker.robot_orders())  # as after each call that its bridge refuses
         await asyncio.sleep(3)  # both bridges are heard again
         assert heard == []
@@ -62,3 +66,28 @@ async def test_the_orders_of_another_bridge_make_no_refused_call_a_sign_of_a_sto
         await asyncio.sleep(3)
         assert heard == [others + 1], "and what was learnt so is not forgotten by an older heartbeat"
         assert known.newest == others + 1
+
+
+@pytest.mark.feature("B8")
+@pytest.mark.virtual_time
+async def test_a_successor_asks_only_in_missions_from_before_the_orders_of_other_bridges_and_to_other_agents(
+    tmp_path: Path,
+) -> None:
+    async with lookout_world(Brain([("follow", {})], "I wait"), run_dir=tmp_path / "1") as w:
+        await w.add(another := Bridge({"http": False}, name="bridge2", context=w.bridge.context))
+        await w.add(other := Agent(name="other", context=replace(w.bridge.context, run_dir=None)))
+        with pytest.raises(SkillError, match="stopped: no call ran"):  # there is no gate that could confirm it
+            await other.core.operators.stop_order.carry_out("s1", "stop")
+        await asyncio.gather(another.broker.stops.stop_robot("", ""), another.broker.stops.release(""))
+        await until(lambda: "follow" in {info.name for _, info in another.broker.directory.skills()})
+        said = {other.core.oversight.robot_stops.said, newest_order(another.broker.stops.orders, "")}
+        await until(lambda: w.agent.core.oversight.robot_stops.numbers == said)
+        begun = w.agent.core.missions.begin("m1", "follow him")
+        await w.agent.core.queue.put(OperatorInput("follow him", (begun,)))
+        await w.view("follow", lambda view: view.answer)
+        await w.kill_agent(Brain(), tmp_path / "2")
+        core = w.agent.core
+        await until(lambda: core.oversight.robot_stops.numbers == said)
+        assert [core.gate_state.stopped.stops(which) > 0 for which in (("m1",), ())] == [False, True]
+        await another.broker.stops.stop_robot("", "")
+        await until(lambda: core.gate_state.stopped.stops(("m1",)))

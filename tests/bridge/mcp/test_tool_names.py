@@ -7,9 +7,10 @@ import pytest
 from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.bridge.mcp.tools import McpTools, listed
+from dimos_streams.common.names import tool_name
 from dimos_streams.module import Module
 from dimos_streams.module.run_context import RunContext
-from dimos_streams.skill import skill
+from dimos_streams.skill import Call, skill
 from tests.bridge.scene import closed, scene
 
 NAMESPACE = "warehouse_north_hall_7"
@@ -23,6 +24,16 @@ class Shelves(Module):
     async def count_what_lies_on_the_shelves_of_this_aisle(self) -> str:
         """Count."""
         return "7"
+
+
+class Errands(Module):
+    """A module that begins skills which its caller names, as a lookout does."""
+
+    @skill
+    async def begin(self, call: Call, name: str) -> str:
+        """Begin one."""
+        await call.skills.check(name, {})
+        return await call.skills.start(name, {})
 
 
 @pytest.mark.virtual_time
@@ -42,3 +53,14 @@ async def test_a_skill_of_a_long_name_is_a_tool_that_models_servers_take() -> No
         for wanted in (name, SKILL):
             found = await tools.use_own(session, "list_calls", {"skill": wanted})
             assert found["structuredContent"]["text"].count(SKILL) == 2
+
+
+@pytest.mark.virtual_time
+async def test_a_skill_begins_another_one_by_the_name_that_its_caller_knows() -> None:
+    async with scene() as made:
+        await made.add(Shelves(name=f"{NAMESPACE}/shelves", context=RunContext(namespace=f"{NAMESPACE}/")))
+        await made.add(Errands(name="errands"))
+        for name in (SKILL, "begin"):
+            await made.offered(name)
+        asking = await closed(made.broker, await made.broker.call("begin", {"name": tool_name(SKILL)}, caller="a"))
+        assert (await closed(made.broker, asking.result)).skill == SKILL

@@ -154,6 +154,7 @@ class CallRunner:
                     on_duplicate=replacement.on_duplicate,
                     time_limit_s=self._model.limits.call_timeout_s,
                     on_late=partial(self._note_open, tool_call_id, skill, allowed.arguments),
+                    stands=lambda: allowed.stands and not self._turn.stale,
                 )
             except CallRejectedError as error:
                 await replacement.make_way(error)

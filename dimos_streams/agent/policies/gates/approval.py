@@ -9,7 +9,7 @@ from dimos_streams.agent.policies.approval_texts import denial
 from dimos_streams.agent.policies.approvals import ApprovalRegistry
 from dimos_streams.agent.policies.canonical import shown
 from dimos_streams.agent.policies.gates.base import Allow, CallRequest, Refuse, Verdict
-from dimos_streams.agent.policies.gates.patterns import compares_numbers, fits, number_in
+from dimos_streams.agent.policies.gates.patterns import compares_numbers, fits, may_fit, number_in
 from dimos_streams.agent.policies.gates.settings import ApprovalRule
 from dimos_streams.agent.policies.skill_selection import is_meant
 from dimos_streams.agent.policies.stopped_missions import StoppedMissions
@@ -95,16 +95,16 @@ def _moves(request: CallRequest) -> bool:
 
 
 def matches(rule: ApprovalRule, skill: str, arguments: Mapping[str, Any], agent: str) -> bool:
-    """Return whether a rule of an agent is about such a call."""
+    """Return whether a rule of an agent is about such a call. A number that is written otherwise than in the rule, as
+    in a text, is no way around one that asks or denies, and is not what another one allows."""
     if not is_meant(rule.skill, agent, skill):
         return False
     given = ((pattern, _value(arguments, path)) for path, pattern in rule.arguments.items())
-    return all(value is not _MISSING and _fits(pattern, value) for pattern, value in given)
-
-
-def _fits(pattern: Any, value: Any) -> bool:
-    """Return whether a value fits a pattern. A number that is written as a text is no way around a comparison."""
-    return fits(pattern, number_in(value) if compares_numbers(pattern) else value)
+    found = fits if rule.action == "allow" else may_fit
+    return all(
+        value is not _MISSING and found(pattern, number_in(value) if compares_numbers(pattern) else value)
+        for pattern, value in given
+    )
 
 
 def _value(arguments: Mapping[str, Any], path: str) -> Any:

@@ -105,6 +105,11 @@ class Allow:
     planned: bool = False
     """True if it may because it is a step of an approved plan."""
 
+    @property
+    def stands(self) -> bool:
+        """True if the call may still begin, as what is known here has it."""
+        return self.permit.holds and self.again(self.arguments) is None
+
     async def last_look(self) -> Refuse | None:
         """Wait until the operator lets the call begin, then judge the world once more; return a refusal, or None.
 

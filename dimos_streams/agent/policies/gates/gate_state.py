@@ -31,14 +31,15 @@ class GateState:
         agent: str = "agent",
         allowed: AllowedGate | None = None,
         input: Callable[[tuple[str, ...]], str] = lambda missions: "",
+        why_ended: Callable[[tuple[str, ...]], str] = lambda missions: "",
     ) -> None:
         """``check`` judges steps of plans; ``allowed`` is the gate of the agent's own skills, by default one that
-        goes by their names alone; ``input`` returns the operator's input that led to a call of missions."""
+        goes by their names alone; ``input`` and ``why_ended`` are as for ``ApprovalRegistry``."""
         self.agent = agent
         """The module whose settings these are."""
         self.allowed = allowed or AllowedGate(SkillSelection(settings.skills, agent), lambda name: ())
         self.enabled = EnabledGate(emit, settings.disabled_skills, agent=agent)
-        self.approvals = ApprovalRegistry(settings.approval, emit, agent=agent, input=input)
+        self.approvals = ApprovalRegistry(settings.approval, emit, agent=agent, input=input, why_ended=why_ended)
         self.plans = PlanRegistry(self.approvals, emit, check, valid_s=settings.plan.valid_s)
         self.rejections = Rejections()
         self.free_motions = FreeMotions(emit)

@@ -63,6 +63,24 @@ def fits(pattern: Any, value: Any) -> bool:
     return fnmatch.fnmatchcase(text, comparable(pattern))
 
 
+def may_fit(pattern: Any, value: Any) -> bool:
+    """Return whether a value fits a pattern, or does so for skills which read texts as numbers."""
+    return fits(pattern, value) or _may_equal(pattern, value)
+
+
+def _may_equal(one: Any, another: Any) -> bool:
+    if isinstance(one, Mapping) and isinstance(another, Mapping):
+        return one.keys() == another.keys() and all(_may_equal(one[name], another[name]) for name in one)
+    if isinstance(one, list) and isinstance(another, list):
+        return len(one) == len(another) and all(map(_may_equal, one, another))
+    return canonical({"": one}) == canonical({"": another}) or _are_same_number(one, another)
+
+
+def _are_same_number(*values: Any) -> bool:
+    one, another = (number_in(str(value) if is_number(value) else value) for value in values)
+    return is_number(one) and is_number(another) and one == another
+
+
 def compares_numbers(pattern: Any) -> bool:
     """Return whether a pattern consists of comparisons."""
     return isinstance(pattern, str) and bool(_bounds(pattern))

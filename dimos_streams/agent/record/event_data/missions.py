@@ -12,14 +12,14 @@ from dimos_streams.agent.record.event_data.base import EventData, Lenient, TextD
 from dimos_streams.common.boot_time import SinceBoot
 
 
-class KnownOrder(TypedDict):
-    """The newest order to stop the robot, or to release it, of which is known; empty if there was none."""
+class KnownOrders(TypedDict):
+    """The orders to stop the robot, or to release it, that are known; empty if there are none."""
 
-    robot_order: NotRequired[int]
-    """Its number."""
+    robot_orders: NotRequired[Lenient[list[int]]]
+    """The numbers of the newest of each bridge, and of each agent to which one was said."""
 
 
-class MissionStartData(TextData, SinceBoot, KnownOrder):
+class MissionStartData(TextData, SinceBoot, KnownOrders):
     """An input has begun a mission."""
 
     id: str
