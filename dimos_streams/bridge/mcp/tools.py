@@ -123,8 +123,8 @@ class McpTools:
 
     def _called(self, tool: str) -> str | None:
         """The skill that is called by a tool's name, or by its own; None if none is known."""
-        known = [info.name for info in self.skills()]
-        return tool if tool in known else next((skill for skill in known if tool_name(skill) == tool), None)
+        known = {tool_name(info.name): info.name for info in self.skills()}
+        return known.get(tool) or (tool if tool in known.values() else None)
 
     async def use_own(self, session: Session, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The result of one of our own tools. Raises ``SkillError``."""

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from unittest.mock import AsyncMock, Mock
+
 import pytest
 
 from dimos_streams.bridge.mcp.calls import BrokerCalls
 from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.bridge.mcp.tools import McpTools, listed
+from dimos_streams.common.names import tool_name
 from dimos_streams.module import Module
 from dimos_streams.module.run_context import RunContext
 from dimos_streams.skill import skill
+from tests.agent.policies.gate_inputs import offered
 from tests.bridge.scene import closed, scene
 
 NAMESPACE = "warehouse_north_hall_7"
@@ -42,3 +46,19 @@ async def test_a_skill_of_a_long_name_is_a_tool_that_models_servers_take() -> No
         for wanted in (name, SKILL):
             found = await tools.use_own(session, "list_calls", {"skill": wanted})
             assert found["structuredContent"]["text"].count(SKILL) == 2
+
+
+@pytest.mark.virtual_time
+async def test_no_skill_has_the_calls_of_another_one_s_tool_by_being_called_like_it() -> None:
+    """At a hub a robot `arm` may offer a skill that, with its name before it, is called like a tool of another robot
+    `arm_of_north_hall`."""
+    long_name = "arm_of_north_hall_stop_to_count_what_lies_on_the_shelves_of_this_aisle"
+    like_it = tool_name(long_name)
+    calls = Mock(skills=lambda: [offered(like_it), offered(long_name)], meet=AsyncMock(), has_begun=lambda *_: False)
+    calls.begin = AsyncMock(return_value="c1")
+    tools, session = McpTools(calls, Mock()), Session("1", "mcp/one")
+    names = [tool["name"] for tool in listed(tools.skills())]
+    assert len({*names}) == len(names), "servers of models refuse two tools of one name"
+    for number, (called, begun) in enumerate([(like_it, long_name), (long_name, long_name), (names[0], like_it)]):
+        await tools.begin(session, number, called, {})
+        assert calls.begin.await_args.args[0] == begun
