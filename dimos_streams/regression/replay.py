@@ -88,6 +88,7 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
                 settings=initial,
                 seed=seed,
                 acknowledged=recorded(REQUESTS),
+                withheld=scope.withheld(recorded) if metadata is not None else frozenset(),
             ),
             scope,
             tolerances,
