@@ -83,8 +83,9 @@ class ReplayRun:
         self._inputs = self._outputs = 0
         self._feed: Feed | None = None
         self._ended: set[str] = set()
-        """The calls that have ended in the log, as far as it was read; empty if it is written anew: it gets what the
-        next replay gives."""
+        """The calls that have ended in the log, as far as it was read."""
+        self._cut_off: list[str] = []
+        """Those of them that went on until their module stopped in the log, or the log ended."""
         self._lives: ModuleLives  # from ``run`` on
         self._over = False
 
@@ -156,7 +157,7 @@ class ReplayRun:
         if said is not None and said.call_id in self._earlier:
             self._keep(event)
             return False
-        if said is not None and said.type == "close" and self._rewriter is None:
+        if said is not None and said.type == "close":
             self._ended.add(said.call_id)
         is_earlier = self._earlier.may_have_sent(channel, utime)
         optional = self._scope.may_be_of_others(channel, utime)
@@ -202,6 +203,8 @@ class ReplayRun:
     def _on_message(self, channel: str, data: bytes) -> None:
         if self._scope.role(channel, data) != "output":
             return
+        if channel == EVENTS:
+            self._note_cut_off(unpack_event(data))
         utime = clock.utime()
         first, last = self._tally.first_utime, self._tally.last_utime
         # A part of a virtual recording is replayed from the beginning of the run that it is of.
@@ -210,6 +213,10 @@ class ReplayRun:
         self._comparison.replayed(channel, data, utime, optional=optional)
         if self._rewriter is not None and first <= utime <= last:
             self._rewriter.add(utime, channel, data)
+
+    def _note_cut_off(self, said: ToolEvent) -> None:
+        if said.type == "close" and said.text == ENDS_HERE and said.call_id in self._ended:
+            self._cut_off.append(f"{said.skill} [{said.call_id}]")
 
     def _resigned(self, data: bytes) -> bytes:
         """Return what a bridge says of a call that was never begun in the name of the instance that asks for it in
@@ -272,6 +279,11 @@ class ReplayRun:
         yield self._tally.unreadable.problem()
         if self._rewriter is not None and not all(stream.passed(self._tolerances.unmatched) for stream in streams):
             yield self._tally.why_not_rewritten(is_missing=is_missing)
+        if self._rewriter is not None and self._cut_off:
+            yield (
+                f"it stays as it is: {', '.join(self._cut_off)} had ended in it, and now would be cut off where it"
+                " ends, or its module stops in it, so that nothing would test how it ends; record it anew"
+            )
 
 
 def _undated(data: bytes) -> bytes:
