@@ -85,6 +85,7 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
             settings=initial,
             seed=seed,
             acknowledged=recorded(REQUESTS),
+            withheld=scope.withheld(recorded) if metadata is not None else frozenset(),
         )
         with Rewriter(path, tolerances) if options.update else contextlib.nullcontext() as rewriter:
             run = ReplayRun(
