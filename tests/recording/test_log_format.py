@@ -164,6 +164,15 @@ def test_where_earlier_parts_were_moved_away_it_goes_on_behind_the_later_ones(tm
     assert not (tmp_path / f"a{suffix}").exists()
 
 
+def test_a_part_that_somebody_else_is_writing_is_passed_over(tmp_path: Path) -> None:
+    with LogWriter(tmp_path / "a.1.lcmlog") as other, LogWriter(tmp_path / "a.lcmlog", split_bytes=1) as writer:
+        other.write(*EVENTS[0])
+        for event in EVENTS[1:3]:
+            writer.write(*event)
+    written = [tmp_path / "a.1.lcmlog", tmp_path / "a.lcmlog", tmp_path / "a.2.lcmlog"]
+    assert [raw(read_log(path)) for path in written] == [EVENTS[:1], EVENTS[1:2], EVENTS[2:3]]
+
+
 def test_what_is_no_log_is_not_appended_to(tmp_path: Path) -> None:
     path = tmp_path / "letter.txt"
     path.write_text("Dear reader, " * 100)

@@ -197,6 +197,13 @@ def test_the_loop_runs_while_an_old_log_is_repaired(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.virtual_time
+async def test_a_recording_may_be_in_the_users_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with ModuleHarness(RecorderModule, {"path": "~/a.lcmlog"}):
+        assert (tmp_path / "a.lcmlog").exists()
+
+
+@pytest.mark.virtual_time
 async def test_a_recorder_without_a_thread_to_look_for_room_looks_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
