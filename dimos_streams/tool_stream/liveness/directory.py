@@ -236,7 +236,7 @@ class ModuleDirectory:
         its module; None if no module has it. Which one it is of several, ``precedence`` says. If it is no skill's
         name, it may be the one by which models are offered a skill (see ``tool_name``)."""
         for public in public_names(skill, asked_by):
-            if found := self._first(lambda name, public=public: name == public):
+            if found := self._first(public.__eq__):
                 return found
         return self._first(lambda name: tool_name(name) == skill) if len(skill) == MAX_TOOL_NAME else None
 
