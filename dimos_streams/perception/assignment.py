@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-
-from dimos_streams.perception.geometry import Floats
+from numpy.typing import NDArray
 
 
 def assign(costs: Sequence[Sequence[float]], limit: float) -> list[tuple[int, int]]:
@@ -24,7 +23,7 @@ def assign(costs: Sequence[Sequence[float]], limit: float) -> list[tuple[int, in
     return sorted(pair for pair in pairs if losses[pair] < 0.0)
 
 
-def _hungarian(costs: Floats) -> list[int]:
+def _hungarian(costs: NDArray[np.float64]) -> list[int]:
     """Column of each row in the cheapest matching of all rows, of which there are no more than columns (shortest
     augmenting paths)."""
     rows, size = costs.shape
