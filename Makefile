@@ -19,7 +19,7 @@ format:  ## mend what can be mended by itself: format, order of imports
 	ruff check --fix .
 	ruff format .
 
-test:  ## all tests, about seven minutes on two processors
+test:  ## all tests, five to six minutes on two processors
 	pytest
 
 test-fast:  ## the tests that are not slow by construction, one minute on two processors

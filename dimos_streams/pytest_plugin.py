@@ -261,7 +261,7 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
             if not report.passed and update:
                 report = replay_log(path, dataclasses.replace(chosen, update=True))
         if not report.passed and not report.updated:
-            by_hand = replay_command(path, modules, found, options.get("settings", {}), tolerances)
+            by_hand = replay_command(path, modules, found, chosen.settings, tolerances, chosen.seed)
             pytest.fail("\n".join((*report.lines(), *by_hand)), pytrace=False)
         return report
 
@@ -307,7 +307,7 @@ def scripted_model(tmp_path: Path) -> Callable[..., str]:
 
     def make(*turns: Mapping[str, Any]) -> str:
         path = tmp_path / f"script-{next(numbers)}.yaml"
-        path.write_text(json.dumps({"turns": list(turns)}))
+        path.write_text(json.dumps({"turns": list(turns)}), encoding="utf-8")
         return f"scripted:{path}"
 
     return make

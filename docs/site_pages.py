@@ -23,7 +23,7 @@ _LINK = re.compile(r"\[([^\[\]]*)\]\((?!https?:|#)([^()#\s]+)(#[^()\s]*)?\)")
 
 def on_files(files: Files, config: Any) -> Files:
     for source, page in PAGES.items():
-        files.append(File.generated(config, page, content=(ROOT / source).read_text()))
+        files.append(File.generated(config, page, content=(ROOT / source).read_text(encoding="utf-8")))
     return files
 
 

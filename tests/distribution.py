@@ -33,6 +33,8 @@ _CHAINS = {
 their own: it waits for the robot, and others need not."""
 _TOGETHER = ("packaging", "docs", "recording", "viewer")
 """Folders whose tests share what is costly to make."""
+_DATABASES = "postgresql"
+"""The group, and the first parameter, of tests that share a server of databases."""
 _COMPUTING = "delivery"
 """The folder whose tests never wait: they come first, while chains wait for their robots. All others come mixed
 behind them: neighbours often wait for the same kind of thing, and while all workers wait nobody computes."""
@@ -59,7 +61,7 @@ def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Several workers are handed the chains first, then what only computes, then all the rest, what is brief last."""
     several = hasattr(config, "workerinput")
-    order = [*_CHAINS, *_TOGETHER]
+    order = [*_CHAINS, *_TOGETHER, _DATABASES]
     places = {}
     for item in items:
         group = _group(item)
@@ -96,7 +98,9 @@ def _group(item: pytest.Item) -> str | None:
                 return chain
     if item.get_closest_marker("live") is not None or not _OF_PROCESSES.isdisjoint(fixtures):
         return next((chain for chain, folders in _CHAINS.items() if folder in folders), _ROBOTS)
-    return folder if folder in _TOGETHER else None
+    if folder in _TOGETHER:
+        return folder
+    return _DATABASES if "postgres_server" in fixtures or f"[{_DATABASES}" in item.nodeid else None
 
 
 class ChainScheduling(LoadGroupScheduling):  # type: ignore[misc]

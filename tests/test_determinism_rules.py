@@ -1,4 +1,5 @@
-"""Nothing in the package reads the wall clock, unseeded randomness, or an order that differs between processes.
+"""Nothing in the package reads the wall clock, unseeded randomness, an order that differs between processes, or the
+machine's locale.
 
 Virtual time rests on it: a run is a function of blueprint, seed and inputs only if its code asks
 `dimos_streams.clock` for the time and a seeded generator for chance. What may do otherwise is listed with its reason.
@@ -36,6 +37,9 @@ FORBIDDEN_BUILTINS = {"hash": "differs by PYTHONHASHSEED", "id": "is an address"
 SEEDED = {"random.Random", "numpy.random.default_rng", "numpy.random.SeedSequence", "numpy.random.PCG64"}
 """Fine with an argument."""
 FOR_TYPES = {"numpy.random.Generator"}
+ENCODING_AT = {"read_text": 0, "write_text": 1}
+"""Functions of files whose texts are in the encoding of the locale, and where that of another one would stand."""
+OPENERS = {"os.fdopen", "tempfile.NamedTemporaryFile", "tempfile.TemporaryFile"}
 SETS = {"set", "frozenset"}
 SET_OPERATORS = (ast.Sub, ast.BitOr, ast.BitAnd, ast.BitXor)
 """What makes a set of the keys of a table."""
@@ -225,6 +229,8 @@ class _Reader(ast.NodeVisitor):
             return
         if name in FORBIDDEN_BUILTINS:
             self._report(node, name)
+        if _goes_by_locale(name, node):
+            self._report(node, "encoding of the locale")
         if name in ORDERED or name.endswith(".join"):
             for argument in node.args:
                 self._check_order(argument)
@@ -312,6 +318,21 @@ class _Reader(ast.NodeVisitor):
         self.found.append((getattr(node, "lineno", 0), what))
 
 
+def _goes_by_locale(name: str, call: ast.Call) -> bool:
+    """Return whether a call shows that it reads or writes text in the encoding of the machine's locale."""
+    kind = name.rpartition(".")[2]
+    given = {keyword.arg for keyword in call.keywords}
+    if "encoding" in given:
+        return False
+    if kind in ENCODING_AT:
+        return len(call.args) <= ENCODING_AT[kind]
+    if name in OPENERS or kind == "open":
+        values = (*call.args, *(keyword.value for keyword in call.keywords if keyword.arg == "mode"))
+        texts = [value.value for value in values if isinstance(value, ast.Constant) and isinstance(value.value, str)]
+        return any(set(text) <= set("rwaxt+") for text in texts if text)
+    return "text" in given and name.startswith("subprocess.")
+
+
 def _is_keys(node: ast.expr) -> bool:
     return isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "keys"
 
@@ -347,6 +368,12 @@ def breaches(source: str) -> Iterator[tuple[int, str]]:
         ("self.parts: set[Part] = set()\nfor part in self.parts: pass", "order of a set"),
         ("self.parts: set[Part] = set()\ntuple(self.parts)", "order of a set"),
         ("self.tasks: set[asyncio.Task[None]] = set()", "set of tasks"),
+        ("path.write_text(text)", "encoding of the locale"),
+        ("files(package).joinpath(name).read_text()", "encoding of the locale"),
+        ("open(descriptor, 'w')", "encoding of the locale"),
+        ("path.open(mode='a')", "encoding of the locale"),
+        ("import tempfile\ntempfile.NamedTemporaryFile('w', suffix='.users')", "encoding of the locale"),
+        ("import subprocess\nsubprocess.run(command, text=True)", "encoding of the locale"),
     ],
 )
 def test_the_rules_find(source: str, what: str) -> None:
@@ -369,6 +396,8 @@ def test_the_rules_find(source: str, what: str) -> None:
         "from datetime import UTC, datetime\ndatetime.fromtimestamp(utime / 1e6, UTC)",
         "from dimos_streams import clock\nclock.monotonic()",
         "def f(self): self.random.random(); self.time.time",
+        "path.write_text(text, encoding='utf-8')\npath.read_text('utf-8')\npath.open('w', encoding='utf-8')",
+        "path.open('rb')\nopen(path, 'wb')\nbus.open()\nsessions.open(name)",
     ],
 )
 def test_the_rules_leave_alone(source: str) -> None:
@@ -377,12 +406,12 @@ def test_the_rules_leave_alone(source: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.feature("F2")
-def test_time_and_chance_come_from_the_clock_and_the_seed() -> None:
+def test_time_chance_and_text_come_from_the_clock_the_seed_and_utf_8() -> None:
     found = {
         (path.relative_to(REPOSITORY).as_posix(), what): line
         for path in sources()
         for line, what in breaches(path.read_text(encoding="utf-8"))
     }
     against = [f"{path}:{line}: {what}" for (path, what), line in found.items() if (path, what) not in ALLOWED]
-    assert against == [], "use dimos_streams.clock, self.random, dicts for order; or give a reason in ALLOWED"
+    assert against == [], "use dimos_streams.clock, self.random, dicts for order, UTF-8; or give a reason in ALLOWED"
     assert [entry for entry in ALLOWED if entry not in found] == [], "no longer needed"

@@ -15,7 +15,7 @@ from dimos_streams.agent.missions.stop_conditions import RobotState
 from dimos_streams.agent.operator_skills import OperatorSkills
 from dimos_streams.agent.operators.said import MissionIncompleteError, Said
 from dimos_streams.agent.policies.skill_selection import SkillSelection
-from dimos_streams.agent.skill_warnings import MAX_OWN_TOOLS, too_many, unmatched
+from dimos_streams.agent.skill_warnings import MAX_OWN_TOOLS, called_like_tools, too_many, unmatched
 from dimos_streams.client.http_gateway import HttpGateway
 from dimos_streams.client.local_gateway import LocalGateway
 from dimos_streams.common.json.writing import json_text
@@ -28,6 +28,7 @@ from dimos_streams.messages.odometry import OdometryFromPoses, pose_fault
 from dimos_streams.messages.planar import planar_pose
 from dimos_streams.messages.sensor_msgs import BatteryState
 from dimos_streams.module import MAX_STATE, WARNINGS, ConfigFault
+from dimos_streams.operator.known_names import AGENT_TOOLS
 from dimos_streams.operator.messages.scene import MAX_BYTES, SceneView, ZoneView, scene_state
 from dimos_streams.operator.messages.waiting import Waiting
 from dimos_streams.operator.robot_orders import NO_ORDER, SAID
@@ -96,7 +97,8 @@ class Agent(OperatorSkills):
     def skill_warnings(
         cls, config: Any, name: str, skills: Mapping[str, Sequence[SkillInfo]]
     ) -> Iterator[ConfigFault]:
-        """See ``Module``: entries of ``skills`` that mean none, and more tools than a model's server takes."""
+        """See ``Module``: entries of ``skills`` that mean none, more tools than a model's server takes, and skills
+        that are called like tools of the agent's own."""
         near = offered_to(
             name,
             [
@@ -106,9 +108,13 @@ class Agent(OperatorSkills):
             ],
         )
         yield from unmatched(config, name, near)
-        selection = SkillSelection(config.skills, name)
-        if text := too_many(config.model_limits(config.model).tools, sum(map(selection.has, near)), MAX_OWN_TOOLS):
-            yield ConfigFault(("skills",), text)
+        gets = list(filter(SkillSelection(config.skills, name).has, near))
+        for text in (
+            too_many(config.model_limits(config.model).tools, len(gets), MAX_OWN_TOOLS),
+            called_like_tools(gets, AGENT_TOOLS),
+        ):
+            if text:
+                yield ConfigFault(("skills",), text)
 
     async def start(self) -> None:
         """See ``Module``. Raises ``UserError`` for a model or a gate that does not exist."""

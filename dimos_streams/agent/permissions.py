@@ -19,7 +19,7 @@ from dimos_streams.agent.policies.gates.gate_state import GateState
 from dimos_streams.agent.policies.plans import CheckedStep
 from dimos_streams.agent.policies.skill_selection import SkillSelection
 from dimos_streams.agent.record.agent_events import Emit
-from dimos_streams.common.names import tool_name
+from dimos_streams.common.names import skill_meant
 from dimos_streams.errors import UnknownSkillError
 from dimos_streams.messages.planar import PlanarPose
 from dimos_streams.tool_stream.arguments.defaults import checked_arguments
@@ -73,7 +73,7 @@ def _check_step(catalog: SkillCatalog, allowed: AllowedGate, skill: str, argumen
     Raises ``SkillError`` for a step that is not a call that the model could make.
     """
     known = {name: offered for name, offered in catalog.offered.items() if allowed.allowed(offered)}
-    own = skill if skill in known else next((name for name in known if tool_name(name) == skill), None)
+    own = skill_meant(skill, known)
     if own is None:
         raise UnknownSkillError(skill, known)
     return CheckedStep(known[own].module, own, checked_arguments(known[own], arguments))

@@ -1,8 +1,9 @@
-"""Faults of the skills that an agent's config gives it: entries that mean none, and too many tools."""
+"""Faults of the skills that an agent's config gives it: entries that mean none, too many tools, and skills that are
+called like the agent's own tools."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from dimos_streams.agent.config import AgentConfig
@@ -70,6 +71,12 @@ def _lacking(skill: SkillInfo, argument: str, pattern: Mapping[str, Any]) -> lis
     filled = with_defaults(skill.parameters, {argument: pattern})[argument]
     has = dict.fromkeys((*(required if isinstance(required, list) else ()), *filled))
     return [name for name in has if name not in pattern]
+
+
+def called_like_tools(skills: Iterable[SkillInfo], tools: Container[str]) -> str:
+    """Return a warning if skills that an agent gets are called like tools of its own; empty if none is."""
+    names = ", ".join(sorted(skill.name for skill in skills if skill.name in tools))
+    return f"its model can't call these skills: {names}; tools of the agent are called so" if names else ""
 
 
 def too_many(most: int | None, skills: int, own: int) -> str:

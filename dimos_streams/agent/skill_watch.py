@@ -10,7 +10,7 @@ from dimos_streams import clock
 from dimos_streams.agent.config import AgentConfig
 from dimos_streams.agent.loop.parts import LoopParts
 from dimos_streams.agent.record.agent_events import EventKind
-from dimos_streams.agent.skill_warnings import too_many, unmatched
+from dimos_streams.agent.skill_warnings import called_like_tools, too_many, unmatched
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.readable.json_cut import cut_to
 
@@ -64,10 +64,13 @@ class SkillWatch:
     def _found(self) -> Iterator[str]:
         now = clock.monotonic()
         self._since = now if self._since is None else self._since
-        own = len(self._toolbox.local.schemas())
+        catalog, own = self._toolbox.catalog, len(self._toolbox.local.schemas())
         skills = len(self._toolbox.offered()) - own
         if text := too_many(self._model.limits.tools, skills, own):
             yield text
+        gets = [skill for skill in catalog.offered.values() if self._toolbox.reviewer.tool(skill) is not None]
+        if text := called_like_tools(gets, self._toolbox.local):
+            yield text
         if now - self._since >= GRACE_S:
-            for fault in unmatched(self._config, self._name, self._toolbox.catalog.offered.values()):
+            for fault in unmatched(self._config, self._name, catalog.offered.values()):
                 yield fault.text

@@ -99,6 +99,10 @@ class ModuleSpec(_DescribedModel):
                 return self.sources[key]
         return ""
 
+    def is_as_in(self, other: ModuleSpec) -> bool:
+        """Return whether both were written at the same place, as in a blueprint that two others include."""
+        return self.where() == other.where() != ""
+
     def changed(self, field: str, value: str | None, source: str) -> ModuleSpec:
         """Return the module with one of its own fields replaced."""
         return self.model_copy(update={field: value, "sources": {**self.sources, field: source}})

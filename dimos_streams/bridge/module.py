@@ -14,7 +14,7 @@ from dimos_streams import clock
 from dimos_streams.bridge.config import BridgeConfig
 from dimos_streams.bridge.endpoint import BridgeEndpoint
 from dimos_streams.bus import Bus
-from dimos_streams.common.process.disk import trouble_with
+from dimos_streams.common.process.disk import at_home, trouble_with
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
 from dimos_streams.operator.robot_orders import ORDERS
@@ -211,7 +211,7 @@ class Bridge(Module):
 
     def _journal_path(self) -> Path | None:
         if self.config.journal is not None:
-            return self.config.journal
+            return at_home(self.config.journal)
         if self.context.run_dir is None or clock.is_virtual():
             return None
         from dimos_streams.journal.journal import JOURNAL_FILE

@@ -32,6 +32,8 @@ MAX_TOOL_NAME = 64
 before it, it may be longer."""
 _TOOL_BEGINNING = 16
 """Number of characters that are kept of the beginning of a skill's name that is longer."""
+_TOOL_DIGITS = 16
+"""Number of hexadecimal digits behind them: so many that nobody finds another skill of the same digits."""
 
 _REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 _SHOWN = 60
@@ -39,6 +41,7 @@ _SHOWN = 60
 _HASH = 6
 """Number of hexadecimal digits that tell apart texts of which one name is made."""
 _OF_NAMES = f"A-Za-z0-9{re.escape(_SIGNS)}"
+_SHORTENED = re.compile(f".{{{_TOOL_BEGINNING}}}-[0-9a-f]{{{_TOOL_DIGITS}}}-.*")
 _NAME = re.compile(f"[{_OF_NAMES}]{{1,{MAX_NAME}}}")
 NAME_PATTERN = f"^[{_OF_NAMES}]*$"
 """The letters that a name may have, as a pattern for JSON schemas."""
@@ -82,8 +85,8 @@ def as_name(text: str, longest: int = MAX_NAME) -> str:
     return f"{kept}-{digits}" if kept else digits
 
 
-def _digits(text: str) -> str:
-    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:_HASH]
+def _digits(text: str, count: int = _HASH) -> str:
+    return hashlib.sha256(text.encode(errors="replace")).hexdigest()[:count]
 
 
 def is_skill_name(text: str) -> bool:
@@ -94,11 +97,22 @@ def is_skill_name(text: str) -> bool:
 def tool_name(skill: str) -> str:
     """The name by which models are offered a skill: its own, or a shorter one with digits in the place of its middle:
     it begins as the robot's name and ends as the skill's. Servers refuse all that is asked of them for one tool with
-    a longer name."""
-    if len(skill) <= MAX_TOOL_NAME:
+    a longer name.
+
+    A skill that is called like such a name gets another one, too: else a robot could have the calls of another one's
+    tool by a skill that it calls so."""
+    is_like_shortened = len(skill) == MAX_TOOL_NAME and _SHORTENED.fullmatch(skill)
+    if len(skill) <= MAX_TOOL_NAME and not is_like_shortened:
         return skill
-    beginning = f"{skill[:_TOOL_BEGINNING]}-{_digits(skill)}-"
+    beginning = f"{skill[:_TOOL_BEGINNING]}-{_digits(skill, _TOOL_DIGITS)}-"
     return beginning + skill[len(beginning) - MAX_TOOL_NAME :]
+
+
+def skill_meant(name: str, known: Iterable[str]) -> str | None:
+    """Return which of the known skills a model means by a name: the one that it is offered by that name, else the one
+    whose own it is; None if there is none."""
+    offered = {tool_name(skill): skill for skill in known}
+    return offered.get(name) or (name if name in offered.values() else None)
 
 
 def is_parameter(text: str) -> bool:

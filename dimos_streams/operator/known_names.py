@@ -26,6 +26,10 @@ OPERATOR, CLI, HTTP = "operator", "cli", "http"
 """The callers of what the monitor's clients order, of the command line's calls, and of requests that name nobody."""
 OWN_CALLERS = frozenset({MONITOR, OPERATOR, CLI, HTTP})
 CANCEL_CALL: Final = "cancel_call"
-"""The bridge's own tool by which MCP clients end calls."""
+"""The own tool by which MCP clients and agents end calls."""
 MCP_TOOLS = frozenset({"skill_updates", "get_call", "list_calls", CANCEL_CALL})
 """The bridge's own tools for MCP clients, for whom a skill of such a public name is no tool."""
+AGENT_TOOLS = frozenset(
+    {"list_calls", CANCEL_CALL, "read_result", "elicit", "create_plan", "add_plan_steps", SUBMIT_PLAN, "check_plan"}
+)
+"""The own tools of every agent, for whose model a skill of such a public name is no tool."""

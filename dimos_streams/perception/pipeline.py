@@ -30,7 +30,7 @@ from dimos_streams.perception.mount import MountFinder
 from dimos_streams.perception.tracking import Tracker
 
 MAX_DETECTIONS = 100
-"""The largest number of things of one frame that are kept: finding their tracks takes time by the cube of it."""
+"""The largest number of things of one frame that are kept: finding their tracks takes time by the square of it."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ _SMOOTHING = 0.6
 _RATE_SMOOTHING = 0.25
 _TENTATIVE_MISSES = 2
 _MAX_LABELS = 16
+
+MAX_TRACKS = 500
+"""The largest number of things that are remembered: the effort for each new thing grows with it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,11 +62,13 @@ class Tracker:
         return tracked
 
     def _forget(self, utime: int, *, poseless: bool) -> None:
-        """Drops tracks that are too old, and what the rest know of positions if their frame changes."""
+        """Drops tracks that are too old or too many, and what the rest know of positions if their frame changes."""
         if any(utime < track.utime for track in self._tracks):
             self._tracks.clear()
         oldest = utime - self._settings.memory_s * 1e6
         self._tracks = [track for track in self._tracks if track.utime >= oldest]
+        if len(self._tracks) > MAX_TRACKS:
+            self._tracks = heapq.nlargest(MAX_TRACKS, self._tracks, key=lambda track: track.utime)
         if poseless is not self._poseless:
             self._poseless = poseless
             for track in self._tracks:
@@ -70,7 +76,7 @@ class Tracker:
 
     def _matches(self, seen: Sequence[_Sighting], utime: int) -> list[_Track | None]:
         """Return the track of each sighting, or None for a new thing; drop tracks that missed too often."""
-        costs = [[self._cost(track, sighting, utime) for sighting in seen] for track in self._tracks]
+        costs = [self._costs(track, seen, utime) for track in self._tracks]
         track_of = {j: self._tracks[i] for i, j in assign(costs, limit=1.0)}
         matched = {id(track) for track in track_of.values()}
         for track in self._tracks:
@@ -88,18 +94,22 @@ class Tracker:
             track.id = str(self._confirmed)
         return track
 
-    def _cost(self, track: _Track, sighting: _Sighting, utime: int) -> float:
-        """0 for a perfect fit, 1 and more for one that must not be."""
-        elapsed = (utime - track.utime) / 1e6
-        point = track.point
-        if point is not None and sighting.point is not None:
-            miss = float(np.linalg.norm(point.at(elapsed)[:2] - sighting.point[:2]))
-            misfit = miss / (0.6 + self._settings.max_speed * elapsed)
-        else:
-            misfit = _image_misfit(track.box.at(elapsed), sighting.detection.box, elapsed)
-        label = sighting.detection.label
-        agreement = max(match_score(track.label, label), match_score(label, track.label))
-        return misfit + self._settings.label_weight * (1.0 - agreement)
+    def _costs(self, track: _Track, seen: Sequence[_Sighting], utime: int) -> list[float]:
+        """The cost of each sighting for a track: 0 for a perfect fit, 1 and more for one that must not be."""
+        elapsed, label = (utime - track.utime) / 1e6, track.label
+        place = None if track.point is None else track.point.at(elapsed)[:2]
+        box = Box(*track.box.at(elapsed).tolist())
+        reach = 0.6 + self._settings.max_speed * elapsed
+        costs = []
+        for sighting in seen:
+            if place is not None and sighting.point is not None:
+                misfit = float(np.linalg.norm(place - sighting.point[:2])) / reach
+            else:
+                misfit = _image_misfit(box, sighting.detection.box, elapsed)
+            named = sighting.detection.label
+            agreement = max(match_score(label, named), match_score(named, label))
+            costs.append(misfit + self._settings.label_weight * (1.0 - agreement))
+        return costs
 
 
 @dataclass(slots=True)
@@ -170,9 +180,8 @@ def _corners(box: Box) -> Floats:
     return np.array([box.left, box.top, box.right, box.bottom])
 
 
-def _image_misfit(predicted: Floats, box: Box, elapsed: float) -> float:
+def _image_misfit(expected: Box, box: Box, elapsed: float) -> float:
     """1 - IoU, or the distance of the centres in box heights, more lenient with time; the lower one."""
-    expected = Box(*predicted.tolist())
     overlap = expected.iou(box)
     (x0, y0), (x1, y1) = expected.centre, box.centre
     apart = float(np.hypot(x1 - x0, y1 - y0)) / max(expected.height, box.height, 1.0)

@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import Field
 
 from dimos_streams.bus import Bus
-from dimos_streams.common.process.disk import trouble_with
+from dimos_streams.common.process.disk import at_home, trouble_with
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.module import Module, ModuleConfig
 from dimos_streams.recording.metadata import Metadata, describe
@@ -49,7 +49,7 @@ class RecorderModule(Module):
         given = config.metadata
         metadata = describe(seed=self.context.seed) if given is None else Metadata.model_validate(given)
         options = RecordingOptions(
-            path=config.path,
+            path=at_home(config.path),
             selection=Selection(config.channels, config.without),
             split_bytes=None if config.split_mb is None else int(config.split_mb * 1e6),
             append=True,
@@ -77,7 +77,7 @@ class RecorderModule(Module):
             await asyncio.sleep(_TRY_AGAIN_S)
             # The next attempt comes soon, and `why` still holds: also where there is no thread to look.
             with contextlib.suppress(DimosStreamsError, OSError):
-                if not await self.run_blocking(trouble_with, self.config.path.parent):
+                if not await self.run_blocking(trouble_with, recorder.writer.path.parent):
                     recorder.resume()
                     break
         self.health = f"{recorder.unwritten} messages are missing: {why}"
@@ -98,6 +98,7 @@ class RecorderModule(Module):
                 await flushing
 
     async def stop(self) -> None:
-        """See ``Module``. What the bus has brought is in the file then."""
+        """See ``Module``. What the bus has brought is in the file then. Raises ``DimosStreamsError`` if it is not."""
         if hasattr(self, "_recorder"):
             self._recorder.stop()
+            self._recorder.check()

@@ -94,10 +94,7 @@ class LogWriter:
             self.flush()
         if self._split_bytes is not None and self._size >= self._split_bytes:
             self.close()
-            self._part += 1
-            while self._append and self.part.exists():  # somebody may have put back one that was moved away
-                self._part += 1
-            self._begin_part(append=False)
+            self._begin_next_part()
 
     def flush(self) -> None:
         """Hand what was written to the system, which keeps it whatever happens to this process. Raises ``OSError``,
@@ -135,6 +132,20 @@ class LogWriter:
         self._file.write(event)
         self._number += 1
         self._size += len(event)
+
+    def _begin_next_part(self) -> None:
+        """Begin the next part that nobody else is writing, as another recorder of such a name may. Raises
+        ``OSError``."""
+        while True:
+            self._part += 1
+            if self._append and self.part.exists():  # somebody may have put back one that was moved away
+                continue
+            try:
+                return self._begin_part(append=False)
+            except OSError as error:
+                if error.errno != errno.EBUSY:
+                    raise
+                _logger.warning("%s is passed over: %s", self.part, error.strerror)
 
     def _begin_part(self, *, append: bool) -> None:
         """Begin the part's file. Raises ``OSError``, and ``UserError`` if it is appended to and has no event."""

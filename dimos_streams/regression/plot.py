@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dimos_streams.errors import UserError, cannot_write
+from dimos_streams.errors import UserError
+from dimos_streams.recording.files.whole import whole_file
 from dimos_streams.regression.comparison import Points, Series
 from dimos_streams.regression.report import Report
 
@@ -41,9 +42,8 @@ def draw(report: Report, target: Path) -> None:
     verdict = "passed" if report.passed else "failed"
     figure.suptitle(f"{', '.join(report.modules)} on {Path(report.log).name}: {verdict}", fontsize=11)
     try:
-        figure.savefig(target, dpi=110)
-    except OSError as error:
-        raise cannot_write(f"picture {str(target)!r}", error) from error
+        with whole_file(target) as file:
+            figure.savefig(file, dpi=110, format=target.suffix[1:] or "png")
     except ValueError as error:
         raise UserError(f"picture {str(target)!r} can't be written: {error}") from error
 

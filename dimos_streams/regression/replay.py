@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -59,21 +60,18 @@ that was cut out of it. Later stamps are of another clock, as those of a recordi
 
 
 def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = None) -> Report:
-    """Replay one log. Raises ``UserError`` for what a person can mend; differences are in the report.
+    """Replay one log; differences are in the report. Runs a loop of its own, so it can't be called from a coroutine.
 
-    Runs a loop of its own, so it can't be called from a coroutine.
+    Raises ``UserError`` for what a person can mend, and the errors of ``cannot_write`` if the log can't be written
+    anew: it is as it was then.
     """
     with LogReader(path) as log:
         metadata = first_metadata(log)
         blueprint = options.blueprint or _own_blueprint(log, metadata)
         blueprint = blueprint.configured(plain(options.settings), source=REPLAY)
-        virtual = _is_virtual(metadata)
         first = next((event.utime for event in steady(log.events(), warns=False) if event.channel != CHANNEL), None)
         if first is None:
             raise UserError(_no_events(log))
-        # Sums of floats depend on where they begin, so virtual recordings are replayed from their own beginning.
-        lead = first - clock.VIRTUAL_EPOCH_US
-        start = clock.VIRTUAL_EPOCH_US if virtual and 0 <= lead <= _LONGEST_LEAD_US else first
         tolerances = options.tolerances or usual_tolerances(metadata)
         seed = options.seed if options.seed is not None else metadata.seed if metadata else 0
         recorded = metadata.selected() if metadata is not None else _all_that_is_in(log)
@@ -81,24 +79,34 @@ def replay(path: Path, options: ReplayOptions, on_progress: OnProgress | None = 
         _check_inputs(log, scope)
         check_fields(tolerances, channels_of(blueprint), scope.outputs)
         initial = initial_settings(steady(log.events(), warns=False), scope.names)
-        run = ReplayRun(
-            RecordedRun(
-                log=log,
-                earlier=earlier_calls(steady(log.events(), warns=False), scope),
-                settings=initial,
-                seed=seed,
-                acknowledged=recorded(REQUESTS),
-            ),
-            scope,
-            tolerances,
-            rewriter=Rewriter(path, tolerances) if options.update else None,
-            with_series=options.with_series,
-            on_progress=on_progress,
+        recorded_run = RecordedRun(
+            log=log,
+            earlier=earlier_calls(steady(log.events(), warns=False), scope),
+            settings=initial,
+            seed=seed,
+            acknowledged=recorded(REQUESTS),
+            withheld=scope.withheld(recorded) if metadata is not None else frozenset(),
         )
-        report: Report = run_with_feed(run.run, start)
+        with Rewriter(path, tolerances) if options.update else contextlib.nullcontext() as rewriter:
+            run = ReplayRun(
+                recorded_run,
+                scope,
+                tolerances,
+                rewriter=rewriter,
+                with_series=options.with_series,
+                on_progress=on_progress,
+            )
+            report: Report = run_with_feed(run.run, _start_utime(metadata, first))
         changed = changed_settings(metadata, blueprint, options.modules, initial)
         remarks = (*report.remarks, *_unknown_then(metadata, options.modules))
         return dataclasses.replace(report, settings=tuple(changed), remarks=remarks)
+
+
+def _start_utime(metadata: Metadata | None, first: int) -> int:
+    """Return the time at which a replay begins. Sums of floats depend on where they begin, so virtual recordings are
+    replayed from their own beginning."""
+    is_near = 0 <= first - clock.VIRTUAL_EPOCH_US <= _LONGEST_LEAD_US
+    return clock.VIRTUAL_EPOCH_US if _is_virtual(metadata) and is_near else first
 
 
 def usual_tolerances(metadata: Metadata | None) -> Tolerances:

@@ -17,10 +17,12 @@ def replay_command(
     blueprint: str | None,
     settings: Mapping[str, Any],
     tolerances: Tolerances | None,
+    seed: int | None,
 ) -> Iterator[str]:
     """Yield the lines that say which command replays a log as a test has."""
     command = ["dimos-streams", "replay", str(log), "--modules", ",".join(modules)]
     command += [] if blueprint is None else ["--blueprint", blueprint]
+    command += [] if seed is None else ["--seed", str(seed)]
     for name, value in settings.items():
         command += ["--set", f"{name}={json.dumps(value)}"]
     command += [] if tolerances is None else ["--tolerances", "tolerances.yaml"]

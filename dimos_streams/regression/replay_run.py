@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 
 from dimos_streams import clock
@@ -21,7 +21,7 @@ from dimos_streams.recording.reader import LogReader, OnProgress
 from dimos_streams.recording.steady_times import steady
 from dimos_streams.regression.comparison import Comparison
 from dimos_streams.regression.feed import Feed, ReplayLoop
-from dimos_streams.regression.matching import Output
+from dimos_streams.regression.matching import Output, StreamResult
 from dimos_streams.regression.module_lives import ENDS_HERE, ModuleLives
 from dimos_streams.regression.recorded.earlier_calls import EarlierCalls
 from dimos_streams.regression.recorded.log_tally import LogTally
@@ -50,6 +50,8 @@ class RecordedRun:
     seed: int
     acknowledged: bool
     """Whether the log has acknowledgements."""
+    withheld: Set[str]
+    """The channels that the modules read and that the log says it leaves out."""
 
 
 class ReplayRun:
@@ -77,12 +79,13 @@ class ReplayRun:
         self._bus: Bus = create_bus("memq://")
         self._host = ModuleHost(self._bus)
         self._made_up: dict[int, bytes] = {}
-        self._tally = LogTally(scope, recorded.earlier)
+        self._tally = LogTally(scope, recorded.earlier, recorded.withheld)
         self._inputs = self._outputs = 0
         self._feed: Feed | None = None
         self._ended: set[str] = set()
-        """The calls that have ended in the log, as far as it was read; empty if it is written anew: it gets what the
-        next replay gives."""
+        """The calls that have ended in the log, as far as it was read."""
+        self._cut_off: list[str] = []
+        """Those of them that went on until their module stopped in the log, or the log ended."""
         self._lives: ModuleLives  # from ``run`` on
         self._over = False
 
@@ -154,7 +157,7 @@ class ReplayRun:
         if said is not None and said.call_id in self._earlier:
             self._keep(event)
             return False
-        if said is not None and said.type == "close" and self._rewriter is None:
+        if said is not None and said.type == "close":
             self._ended.add(said.call_id)
         is_earlier = self._earlier.may_have_sent(channel, utime)
         optional = self._scope.may_be_of_others(channel, utime)
@@ -200,6 +203,8 @@ class ReplayRun:
     def _on_message(self, channel: str, data: bytes) -> None:
         if self._scope.role(channel, data) != "output":
             return
+        if channel == EVENTS:
+            self._note_cut_off(unpack_event(data))
         utime = clock.utime()
         first, last = self._tally.first_utime, self._tally.last_utime
         # A part of a virtual recording is replayed from the beginning of the run that it is of.
@@ -208,6 +213,10 @@ class ReplayRun:
         self._comparison.replayed(channel, data, utime, optional=optional)
         if self._rewriter is not None and first <= utime <= last:
             self._rewriter.add(utime, channel, data)
+
+    def _note_cut_off(self, said: ToolEvent) -> None:
+        if said.type == "close" and said.text == ENDS_HERE and said.call_id in self._ended:
+            self._cut_off.append(f"{said.skill} [{said.call_id}]")
 
     def _resigned(self, data: bytes) -> bytes:
         """Return what a bridge says of a call that was never begun in the name of the instance that asks for it in
@@ -243,10 +252,8 @@ class ReplayRun:
         if not problem and not compared:
             but = " but for calls that began before it: begin earlier" if self._earlier.names else ""
             problem = f"the log has nothing that {' or '.join(sorted(self._scope.names))} sent or said{but}"
-        damage = ""
-        if self._log.damaged_bytes:
-            damage = f"{self._log.damaged_bytes} bytes of the log are damaged, first {self._log.damages[0]}"
-        problem = "; ".join(filter(None, (problem, damage, self._tally.unreadable.problem())))
+        is_missing = any(stream.missing for stream in streams)
+        problem = "; ".join(filter(None, (problem, *self._faults(streams, is_missing=is_missing))))
         report = Report(
             log=str(self._log.path),
             modules=tuple(plan.spec.name for plan in self._scope.plans),
@@ -256,14 +263,27 @@ class ReplayRun:
             span_s=self._tally.span_s,
             calls=len(self._scope.calls),
             inputs=self._inputs,
-            remarks=tuple(self._tally.remarks(is_missing=any(stream.missing for stream in streams))),
+            remarks=tuple(self._tally.remarks(is_missing=is_missing)),
             problem=problem,
             updated=self._rewriter is not None and not problem,
             series=self._comparison.series,
         )
-        if self._rewriter is not None:
-            self._rewriter.finish(keep=report.updated)
+        if self._rewriter is not None and report.updated:
+            self._rewriter.finish()
         return report
+
+    def _faults(self, streams: Sequence[StreamResult], *, is_missing: bool) -> Iterator[str]:
+        """Yield what is wrong with the log, and why it is not to be written anew with what differs from it."""
+        if self._log.damaged_bytes:
+            yield f"{self._log.damaged_bytes} bytes of the log are damaged, first {self._log.damages[0]}"
+        yield self._tally.unreadable.problem()
+        if self._rewriter is not None and not all(stream.passed(self._tolerances.unmatched) for stream in streams):
+            yield self._tally.why_not_rewritten(is_missing=is_missing)
+        if self._rewriter is not None and self._cut_off:
+            yield (
+                f"it stays as it is: {', '.join(self._cut_off)} had ended in it, and now would be cut off where it"
+                " ends, or its module stops in it, so that nothing would test how it ends; record it anew"
+            )
 
 
 def _undated(data: bytes) -> bytes:

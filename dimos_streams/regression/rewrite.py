@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import stat
 from pathlib import Path
 
+from dimos_streams.common.process.disk import real_path
+from dimos_streams.errors import cannot_write
 from dimos_streams.recording.writer import LogWriter
 from dimos_streams.regression.tolerances import Tolerances
 
@@ -12,15 +16,34 @@ Entry = tuple[int, str, bytes]
 
 
 class Rewriter:
-    """Takes what is to be in the log, not quite in order, and replaces the file in the end."""
+    """Takes what is to be in the log, not quite in order, in a file beside it, which replaces it in the end. Use with
+    ``with``: unless ``finish`` was called, the log is as it was then, and nothing else is left."""
 
     def __init__(self, path: Path, tolerances: Tolerances) -> None:
         self._path = path
+        self._replaced = real_path(path)
         self._late_us = round(tolerances.time_s * 1e6)
         """The time, in µs, by which an event may be added late."""
         self._waiting: list[Entry] = []
-        self._writer = LogWriter(path.with_name(f".{path.name}.new"))
-        self._opened = False
+        self._writer = LogWriter(self._replaced.with_name(f".{self._replaced.name}.new"))
+        self._failure: OSError | None = None
+        """The reason why the disk has taken no more; the replay goes on without it."""
+
+    def __enter__(self) -> Rewriter:
+        """Begin the file, which nobody may read who may not read the log. Raises ``UserError``."""
+        self._writer.open()
+        try:
+            self._writer.path.chmod(stat.S_IMODE(self._replaced.stat().st_mode))
+        except OSError as error:
+            self.__exit__()
+            raise cannot_write(f"log {str(self._path)!r}", error) from error
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        with contextlib.suppress(OSError):  # what it has not taken it does not take now
+            self._writer.close()
+        with contextlib.suppress(OSError):  # what counts is that the log is as it was, or is replaced
+            self._writer.path.unlink(missing_ok=True)
 
     def add(self, utime: int, channel: str, data: bytes) -> None:
         """Take an event."""
@@ -28,21 +51,27 @@ class Rewriter:
 
     def flush(self, now: int) -> None:
         """Write the events that nothing can come before any more."""
-        if not self._opened:
-            self._opened = True
-            self._writer.open()
         self._waiting.sort(key=lambda entry: entry[0])
         ready = 0
         while ready < len(self._waiting) and self._waiting[ready][0] < now - self._late_us:
-            self._writer.write(*self._waiting[ready])
+            self._write(self._waiting[ready])
             ready += 1
         del self._waiting[:ready]
 
-    def finish(self, *, keep: bool) -> None:
-        """Replace the log, or with ``keep`` False leave it as it is."""
+    def finish(self) -> None:
+        """Replace the log. Raises the error of ``cannot_write``, also for what could not be written before."""
         self.flush(1 << 62)
-        self._writer.close()
-        if keep:
-            os.replace(self._writer.path, self._path)
-        else:
-            self._writer.path.unlink()
+        try:
+            self._writer.close()
+            if self._failure is not None:
+                raise self._failure
+            os.replace(self._writer.path, self._replaced)
+        except OSError as error:
+            raise cannot_write(f"log {str(self._path)!r}", error) from error
+
+    def _write(self, entry: Entry) -> None:
+        if self._failure is None:
+            try:
+                self._writer.write(*entry)
+            except OSError as error:
+                self._failure = error

@@ -58,6 +58,10 @@ class Scope:
         """Return whether there may be outputs on a channel."""
         return channel in self.outputs or channel in (EVENTS, CALLS)
 
+    def withheld(self, recorded: Callable[[str], bool]) -> frozenset[str]:
+        """Return the inputs that can't have got into the log; ``recorded`` is that of ``scope_of``."""
+        return self.unrecorded | {channel for channel in self.required if not recorded(channel)}
+
     def unsupplied(self) -> Iterator[Port]:
         """Yield the required inputs that have a topic, to which nothing in the blueprint sends."""
         for plan in self.plans:

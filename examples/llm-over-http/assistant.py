@@ -10,7 +10,7 @@ from typing import Any
 import requests
 
 BRIDGE = os.environ.get("BRIDGE_URL", "http://127.0.0.1:7780")
-SCRIPT = json.loads(Path("script.json").read_text())
+SCRIPT = json.loads(Path("script.json").read_text(encoding="utf-8"))
 
 
 def ask(messages: list[dict[str, Any]], tools: list[dict[str, Any]]) -> dict[str, Any]:

@@ -40,3 +40,10 @@ def test_a_model_s_server_does_not_say_what_others_have_done(finish: str) -> Non
 @pytest.mark.parametrize("finish", ["stop", "tool_calls", "length", "content_filter", "call_failed", "its own"])
 def test_other_reasons_of_a_model_stand_as_they_are(finish: str) -> None:
     assert of_model(finish) == finish
+
+
+def test_a_script_that_is_too_short_says_what_takes_a_turn() -> None:
+    """As it does in the failure of a test whose author has counted the answers only."""
+    told = explained(of_model("script_ended"), "")
+    assert "no turn left" in told
+    assert "when a call goes on or ends" in told

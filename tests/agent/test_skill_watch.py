@@ -10,11 +10,13 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.config import AgentConfig
+from dimos_streams.agent.module import Agent
 from dimos_streams.agent.skill_warnings import MAX_OWN_TOOLS, unmatched
 from dimos_streams.cli.bridge_client.run_status.state import ModuleState
 from dimos_streams.cli.bridge_client.run_status.text import said_by
 from dimos_streams.module import Module, ModuleConfig
-from dimos_streams.skill import SkillInfo, skill
+from dimos_streams.operator.known_names import AGENT_TOOLS
+from dimos_streams.skill import SkillInfo, skill, skills_of
 from tests.agent.policies.brain import Brain
 from tests.agent.policies.robot_stage import robot_stage
 from tests.agent.stage import NoConfig, Stage
@@ -40,6 +42,17 @@ class Crowd(Module):
     """Has many skills."""
 
     config: ModuleConfig
+
+
+class Namesake(Module):
+    """Has a skill that is called like an agent's own tool."""
+
+    config: NoConfig
+
+    @skill
+    async def cancel_call(self) -> str:
+        """Call a taxi off."""
+        return "called off"
 
 
 for number in range(130):
@@ -73,6 +86,23 @@ async def test_too_many_tools_are_told_of_once_and_shown_until_they_are_fewer(ca
             assert made.agent.core.operators.snapshots.take(watched=False).warnings == ()
             assert made.agent.state_json == ""
             assert robot.log_ == []
+
+
+async def test_a_skill_that_is_called_like_a_tool_of_the_agent_is_not_offered_and_told_of() -> None:
+    """With two tools of one name, servers of models refuse all that is asked of them."""
+    brain = Brain("hm")
+    async with robot_stage(brain, limits={"tools": None}) as (made, _):
+        await made.harness.add(Namesake(name="taxi"))
+        await until(lambda: "cancel_call" in made.agent.core.catalog.offered)
+        await (await made.say("go")).closed()
+        assert "Call a taxi off." not in [tool.description for tool in brain.requests[-1].tools]
+        (text,) = notes(made, "tools of the agent")
+        assert text == "its model can't call these skills: cancel_call; tools of the agent are called so"
+        own = made.agent.core.loop.parts.toolbox.local
+        assert all(name in own for name in AGENT_TOOLS)
+        infos = [each.info("") for each in skills_of(Namesake).values()]
+        faults = Agent.skill_warnings(made.agent.core.config, "agent", {"taxi": infos})
+        assert text in [fault.text for fault in faults], "check says so, too"
 
 
 @pytest.mark.slow

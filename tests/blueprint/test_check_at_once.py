@@ -111,6 +111,23 @@ def test_a_module_that_is_there_twice_is_judged_too(write: Write) -> None:
     ]
 
 
+def test_modules_that_two_includes_bring_of_a_third_blueprint_are_told_in_a_line_with_what_leaves_them_out(
+    write: Write,
+) -> None:
+    write("base.yaml", f"modules:\n  camera: {{type: {TOYS}:Camera}}\n  walk: {{type: {TOYS}:Walk}}\n")
+    for name in ("dance", "sing"):
+        write(f"{name}.yaml", f"include: [base.yaml]\nmodules:\n  {name}: {{type: {TOYS}:Camera}}\n")
+    second = "include:\n- dance.yaml\n- {{blueprint: sing.yaml{}}}\n"
+    twice, of_its_own, *_ = found_in(write, second.format("") + f"modules:\n  camera: {{type: {TOYS}:Camera}}\n")
+    assert twice == (
+        "x.yaml:3: 'sing' brings modules that 'dance' has brought already: camera, walk; leave them out of one,"
+        " `without: [camera, walk]`, or give it a namespace"
+    )
+    assert of_its_own.startswith("x.yaml:5: module 'camera' is there twice (also at base.yaml:2)")
+    left_out = found_in(write, second.format(", without: [camera, walk]"))
+    assert not any("twice" in line or "already" in line for line in left_out)
+
+
 def test_a_wrong_name_leaves_the_others_of_its_machine_there(write: Write) -> None:
     text = f"modules:\n  camera: {{type: '{TOYS}:Camera'}}\n  key: {{type: '{TOYS}:Keyless'}}\n"
     assert found_in(write, f"{text}machines: {{robot: [camra, camera, key]}}\n") == [

@@ -27,6 +27,14 @@ async def test_a_journal_that_somebody_deletes_is_written_anew(tmp_path: Path) -
 
 
 @pytest.mark.virtual_time
+async def test_a_journal_may_be_in_the_users_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with ModuleHarness(Bridge, {"http": False, "journal": "~/journal.sqlite"}) as harness:
+        assert harness.module.journal.state == "ok"
+        assert (tmp_path / "journal.sqlite").exists()
+
+
+@pytest.mark.virtual_time
 async def test_a_deleted_journal_is_not_copied_on_the_loop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "journal.sqlite"
     copied: list[str] = []

@@ -307,6 +307,25 @@ def test_one_of_several_robots_is_stopped_alone(script_modules: ScriptModules) -
     assert page.evaluate("window.chosen") == "robot1"
 
 
+_CALLS = """async (module, robot) => {
+    const { h, render } = await import("preact");
+    const place = document.body.appendChild(document.createElement("main"));
+    window.ordered = [];
+    const order = async (path, body) => window.ordered.push([path, body.robot]);
+    const call = { call_id: "1", skill: "turn", module: "robot1/drive", state: "open", text: "", arguments: {} };
+    const state = { agents: {}, calls: [call], leases: {}, not_ending: [] };
+    const session = { state, order, robot, connected: true, readOnly: false, shows: () => true, now: () => 0 };
+    render(h(module.CallsPanel, { session }), place);
+}"""
+
+
+@pytest.mark.parametrize("robot", ["robot1", ""])
+def test_the_calls_of_the_robot_that_is_shown_are_cancelled(script_modules: ScriptModules, robot: str) -> None:
+    script_modules("run/calls.js", _CALLS, robot)
+    script_modules.page.get_by_role("button", name="Cancel all").click()
+    assert script_modules.page.evaluate("window.ordered") == [["calls/cancel", robot]]
+
+
 _MISSING = """async (module, { readOnly, status }) => {
     const { h, render } = await import("preact");
     const place = document.body.appendChild(document.createElement("main"));

@@ -220,6 +220,13 @@ def test_families_are_together_robots_apart_and_a_lease_is_shown_once_for_who_ha
     for is_paused, last in ((True, [["robot1", 5.1 * S, None]]), (False, [])):
         given = {"url": where, "entries": entries, "began": BEGAN, "isPaused": is_paused}
         assert script_modules("timeline/calls.js", paused, given) == [["robot1", 1.1 * S, 3 * S], *last]
+    step = {**agent, "skill": "robot1_step"}
+    for call, mode, at in (("s1", "off", 6), ("s2", "once", 7)):
+        entries.append(said(10 * at, call, "open", at, data={"arguments": {"mode": mode}}, **step))
+        entries.append(ended(10 * at + 1, call, at + 0.1, **step))
+    given = {"url": where, "entries": entries, "began": BEGAN, "isPaused": False}
+    found = script_modules("timeline/calls.js", paused, given)
+    assert found == [["robot1", 1.1 * S, 3 * S], ["robot1", 5.1 * S, 7 * S]], "a step ends a pause, too"
     circle = [begun(40, "a", 0, parent="b"), begun(41, "b", 0, parent="a"), begun(42, "a~1~1", 0)]
     assert len(shown(circle)["rows"]) == 3, "ids and parents come from outside"
 

@@ -18,7 +18,7 @@ from dimos_streams.cli.bridge_client.run_status.readiness import unready
 from dimos_streams.cli.bridge_client.run_status.state import ModuleState, NoBridge, UnreachableBridge
 from dimos_streams.cli.bridge_client.run_status.states import with_usage
 from dimos_streams.cli.bridge_client.run_status.text import warnings
-from dimos_streams.cli.system.machine_checks import EXTRAS
+from dimos_streams.cli.system.machine_checks import EXTRAS, _port
 from dimos_streams.operator.messages.stop import GoingOn
 from tests.cli.machine import REPOSITORY, ROVER, Machine, read_until
 from tests.cli.run_states import BRIDGE, RUN
@@ -516,6 +516,10 @@ def test_doctor(rover: Machine) -> None:
     text = rover("doctor", DIMOS_STREAMS__BRIDGE__PORT=str(rover.port))
     assert "serves the run" in text.out, "which is looked at as runs are told it, too"
     assert text.out.rstrip().endswith("usable")
+
+
+def test_doctor_says_of_no_port_in_particular_that_any_free_one_is_taken() -> None:
+    assert _port(0).text == "any that is free is taken (0)"
 
 
 def test_doctor_knows_all_extras_that_users_install() -> None:

@@ -46,6 +46,6 @@ async def test_a_call_that_cant_be_taken_back_is_named() -> None:
         none = {"asked": 3, "found": 0, "undone": []}
         text = "0 of 3 undone; there is nothing of the agent's to take back"
         assert await order(gateway, "undo", {"count": 3}) == CommandResult(text, none)
-        for words in (["all"], ["0"], ["1", "2"]):
+        for words in (["all"], ["0"], ["1", "2"], ["9" * 5000]):
             with pytest.raises(UserError):
                 await chat_command(gateway, "", "undo", words)

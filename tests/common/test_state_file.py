@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 from collections.abc import Callable
@@ -17,7 +18,7 @@ def full(*args: Any) -> NoReturn:
     raise OSError(28, "No space left on device")
 
 
-def cut(path: Path, text: str) -> int:
+def cut(path: Path, text: str, **how: Any) -> int:
     """Write the beginning, as a disk does that becomes full meanwhile."""
     path.write_bytes(text[:1].encode())
     full()
@@ -70,6 +71,16 @@ def test_what_need_not_outlast_the_machine_does_not_wait_for_the_disk(
     monkeypatch.setattr(os, "fsync", full)
     replace_text(tmp_path / "run.json", "a record")
     assert (tmp_path / "run.json").read_text() == "a record"
+
+
+@pytest.mark.parametrize("save", [save_state, replace_text])
+def test_a_state_is_the_same_text_whatever_locale_the_machine_has(
+    save: Callable[[Path, str], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(io, "text_encoding", lambda encoding, level=2: encoding or "latin-1")
+    save(tmp_path / "journal.stops.json", '{"reason":"Stoß, 停"}')
+    saved = SavedState('{"reason":"Stoß, 停"}'.encode(), outdated=False)
+    assert load_state(tmp_path / "journal.stops.json") == saved
 
 
 def test_what_somebody_else_has_left_there_makes_no_secret_readable_to_others(tmp_path: Path) -> None:

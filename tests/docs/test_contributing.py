@@ -42,6 +42,7 @@ def test_the_file_to_open_is_there(task: str, where: str) -> None:
         ("a stop condition", "battery_below"),
         ("a line or column in `status`", "machines"),
         ("a kind of furniture", '"sideboard"'),
+        ("a field of the heartbeat", "ModuleStatus"),
         ("a key of blueprint files", "delivery"),
         ("a bus", "zenoh"),
         ("the word, colour and sign of a call's state on the dashboard's page", "accent"),

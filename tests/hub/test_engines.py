@@ -280,6 +280,24 @@ def test_a_file_of_another_user_is_no_hubs(strangers: str, tmp_path: Path, monke
         SqliteEngine(tmp_path / "hub.sqlite", partition=PARTITION).take()
 
 
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link away")
+@pytest.mark.parametrize("there", [True, False])
+def test_no_link_of_another_user_leads_to_a_hubs_file(
+    there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all users may write, one could have a hub work on another file of its user."""
+    link, own = tmp_path / "hub.sqlite", tmp_path / "own.sqlite"
+    if there:
+        own.touch(0o600)
+    link.symlink_to(own.name)
+    os.chown(link, 65534, -1, follow_symlinks=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    refused = pytest.raises(UserError, match=f"{link} belongs to user 65534, who could act as the hub")
+    with refused, opened(f"sqlite:///{link}"):
+        pass
+    assert own.exists() is there
+
+
 def test_a_file_system_without_locks_is_not_taken_for_another_hub(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -84,9 +84,14 @@ def connect(tmp_path: Path) -> Iterator[Connect]:
 
 @pytest.mark.slow
 @pytest.mark.feature("H2")
-def test_a_robot_with_a_certificate_ships_and_takes_commands(connect: Connect, tmp_path: Path) -> None:
+def test_a_robot_with_a_certificate_ships_and_takes_commands(
+    connect: Connect, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its files are named as a person does, with ``~`` for the user's directory."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+
     async def main() -> None:
-        async with connect({name: tmp_path / "ours" / f"{name}.pem" for name in ("ca", "cert", "key")}) as hub:
+        async with connect({name: Path(f"~/ours/{name}.pem") for name in ("ca", "cert", "key")}) as hub:
             assert (await hub.position("journal-1")).acknowledged == 0
             batch = encoded_batch("journal-1", "1", clock.utime(), [encoded_event(1, event(1))])
             assert (await hub.ship(batch)).acknowledged == 1

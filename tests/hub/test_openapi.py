@@ -242,11 +242,23 @@ def test_every_answer_of_a_hub_is_as_it_is_declared(tmp_path: Path, monkeypatch:
         assert unmet == set()
 
 
-def test_the_events_of_a_hub_are_described_with_their_robot(tmp_path: Path) -> None:
+_CALLS = (
+    ("/calls", "get", "200"),
+    ("/calls", "post", "201"),
+    ("/calls/{call_id}", "get", "200"),
+    ("/calls/{call_id}/cancel", "post", "202"),
+)
+
+
+def test_what_a_bridge_has_too_is_described_as_there_and_events_with_their_robot(tmp_path: Path) -> None:
     with fleet(tmp_path) as (hub, bridge, _):
+        of_hub, of_bridge = (server.get("/openapi.json").json() for server in (hub, bridge))
+        for path, method, status in _CALLS:
+            described = [document["paths"][path][method]["responses"][status] for document in (of_hub, of_bridge)]
+            assert described[0]["content"] == described[1]["content"], path
+        assert of_hub["components"]["schemas"]["CallView"] == of_bridge["components"]["schemas"]["CallView"]
         bridge.call("count", label="a", to=1)
-        components = hub.get("/openapi.json").json()["components"]["schemas"]
-        schema = Draft202012Validator(components["ToolStreamEvent"])
+        schema = Draft202012Validator(of_hub["components"]["schemas"]["ToolStreamEvent"])
         served = [each for _, each in hub.events(5)]
         for each in served:
             schema.validate(each)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
+import os
 from typing import Any
 
 from dimos_streams.module import Module
@@ -18,10 +18,10 @@ class Sleeper(Module):
         self.cancelled: list[str] = []
 
     @skill(resources={"base"})
-    async def block(self, call: Call, seconds: float) -> None:
-        """Block the loop, then go on as if nothing had been."""
+    async def block(self, call: Call, pipe: str) -> None:
+        """Block the loop until somebody opens a named pipe for writing, then go on as if nothing had been."""
         await call.update("blocks")
-        time.sleep(seconds)  # noqa: ASYNC251
+        os.close(os.open(pipe, os.O_RDONLY))
         await call.update("goes on")
         try:
             await asyncio.sleep(60)

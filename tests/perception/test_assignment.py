@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from itertools import permutations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dimos_streams.perception import assignment
 from dimos_streams.perception.assignment import assign
+from dimos_streams.perception.geometry import Floats
 
 MATRICES = st.tuples(st.integers(1, 4), st.integers(1, 4)).flatmap(
     lambda shape: st.lists(
@@ -26,6 +29,22 @@ def test_nothing_to_assign() -> None:
     assert assign([], limit=1.0) == []
     assert assign([[], []], limit=1.0) == []
     assert assign([[1.0, 2.0]], limit=1.0) == []
+
+
+@pytest.mark.parametrize("costs", [[[0.5, 0.1]] * 30, [[0.5] * 30, [0.1] * 30]])
+def test_few_things_are_assigned_fast_to_many_tracks(
+    monkeypatch: pytest.MonkeyPatch, costs: list[list[float]]
+) -> None:
+    """A module that looks for a partner of each of hundreds of tracks answers nobody for seconds."""
+    hungarian, placed = assignment._hungarian, []
+
+    def counted(losses: Floats) -> list[int]:
+        placed.append(len(losses))
+        return hungarian(losses)
+
+    monkeypatch.setattr(assignment, "_hungarian", counted)
+    assert len(assign(costs, limit=1.0)) == 2
+    assert placed == [2]
 
 
 def best_saving(costs: list[list[float]], limit: float) -> float:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from dimos_streams.messages.planar import PlanarPose
+from dimos_streams.perception import tracking
 from dimos_streams.perception.config import TrackerSettings
 from dimos_streams.perception.detector import Detection
 from dimos_streams.perception.geometry import Box
@@ -111,6 +112,17 @@ def test_noise_gets_no_identity() -> None:
         assert set(found.values()) <= {"1"}
         seen.append(bool(found))
     assert sum(seen) == 28
+
+
+def test_of_too_many_things_those_are_forgotten_that_nobody_has_seen_for_longest(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(tracking, "MAX_TRACKS", 2)
+    walk = Walk(TrackerSettings(memory_s=60.0))
+    for y in (-4.0, 0.0, 4.0):
+        walk.frame(seen_at(3.0, y))
+    assert walk.frame(seen_at(3.0, 0.0)) == {RED: "2"}
+    assert walk.frame(seen_at(3.0, -4.0)) == {RED: "4"}
 
 
 def test_a_misnamed_colour_now_and_then_changes_nothing() -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable
+import resource
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 from dimos_streams.recording.format import HEADER, LogEvent
@@ -44,3 +46,14 @@ def raw(events: Iterable[LogEvent]) -> list[Raw]:
 
 def size_of(event: Raw) -> int:
     return HEADER.size + len(event[1].encode()) + len(event[2])
+
+
+@contextmanager
+def full_disk() -> Iterator[None]:
+    """Have this process write no files, as if there were no room for them."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -168,6 +168,20 @@ def test_update_keeps_what_such_a_call_said_and_sent(two_turns: Path, tmp_path: 
     assert sorted(raw(read_log(path))) == sorted(before)
 
 
+@pytest.mark.parametrize(("to_s", "updated"), [(None, False), (5.5, True)])
+def test_a_call_that_had_ended_in_a_log_is_not_written_into_it_as_cut_off_by_its_end(
+    two_turns: Path, tmp_path: Path, to_s: float | None, updated: bool
+) -> None:
+    """From then on the log would have passed, however the call ends. One that is cut off in it anyway may be."""
+    path = part(two_turns, tmp_path / "a.lcmlog", 4.0, to_s)
+    before = path.read_bytes()
+    endless = {"drive.tolerance_deg": 0.01, "drive.blocked_after_s": 60, "drive.max_turn": 0.5}
+    report = replayed(path, "drive", update=True, settings=endless)
+    assert report.updated == updated, text_of(report)
+    assert (path.read_bytes() == before) is not updated
+    assert ("it stays as it is: turn [" in report.problem) is not updated
+
+
 def test_a_call_whose_first_event_comes_late_is_made_all_the_same(two_turns: Path, tmp_path: Path) -> None:
     events = [event for event in raw(read_log(two_turns)) if event[1] != CALLS]
     at, opened = next((at, event) for at, event in enumerate(events) if event[1] == EVENTS)

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import logging
 import os
-import resource
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +16,7 @@ from dimos_streams.recording.files.claim import part_path
 from dimos_streams.recording.format import pack
 from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.writer import LogWriter
-from tests.recording.logs import START, raw, read_log, size_of, some_events, write_log
+from tests.recording.logs import START, full_disk, raw, read_log, size_of, some_events, write_log
 
 EVENTS = [*some_events(300), (START + 3_000_000, "/big#sensor_msgs.Image", bytes(3_000_000))]
 
@@ -167,15 +164,13 @@ def test_where_earlier_parts_were_moved_away_it_goes_on_behind_the_later_ones(tm
     assert not (tmp_path / f"a{suffix}").exists()
 
 
-@contextmanager
-def full_disk() -> Iterator[None]:
-    """Have this process write no files, as if there were no room for them."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+def test_a_part_that_somebody_else_is_writing_is_passed_over(tmp_path: Path) -> None:
+    with LogWriter(tmp_path / "a.1.lcmlog") as other, LogWriter(tmp_path / "a.lcmlog", split_bytes=1) as writer:
+        other.write(*EVENTS[0])
+        for event in EVENTS[1:3]:
+            writer.write(*event)
+    written = [tmp_path / "a.1.lcmlog", tmp_path / "a.lcmlog", tmp_path / "a.2.lcmlog"]
+    assert [raw(read_log(path)) for path in written] == [EVENTS[:1], EVENTS[1:2], EVENTS[2:3]]
 
 
 def test_what_is_no_log_is_not_appended_to(tmp_path: Path) -> None:

@@ -17,6 +17,7 @@ from tests.recording.logs import START, some_events, write_log
 
 LOG, PART, LATER = "walk.lcmlog", "walk.1.lcmlog", "walk.3.lcmlog"
 TEXT = b"Dear reader"
+STRANGER = 65534
 RUN = ("run", "tests/cli/rover.yaml", "--virtual-time", "--duration", "1", "--record")
 
 
@@ -88,6 +89,51 @@ def test_a_part_that_comes_replaces_nothing_else(tmp_path: Path) -> None:
     with pytest.raises(OSError, match="it is no LCM log"):
         writer.resume()
     assert (tmp_path / PART).read_bytes() == TEXT
+
+
+def strangers_file(path: Path) -> None:
+    path.touch()
+    os.chown(path, STRANGER, -1)
+
+
+def strangers_link(path: Path) -> None:
+    own = path.with_name("precious.lcmlog")
+    write_log(own, some_events(10))
+    path.symlink_to(own.name)
+    os.chown(path, STRANGER, -1, follow_symlinks=False)
+
+
+@pytest.mark.feature("H4")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("there", [strangers_file, strangers_link])
+@pytest.mark.parametrize("name", [LOG, LATER])
+def test_nothing_is_recorded_into_what_another_user_has_put_there(
+    tmp_path: Path, there: Callable[[Path], None], name: str, command: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where all users may write, one could read what is recorded, or have a log of this user's replaced by it."""
+    there(tmp_path / name)
+    before = contents(tmp_path)
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    code, out, err = command(*RUN, tmp_path / LOG, "--record-split", "0.001")
+    assert (code, out) == (2, "")
+    why = f"can't be written: the file, or the link to it, belongs to user {STRANGER}"
+    assert f"error: log '{tmp_path / name}' {why}" in err
+    assert contents(tmp_path) == before
+
+
+@pytest.mark.feature("H4")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
+@pytest.mark.parametrize("there", [strangers_file, strangers_link])
+def test_a_part_that_another_user_makes_while_it_is_recorded_is_not_written(
+    tmp_path: Path, there: Callable[[Path], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    with LogWriter(tmp_path / LOG, split_bytes=1) as writer:
+        there(tmp_path / PART)
+        before = (tmp_path / PART).read_bytes()
+        with pytest.raises(PermissionError, match=f"belongs to user {STRANGER}"):
+            writer.write(START, "/x", b"data")
+    assert (tmp_path / PART).read_bytes() == before
 
 
 def test_the_older_recording_is_replaced_with_its_parts(older: Path, command: Any) -> None:

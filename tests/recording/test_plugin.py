@@ -130,10 +130,13 @@ def test_a_blueprint_of_a_replay_is_found_beside_the_test_and_named_in_the_comma
     assert f"--blueprint {named} --set follow.max_speed=0.2" in str(failed.value)
 
 
-def test_the_command_of_a_replay_has_the_tests_tolerances(replay: Replay, mission_log: Path, tmp_path: Path) -> None:
+def test_the_command_of_a_replay_has_the_tests_tolerances_and_seed(
+    replay: Replay, mission_log: Path, tmp_path: Path
+) -> None:
     tolerances = Tolerances(time_s=0.05, absolute=1e-6, fields={"/skill_vel:angular.z": 0.1})
     with pytest.raises(pytest.fail.Exception, match=r"--tolerances tolerances\.yaml") as failed:
-        replay(mission_log, ["follow"], tolerances=tolerances, settings={"follow.max_speed": 0.2})
+        replay(mission_log, ["follow"], tolerances=tolerances, settings={"follow.max_speed": 0.2}, seed=5)
+    assert " --seed 5 --set" in str(failed.value)
     path = tmp_path / "tolerances.yaml"
     path.write_text(str(failed.value.msg).rpartition("tolerances.yaml: ")[2])
     assert load_tolerances(path) == tolerances

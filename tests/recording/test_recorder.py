@@ -8,11 +8,9 @@ import errno
 import multiprocessing
 import os
 import random
-import resource
 import signal
 import threading
 import tracemalloc
-from collections.abc import Iterator
 from pathlib import Path
 from typing import NoReturn
 
@@ -38,7 +36,7 @@ from dimos_streams.runtime.options import RunOptions
 from dimos_streams.testing import ModuleHarness
 from tests.helpers import run_virtual, until
 from tests.recording.crash import record_for_ever
-from tests.recording.logs import START, raw, read_log, some_events, write_log
+from tests.recording.logs import START, full_disk, raw, read_log, some_events, write_log
 from tests.recording.recorded import record_mission
 
 TWIST = "/cmd_vel#geometry_msgs.Twist"
@@ -113,30 +111,21 @@ def test_patterns_that_fit_nothing_are_reported(tmp_path: Path, settled_log: pyt
     ]
 
 
-@pytest.fixture
-def no_room() -> Iterator[None]:
-    """The system takes no byte of any file."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (0, hard))
-    yield
-    resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-
-
 @pytest.mark.virtual_time
-async def test_a_full_disk_is_reported(tmp_path: Path, no_room: None) -> None:
+async def test_a_full_disk_is_reported(tmp_path: Path) -> None:
     bus = create_bus("memq://")
     await bus.open()
     recorder = Recorder(bus, RecordingOptions(path=tmp_path / "a.lcmlog"))
     recorder.open()
     recorder.start()
     bus.publish(TWIST, b"x")
-    with pytest.raises(DimosStreamsError, match=r"a.lcmlog can't be written: File too large"):
+    with full_disk(), pytest.raises(DimosStreamsError, match=r"a.lcmlog can't be written: File too large"):
         await recorder.keep_flushed()
     recorder.stop()
     await bus.close()
 
 
-def test_a_run_whose_recording_fails_says_so(tmp_path: Path, no_room: None) -> None:
+def test_a_run_whose_recording_fails_says_so(tmp_path: Path) -> None:
     async def scenario() -> None:
         bus = create_bus("memq://")
         await bus.open()
@@ -144,7 +133,7 @@ def test_a_run_whose_recording_fails_says_so(tmp_path: Path, no_room: None) -> N
             bus.publish(TWIST, b"x")
             await asyncio.sleep(0.001)
 
-    with pytest.raises(DimosStreamsError, match="File too large"):
+    with full_disk(), pytest.raises(DimosStreamsError, match="File too large"):
         run_virtual(scenario())
 
 
@@ -208,6 +197,13 @@ def test_the_loop_runs_while_an_old_log_is_repaired(tmp_path: Path, monkeypatch:
 
 
 @pytest.mark.virtual_time
+async def test_a_recording_may_be_in_the_users_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    async with ModuleHarness(RecorderModule, {"path": "~/a.lcmlog"}):
+        assert (tmp_path / "a.lcmlog").exists()
+
+
+@pytest.mark.virtual_time
 async def test_a_recorder_without_a_thread_to_look_for_room_looks_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,6 +221,21 @@ async def test_a_recorder_without_a_thread_to_look_for_room_looks_again(
             await asked.wait()
             await asyncio.sleep(0)
         await until(lambda: "messages are missing: " in recorder.health)
+
+
+@pytest.mark.virtual_time
+async def test_what_a_full_disk_does_not_take_at_the_end_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    close = LogWriter.close
+
+    def full(writer: LogWriter) -> NoReturn:
+        close(writer)
+        raise OSError(errno.ENOSPC, "no space is left")
+
+    async with ModuleHarness(RecorderModule, {"path": tmp_path / "a.lcmlog"}):
+        monkeypatch.setattr(LogWriter, "close", full)
+    assert f"{tmp_path / 'a.lcmlog'} can't be written: no space is left" in caplog.text
 
 
 @pytest.mark.live

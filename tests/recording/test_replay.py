@@ -17,7 +17,9 @@ from dimos_streams.messages.codec import channel_name, encode
 from dimos_streams.messages.image import image_from_array
 from dimos_streams.messages.time import header
 from dimos_streams.messages.vision_msgs import Detection2DArray
+from dimos_streams.recording.cut import LogPart, cut
 from dimos_streams.recording.metadata import CHANNEL, Metadata, describe
+from dimos_streams.recording.reader import LogReader
 from dimos_streams.recording.selection import Selection
 from dimos_streams.regression.replay import ReplayOptions, recorded_blueprint, replay
 from dimos_streams.regression.report import Report
@@ -395,6 +397,29 @@ def test_inputs_that_can_not_be_read_are_named_and_without_any_nothing_is_tested
     else:
         assert f"no message of {channel} can be read: {why}" in report.problem
         assert path.read_bytes() == before, "what modules do without their inputs is no golden recording"
+
+
+@pytest.mark.parametrize(
+    ("module", "exclude", "left_out"),
+    [
+        ("detector", (), "/depth_image#sensor_msgs.Image, /instances#sensor_msgs.Image"),
+        ("follow", ("/detections",), "/detections#vision_msgs.Detection2DArray"),
+    ],
+)
+@pytest.mark.feature("F3")
+def test_a_recording_that_leaves_out_an_input_is_not_written_anew_with_what_modules_do_without_it(
+    mission_log: Path, tmp_path: Path, module: str, exclude: tuple[str, ...], left_out: str
+) -> None:
+    """As by ``blueprint_run``, which records no pictures: from then on a test of it would have passed, whatever the
+    module does."""
+    path = tmp_path / "part.lcmlog"
+    with LogReader(mission_log) as log:
+        cut([log], path, LogPart(selection=Selection(exclude=exclude), to_s=3.0))
+    before = path.read_bytes()
+    report = replayed(path, module, update=True)
+    assert (report.passed, report.updated) == (False, False)
+    assert f"it leaves out {left_out}, which the modules read: record that, too" in report.problem
+    assert path.read_bytes() == before
 
 
 def test_a_log_that_says_of_itself_what_is_no_blueprint_is_named(mission_log: Path, tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import math
 from dataclasses import replace
@@ -234,14 +235,17 @@ def test_a_picture_has_what_changes_and_what_differs_most_first(figures: list[An
     assert panels[0].get_legend() is not None
     assert panels[-1].get_xlabel() == "seconds of the recording"
     assert figure.get_suptitle() == "follow, drive on a.lcmlog: failed"
-    draw(report(result(VEL), series={(VEL, f"f{number}"): numbers[VEL, "x"] for number in range(30)}), Path("b.png"))
+    draw(
+        report(result(VEL), series={(VEL, f"f{number}"): numbers[VEL, "x"] for number in range(30)}),
+        tmp_path / "b.png",
+    )
     assert len(figures[1].axes) == 12
     assert figures[1].get_suptitle() == "follow, drive on a.lcmlog: passed"
     assert all(len(panel.lines) == 2 for panel in figures[1].axes), "nothing has failed"
 
 
 @pytest.mark.slow
-def test_a_picture_that_can_not_be_drawn_is_one_line(tmp_path: Path) -> None:
+def test_a_picture_that_can_not_be_drawn_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     changing = {(VEL, "x"): series((0, 1, 1), (1, 2, 2))}
     with pytest.raises(UserError, match="no number that was recorded or replayed changes"):
         draw(report(result(VEL), series={(VEL, "x"): series((0, 1, 1))}), tmp_path / "a.png")
@@ -249,3 +253,14 @@ def test_a_picture_that_can_not_be_drawn_is_one_line(tmp_path: Path) -> None:
         draw(report(result(VEL), series=changing), tmp_path / "nowhere" / "a.png")
     with pytest.raises(UserError, match=r"a\.xyz' can't be written: .*xyz"):
         draw(report(result(VEL), series=changing), tmp_path / "a.xyz")
+    older = tmp_path / "older.png"
+    older.write_bytes(b"older")
+
+    def half(figure: object, target: Path, **_: Any) -> None:
+        target.write_bytes(b"half")
+        raise OSError(errno.EPERM, "it broke")
+
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", half)
+    with pytest.raises(UserError, match=r"older\.png' can't be written: it broke"):
+        draw(report(result(VEL), series=changing), older)
+    assert older.read_bytes() == b"older"

@@ -90,6 +90,27 @@ def test_a_new_file_replaces_the_older_one_and_is_read_by_whoever_read_that(
     assert link.is_symlink()
 
 
+@pytest.mark.feature("H4")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link away")
+@pytest.mark.parametrize("there", [True, False])
+def test_no_link_of_another_user_leads_to_what_is_replaced(
+    there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link, own = tmp_path / "report.html", tmp_path / "own"
+    if there:
+        own.write_bytes(OLDER)
+    link.symlink_to(own.name)
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    with whole_file(link) as path:
+        path.write_bytes(b"mine")
+    os.chown(link, 65534, -1, follow_symlinks=False)
+    before = own.read_bytes()
+    refused = pytest.raises(UserError, match=r"report\.html' can't be written: the file, or the link to it, belongs")
+    with refused, whole_file(link) as path:
+        path.write_bytes(b"another")
+    assert own.read_bytes() == before
+
+
 def test_a_pipe_of_this_process_and_devices_are_written_themselves(
     tmp_path: Path, mission_log: Path, command: Any
 ) -> None:

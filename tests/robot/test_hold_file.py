@@ -145,7 +145,7 @@ async def test_with_a_damaged_file_nothing_moves_for_a_while(content: str, tmp_p
 async def test_a_full_disk_shows_in_the_health_and_the_next_gate_knows_that_it_knows_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def full(path: Path, text: str) -> int:
+    def full(path: Path, text: str, **how: object) -> int:
         raise OSError(28, "No space left on device")
 
     async with driven(tmp_path) as robot:
@@ -167,7 +167,7 @@ async def test_a_full_disk_shows_in_the_health_and_the_next_gate_knows_that_it_k
 
 
 def test_a_hold_that_was_saved_outlasts_a_write_that_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(path: Path, text: str) -> int:
+    def full(path: Path, text: str, **how: object) -> int:
         raise OSError(28, "No space left on device")
 
     def hold(source: str) -> Hold:

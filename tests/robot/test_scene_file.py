@@ -174,6 +174,13 @@ def test_what_is_wrong_with_a_file_has_its_line(folder: Path, line: str, expecte
 
 
 @pytest.mark.feature("K3")
+def test_an_event_about_a_person_without_a_name_is_wrong(folder: Path) -> None:
+    (folder / "workshop.yaml").write_text(WORKSHOP.replace("hide: ben", 'hide: ""'))
+    with pytest.raises(BlueprintError, match="event at 1 s: no person '', there are"):
+        load_scene("workshop.yaml")
+
+
+@pytest.mark.feature("K3")
 def test_check_tells_all_of_it_before_anything_starts(folder: Path) -> None:
     text = WORKSHOP.replace("kind: plant", "kind: plnt").replace("speed: 0.5", "speed: 99")
     (folder / "workshop.yaml").write_text(text)

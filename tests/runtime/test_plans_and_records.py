@@ -86,6 +86,7 @@ def test_an_exit_in_words(tmp_path: Path) -> None:
     assert describe_exit(1, log) == "ended with exit code 1: no \ufffd text"
     log.write_text("y" * 10_000)
     assert describe_exit(1, log).removeprefix("ended with exit code 1: ") == "y" * 4096
+    assert describe_exit(1, tmp_path) == "ended with exit code 1", "what can't be read says nothing"
 
 
 def test_where_runs_write(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -37,22 +37,26 @@ class Pictures:
     def __init__(self, directory: Path | None) -> None:
         """``directory`` is the run's; with None only data URLs count."""
         self._directory = real_path(directory) if directory else None
-        self._loaded = NewestEntries[str, ImagePart | None](_CACHED)
+        self._loaded = NewestEntries[tuple[str, int, str], ImagePart | None](_CACHED)
+        """Pictures by the call and the number of the event that brought them, and by name: a skill may write one file
+        again and again."""
         self._names: Memo[ToolEvent, list[str]] = Memo(self._named_by)
 
-    def names(self, event: ToolEvent | None) -> list[str]:
+    def names(self, event: ToolEvent) -> list[str]:
         """The pictures that an event brings, as paths and URLs."""
-        return self._names.of(event) if event is not None and event.data else []
+        return self._names.of(event) if event.data else []
 
     def _named_by(self, event: ToolEvent) -> list[str]:
         return [text for text in _texts(event.data) if text.startswith(_URL) or self._media_type(text)]
 
-    def load(self, name: str) -> ImagePart | None:
-        """The picture of that name; None, and a line in the log, if it can't be had."""
-        if name not in self._loaded:
+    def load(self, name: str, event: ToolEvent) -> ImagePart | None:
+        """The picture of that name which an event brings, as it is when it is first asked for; None, and a line in
+        the log, if it can't be had."""
+        key = event.call_id, event.seq, name
+        if key not in self._loaded:
             part = _from_url(name) if name.startswith(_URL) else self._from_file(name)
-            self._loaded[name] = part if part is None or _is_modest(part) else None
-        return self._loaded[name]
+            self._loaded[key] = part if part is None or _is_modest(part) else None
+        return self._loaded[key]
 
     def _media_type(self, name: str) -> str | None:
         return _TYPES.get(PurePath(name).suffix.lower()) if self._directory is not None and len(name) < 4096 else None

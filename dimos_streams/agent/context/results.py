@@ -195,10 +195,10 @@ class ResultPipeline:
     def _with_images(self, message: ToolResultMessage | UserMessage, room: int) -> ToolResultMessage | UserMessage:
         """Return the message with the pictures that its event brings, at most ``room``; it says how many are left
         out."""
-        names = self._pictures.names(message.event) if self._pictures is not None else []
-        if self._pictures is None or not names:
+        pictures, event = self._pictures, message.event
+        if pictures is None or event is None or not (names := pictures.names(event)):
             return message
-        loaded = [self._pictures.load(name) for name in names[: max(0, room)]]
+        loaded = [pictures.load(name, event) for name in names[: max(0, room)]]
         left_out = len(names) - len(loaded)
         note = f"\n[{left_out} picture{'s' if left_out > 1 else ''} not shown any more]" if left_out else ""
         images = tuple(image for image in loaded if image is not None)

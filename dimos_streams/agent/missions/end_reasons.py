@@ -34,7 +34,8 @@ _MEANINGS = {
     "too_long": "the model's answer was longer than it may be, and was cut off",
     STOPPED_BY_OPERATOR: "an operator has stopped the robot",
     CALL_CANCELLED: "its last call was cancelled",
-    "script_ended": "the scripted model has nothing more to say",
+    "script_ended": "the script has no turn left: it takes one when something was said, after each answer to a call,"
+    " and when a call goes on or ends",
 }
 _AGENTS_OWN = (_COMPLETED | _MEANINGS.keys()) - {
     *("completed", CALL_FAILED, NOT_UNDERSTOOD, "content_filter", "error", "length", "script_ended")

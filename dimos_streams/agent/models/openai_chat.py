@@ -48,6 +48,8 @@ _AFTER_FINISH_S = 1.0
 _AT_ONCE = 100
 """The number of deltas in one turn of the loop: a chunk may have any number of them."""
 _SHOWN = 500
+_CALLED = ("function", "function_call")
+"""The fields that have a call's name and arguments."""
 
 
 class OpenAIModel:
@@ -55,8 +57,8 @@ class OpenAIModel:
 
     Its key is ``OPENAI_API_KEY``; a server on this machine or in its network needs none. Nothing bounds the server's
     silence, and nothing is retried, except a request that the server refuses for a field that it can do without.
-    Secrets that the server sends back are redacted here, in errors and answers, except those that are spread over the
-    pieces of a call: that is put together elsewhere.
+    Secrets that the server sends back are redacted here, in errors and answers, except those in the arguments of a
+    call, which come in pieces: ``ToolCallAssembler`` puts them together.
     """
 
     def __init__(
@@ -277,9 +279,19 @@ def _client(model: str, url: str, name: str) -> AsyncOpenAI:
 
 def _checked(name: str, chunk: object) -> Mapping[str, Any]:
     if isinstance(chunk, Mapping):
-        whole: Mapping[str, Any] = redacted_data(chunk)
-        return whole
+        return {field: _without_secrets(value, field) for field, value in chunk.items()}
     raise ModelError(f"{name} sent {redacted(str(chunk))[:_SHOWN]!r}, not an object", retryable=True)
+
+
+def _without_secrets(value: Any, field: str) -> Any:
+    """A field's value without secrets, but for a call's arguments. They are JSON in a text: in that the end of a line
+    is written as ``\\n``, so that it does not end a URL, and what follows until an ``@`` would count as its user."""
+    if isinstance(value, Mapping):
+        kept = {"arguments": value["arguments"]} if field in _CALLED and "arguments" in value else {}
+        return {redacted(str(name)): _without_secrets(item, name) for name, item in value.items()} | kept
+    if isinstance(value, list):
+        return [_without_secrets(item, field) for item in value]
+    return redacted_data(value)
 
 
 def _said(error: APIError) -> str:

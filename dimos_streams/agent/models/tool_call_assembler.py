@@ -14,7 +14,7 @@ from dimos_streams.common.json.reading import parse_command, repaired, well_form
 from dimos_streams.common.names import tool_name
 from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.common.readable.surrogates import well_formed
-from dimos_streams.common.secrets import redacted, redacted_data
+from dimos_streams.common.secrets import has_secret, redacted, redacted_data
 
 SHOWN_CHARACTERS = 200
 """Maximum length of damaged arguments as the model is shown them, in characters."""
@@ -98,7 +98,7 @@ class _Slot:
 
     @property
     def arguments(self) -> str:
-        return redacted(well_formed_json("".join(self.pieces)))
+        return well_formed_json("".join(self.pieces))
 
 
 class ToolCallAssembler:
@@ -255,10 +255,13 @@ def _size(arguments: str) -> int:
 
 
 def _assembled(call: ToolCall, *, complete: bool) -> AssembledCall:
-    arguments, damage, reason = _judge(call.arguments)
-    # What was escaped shows itself only now.
-    if (shown := redacted_data(arguments)) != arguments:
-        call, arguments = replace(call, arguments=json.dumps(shown)), shown
+    received, damage, reason = _judge(call.arguments)
+    arguments = redacted_data(received)
+    # Secrets are looked for in what was meant: escapes hide some, and make others of the end of a line in a URL.
+    if damage is not None:
+        call = replace(call, arguments=redacted(call.arguments))
+    elif arguments != received or has_secret(call.arguments):
+        call = replace(call, arguments=json.dumps(arguments))
     if not complete and damage is None:
         damage, reason = "truncated", "the answer was cut off before it was finished"
     if damage is None:

@@ -23,8 +23,11 @@ class Toolbox:
     """Judges the calls of skills that the model asks for, and says which skills it is offered."""
 
     def offered(self) -> tuple[ToolSchema, ...]:
-        """Return the schemas of all that the model is offered now: skills that are available, then tools."""
-        schemas = (self.reviewer.tool(skill) for skill in self.catalog.offered.values() if skill.available)
+        """Return the schemas of all that the model is offered now: skills that are available, then tools. A skill
+        that is called like a tool is left out: a call of the name is the tool's, and there are servers of models that
+        refuse all that is asked of them with two tools of one name."""
+        skills = (skill for skill in self.catalog.offered.values() if skill.name not in self.local)
+        schemas = (self.reviewer.tool(skill) for skill in skills if skill.available)
         return (*(schema for schema in schemas if schema is not None), *self.local.schemas())
 
     def concurrent(self, name: str) -> bool:

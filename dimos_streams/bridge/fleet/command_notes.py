@@ -127,7 +127,8 @@ class CommandNotes:
 
     def note_answer(self, key: str, answer: Answer, *, settled: bool) -> Answer:
         """Note an answer, which is owed to the hub from now on. Return it, without its body if there is no room."""
-        note = self._notes[key]
+        # If the machine has slept meanwhile, its note may be so old that it was forgotten.
+        note = self._notes.get(key) or CommandNote(utime=clock.utime(), at=clock.steady())
         if not self._make_room(len(answer.model_dump_json())):
             answer = _bare(answer)
         owed = (*(each for each in note.owed if each != answer.id), answer.id)[-MAX_OWED:]

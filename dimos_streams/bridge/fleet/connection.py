@@ -53,7 +53,7 @@ class HubConnection:
         """Requests run in ``threads``, by default two of its own: one for events, one for all else."""
         self._settings = settings
         self._base = f"{settings.url}/fleet/robots/{quote(settings.robot, safe='')}"
-        self._tls = Tls(settings.ca, settings.cert, settings.key)
+        self._tls = Tls(**settings.tls_files())
         self._random = rng
         self._process = secrets.token_urlsafe(16)
         self._own_threads = threads is None
@@ -145,8 +145,7 @@ class HubConnection:
         if not self._base.startswith("https:"):
             return ""
         if any(_is_of_own_files(inner) for inner in _chain(error)):
-            files = {"ca": self._tls.ca, "cert": self._tls.cert, "key": self._tls.key}
-            named = ", ".join(f"`{name}` {file}" for name, file in files.items() if file is not None)
+            named = ", ".join(f"`{name}` {file}" for name, file in self._settings.tls_files().items())
             return f"; it is in the robot's own files ({named})"
         if not any(isinstance(inner, _HUNG_UP) for inner in _chain(error)):
             return ""

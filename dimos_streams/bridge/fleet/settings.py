@@ -71,14 +71,18 @@ class HubLinkSettings(FrozenModel):
             why = getattr(error, "strerror", None) or str(error)
             raise UserError(f"the robot's token for the hub can't be read from {self.token_file}: {why}") from error
 
+    def tls_files(self) -> dict[str, Path]:
+        """The files for TLS by their settings, with the user's directory for ``~``."""
+        return {name: at_home(path) for name in ("ca", "cert", "key") if (path := getattr(self, name)) is not None}
+
     def missing_files(self) -> dict[str, str]:
         """The settings that name files which can't be used now, with the reason. Until they can, nothing is
         shipped."""
         missing = {
             name: f"there is no file {str(path)!r} that can be read for the link to the hub; until there is,"
             " nothing is shipped"
-            for name in ("ca", "cert", "key")
-            if (path := getattr(self, name)) is not None and not os.access(path, os.R_OK)
+            for name, path in self.tls_files().items()
+            if not os.access(path, os.R_OK)
         }
         try:
             self.token()

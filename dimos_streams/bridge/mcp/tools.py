@@ -17,7 +17,7 @@ from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, 
 from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.names import fleet_name, tool_name
+from dimos_streams.common.names import fleet_name, skill_meant, tool_name
 from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.common.schemas.plain import tool_parameters
 from dimos_streams.errors import KeyUsedError, SkillError, UnknownCallError, suggest
@@ -123,8 +123,7 @@ class McpTools:
 
     def _called(self, tool: str) -> str | None:
         """The skill that is called by a tool's name, or by its own; None if none is known."""
-        known = [info.name for info in self.skills()]
-        return tool if tool in known else next((skill for skill in known if tool_name(skill) == tool), None)
+        return skill_meant(tool, (info.name for info in self.skills()))
 
     async def use_own(self, session: Session, name: str, arguments: Mapping[str, Any]) -> dict[str, Any]:
         """The result of one of our own tools. Raises ``SkillError``."""

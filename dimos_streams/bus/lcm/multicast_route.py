@@ -25,7 +25,7 @@ def route_interface(group: str) -> str | None:
     """Return the interface on which this machine sends to a group, by its table of routes, or None if that can't be
     told."""
     try:
-        lines = _ROUTES.read_text().splitlines()[1:]
+        lines = _ROUTES.read_text(encoding="utf-8").splitlines()[1:]
     except OSError:
         return None
     address = _little_endian(group)

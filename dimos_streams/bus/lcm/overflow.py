@@ -17,7 +17,7 @@ flood single messages do come through."""
 def thrown_away(counters: Path = _COUNTERS) -> int | None:
     """Return the number of datagrams thrown away so far, or None on a system without the count."""
     try:
-        lines = counters.read_text().splitlines()
+        lines = counters.read_text(encoding="utf-8").splitlines()
         names, values = (line.split() for line in lines if line.startswith("Udp:"))
         return int(values[names.index("RcvbufErrors")])
     except (OSError, ValueError):

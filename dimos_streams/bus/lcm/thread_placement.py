@@ -63,7 +63,7 @@ class _ThreadState(NamedTuple):
     def of(cls, thread: int) -> _ThreadState:
         """Read it, see proc_pid_stat(5) and proc_pid_schedstat(5). Raises ``OSError`` if the thread has ended or the
         system does not tell."""
-        waited_ns = int((_TASKS / str(thread) / "schedstat").read_text().split()[1])
+        waited_ns = int((_TASKS / str(thread) / "schedstat").read_bytes().split()[1])
         # Its name, which stands before them, may be any bytes: that of a script is cut in the midst of a character.
         statistics = (_TASKS / str(thread) / "stat").read_bytes().rpartition(b")")[2].split()
         return cls(waited_ns / 1e9, statistics[0] == b"R", int(statistics[36]))

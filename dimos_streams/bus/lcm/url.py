@@ -34,7 +34,9 @@ class UdpmUrl:
             if "@" in text:
                 raise ValueError("a multicast group has no users")
             parts = urlsplit(text)
-            group, port = parts.hostname or "239.255.76.67", parts.port or 7667
+            group, port = parts.hostname or "239.255.76.67", 7667 if parts.port is None else parts.port
+            if port == 0:
+                raise ValueError("0 is no port to which messages can be sent (1 to 65535)")
             if not ipaddress.IPv4Address(group).is_multicast:
                 raise ValueError(f"{group} is no multicast address (224.0.0.0 to 239.255.255.255)")
             options = dict(parse_qsl(parts.query, keep_blank_values=True))

@@ -125,8 +125,8 @@ def _users(url: ZenohUrl) -> Iterator[str]:
     if "users" in url.files:
         yield _readable(url.files["users"], "users")
         return
-    with tempfile.NamedTemporaryFile("w", prefix="dimos-streams-", suffix=".users") as file:  # for this user only
-        file.write(f"{url.user}:{url.password}\n")
+    with tempfile.NamedTemporaryFile("wb", prefix="dimos-streams-", suffix=".users") as file:  # for this user only
+        file.write(f"{url.user}:{url.password}\n".encode())
         file.flush()
         yield file.name
 

@@ -28,12 +28,13 @@ async def change_settings(bridge: BridgeAddress, assignments: Sequence[str]) -> 
     Raises ``SettingsError`` that names each that is not possible, ``UserError`` if no single robot is named at a hub,
     an assignment names no setting, or its value stands apart, and ``SkillError``.
     """
-    for assignment in assignments:
-        if not assignment.partition("=")[0].strip():
-            raise UserError(f"{assignment!r} is not of the form MODULE.SETTING=VALUE")
     for name, value in pairwise(assignments):
-        if "=" not in name + value:
+        if name.strip() and "=" not in name + value:
             raise UserError(f"{name!r} has no value; did you mean {shlex.quote(f'{name}={value}')}?")
+    for assignment in assignments:
+        name, equals, _ = assignment.partition("=")
+        if not (name.strip() and equals):
+            raise UserError(f"{assignment!r} is not of the form MODULE.SETTING=VALUE")
     try:
         return await _post_changes(bridge, "/settings", assignments, _WITHIN_S)
     except SkillError as error:

@@ -237,7 +237,7 @@ def _write_token(path: Path, token: str) -> Iterator[None]:
         try:
             descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
             undo.callback(path.unlink, missing_ok=True)
-            with open(descriptor, "w") as file:
+            with open(descriptor, "w", encoding="utf-8") as file:
                 file.write(f"{token}\n")
         except OSError as error:
             raise UserError(

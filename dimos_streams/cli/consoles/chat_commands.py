@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from dimos_streams.cli.bridge_client.operator_commands import CommandGateway, CommandResult, decide, order, pending
 from dimos_streams.cli.terminal.approval_text import approval_lines
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import SkillError, UserError
 from dimos_streams.operator.step_words import STEP_WORDS, is_step, step_arguments
 
@@ -21,6 +22,10 @@ CHAT_COMMANDS = {
     "reject": " ID [REASON]",
 }
 """The commands of a chat that an agent carries out, with what each takes."""
+_LONGEST_COUNT = 9
+"""Maximum length of a number of calls, in digits."""
+_SHOWN = 20
+"""Maximum length of a word as an error shows it, in characters."""
 
 
 async def chat_command(gateway: CommandGateway, agent: str, name: str, arguments: Sequence[str]) -> str:
@@ -55,6 +60,7 @@ async def _chat_order(gateway: CommandGateway, agent: str, name: str, arguments:
 
 def _count_of(word: str) -> int:
     """Return how many calls are to be taken back. Raises ``UserError`` if that is no number from 1 on."""
-    if not word.isdecimal() or not int(word):
-        raise UserError(f"/undo {word}: how many calls are to be taken back is a whole number from 1 on")
+    if not word.isdecimal() or len(word) > _LONGEST_COUNT or not int(word):
+        valid = f"a whole number from 1 on, of at most {_LONGEST_COUNT} digits"
+        raise UserError(f"/undo {shortened(word, _SHOWN)}: how many calls are to be taken back is {valid}")
     return int(word)

@@ -82,7 +82,9 @@ def _wait_for(child: int, reader: int) -> None:
     if received:
         os._exit(128 + received[0])
     if code < 0:
-        note(f"error: the run was ended by {signal.Signals(-code).name} before it was ready")
+        from dimos_streams.runtime.processes.process import describe_exit
+
+        note(f"error: the run was {describe_exit(code, log=None)} before it was ready")
     os._exit(code if code >= 0 else 1)
 
 

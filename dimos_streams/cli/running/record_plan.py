@@ -16,7 +16,8 @@ from dimos_streams.blueprint.wiring import external_channels, ports_of
 from dimos_streams.bus import Bus
 from dimos_streams.cli.option_groups.run_request import RunRequest
 from dimos_streams.common.process.disk import real_path
-from dimos_streams.errors import UserError, suggest
+from dimos_streams.common.process.ownership import refuse_strangers
+from dimos_streams.errors import UserError, cannot_write, suggest
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.recording.files.older import check_replaceable, replacing
 from dimos_streams.recording.metadata import Metadata
@@ -39,9 +40,14 @@ class RecordPlan:
 
     @classmethod
     def of(cls, request: RunRequest) -> Self | None:
-        """Return the plan that a request states, or None without ``--record``."""
+        """Return the plan that a request states, or None without ``--record``. Raises ``UserError`` for a name that
+        another user has made a link of."""
         if request.record is None:
             return None
+        try:
+            refuse_strangers(request.record)  # of the file itself it is not to be seen how it was found
+        except OSError as error:
+            raise cannot_write(f"log {str(request.record)!r}", error) from error
         return cls(
             path=real_path(request.record),
             channels=tuple(request.record_channels or ()),

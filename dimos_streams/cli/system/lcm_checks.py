@@ -63,7 +63,7 @@ async def _self_test(url: UdpmUrl) -> list[Finding]:
 def _receive_buffer() -> Finding:
     path = Path("/proc/sys/net/core/rmem_max")
     try:
-        size = int(path.read_text())
+        size = int(path.read_bytes())
     except OSError:
         return Finding("receive buffer", "warning", f"{path} can't be read, so its size is unknown")
     if size >= _WANTED_BUFFER:

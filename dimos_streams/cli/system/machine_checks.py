@@ -74,7 +74,7 @@ def _port(port: int) -> Finding:
             probe.bind(("127.0.0.1", port))
         except OSError:
             return _taken(port)
-    return Finding("bridge port", "ok", f"{port} is free")
+    return Finding("bridge port", "ok", f"{port} is free" if port else "any that is free is taken (0)")
 
 
 def _taken(port: int) -> Finding:

@@ -146,7 +146,7 @@ def _given_up(stream: TextIO) -> TextIO:
 
 
 def _nowhere() -> TextIO:
-    return open(os.devnull, "w")
+    return open(os.devnull, "w", encoding="utf-8")
 
 
 def write_json(value: Any, *, indent: int | None = None) -> None:

@@ -75,7 +75,7 @@ def replace_text(path: Path, text: str, *, durable: bool = False) -> None:
     try:
         temporary.touch(mode=0o600)
         temporary.chmod(0o600)  # it may have been left there by somebody else
-        temporary.write_text(text)
+        temporary.write_text(text, encoding="utf-8")
         if durable:
             _sync(temporary)  # else the new name may reach the disk before what it is the name of
         temporary.replace(path)

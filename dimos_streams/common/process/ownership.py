@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from pathlib import Path
 
@@ -22,3 +23,12 @@ def stranger_with(path: Path) -> int | None:
         if owner != 0 and os.geteuid() not in (0, owner):
             return owner
     return None
+
+
+def refuse_strangers(path: Path) -> None:
+    """Raise ``PermissionError`` if what is to be written under a path is a stranger's, or a stranger's link leads to
+    it, where all users may write for instance: who owns a file can read it, and who owns a link has chosen which of
+    this user's files is replaced. See ``stranger_with``; raises ``OSError`` as that does."""
+    if (user := stranger_with(path)) is not None:
+        why = f"the file, or the link to it, belongs to user {user}, who could read it or lead it elsewhere"
+        raise PermissionError(errno.EPERM, why)

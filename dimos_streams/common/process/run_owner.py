@@ -39,7 +39,7 @@ def own(directory: Path) -> int:
     descriptor = os.open(unlocked, os.O_WRONLY | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
-        unlocked.write_text(RunOwner(directory=directory.name).model_dump_json())
+        unlocked.write_text(RunOwner(directory=directory.name).model_dump_json(), encoding="utf-8")
         unlocked.replace(directory / OWNER_FILE)
     except OSError:
         os.close(descriptor)  # else it stays open for as long as the process lives
@@ -90,7 +90,7 @@ def boot_id() -> str:
     """Return the machine's boot, which no other boot, nor any other machine, shares; empty where the system does not
     say it."""
     try:
-        return Path("/proc/sys/kernel/random/boot_id").read_text().strip()
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
     except OSError:
         return ""
 

@@ -5,13 +5,20 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import quote
 
 from fastapi import FastAPI, Query, Response
 
 from dimos_streams.bridge.calls.call_pages import DEFAULT_LIMIT, PAGE_BYTES
-from dimos_streams.bridge.http.call_routes import DEFAULT_WAIT_S, CancelRequest, WaitAtMost, WaitFor
+from dimos_streams.bridge.http.call_routes import (
+    DEFAULT_WAIT_S,
+    BegunCall,
+    CancelRequest,
+    WaitAtMost,
+    WaitedCall,
+    WaitFor,
+)
 from dimos_streams.bridge.http.call_views import PAGE_END, Limit, OfState
 from dimos_streams.errors import UnknownCallError
 from dimos_streams.hub.asking import BridgeRequest
@@ -35,6 +42,7 @@ from dimos_streams.serving import links, problem_kinds
 from dimos_streams.serving.events.parameters import OFFSETS_END
 from dimos_streams.serving.openapi import answers, refusals
 from dimos_streams.serving.problems import ProblemError
+from dimos_streams.tool_stream.gateway import CallView
 
 
 def mount_calls(app: FastAPI, parts: HubParts) -> None:
@@ -46,9 +54,8 @@ def mount_calls(app: FastAPI, parts: HubParts) -> None:
     @app.post(
         "/calls/{call_id}/cancel",
         status_code=202,
-        response_class=Response,
-        response_model=None,
-        responses=answers(202, "The call as it stands.", {"type": "object"}, media_type="application/json")
+        response_model=CallView,
+        responses=answers(202, "The call as it stands.")
         | refusals(
             *ASKING,
             hub_kinds.ROBOT_NEEDED,
@@ -69,13 +76,10 @@ def _mount_begin(app: FastAPI, parts: HubParts) -> None:
     @app.post(
         "/calls",
         status_code=201,
-        response_class=Response,
-        response_model=None,
+        response_model=WaitedCall | BegunCall,  # clients take the first that fits
         responses=answers(
             201,
             "The call was requested at its robot; with `wait`, as it is after that.",
-            {"type": "object"},
-            media_type="application/json",
             Location="The call.",
             Link=links.EVENTS,
         )
@@ -100,15 +104,8 @@ def _mount_begin(app: FastAPI, parts: HubParts) -> None:
 def _mount_list(app: FastAPI, parts: HubParts) -> None:
     @app.get(
         "/calls",
-        response_class=Response,
-        response_model=None,
-        responses=answers(
-            200,
-            "Calls, oldest first, as far as their events have come.",
-            {"type": "array", "items": {"type": "object"}},
-            media_type="application/json",
-            Link=links.OLDER,
-        )
+        response_model=list[CallView],
+        responses=answers(200, "Calls, oldest first, as far as their events have come.", Link=links.OLDER)
         | refusals(hub_kinds.HUB_UNAVAILABLE, problem_kinds.UNKNOWN_ROBOT, problem_kinds.BAD_REQUEST),
     )
     async def calls(
@@ -137,7 +134,7 @@ def _mount_list(app: FastAPI, parts: HubParts) -> None:
 def _mount_one(app: FastAPI, parts: HubParts) -> None:
     @app.get(
         "/calls/{call_id}",
-        response_model=dict[str, Any],
+        response_model=CallView,
         responses=refusals(
             hub_kinds.HUB_UNAVAILABLE,
             hub_kinds.ROBOT_NEEDED,

@@ -86,7 +86,7 @@ class SqliteEngine(Engine):
             raise IsADirectoryError(0, "it is a directory")
         if not file.parent.is_dir():
             raise FileNotFoundError(0, f"there is no directory {file.parent}")
-        for each in (file.parent, *_with_what_is_beside(file)):
+        for each in (self._path, file.parent, *_with_what_is_beside(file)):
             if (user := stranger_with(each)) is not None:
                 raise UserError(
                     f"the hub's database {self._path}: {each} belongs to user {user}, who could act as the hub;"

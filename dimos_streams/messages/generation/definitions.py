@@ -120,7 +120,7 @@ def run_lcm_gen(sources: Sequence[Path], *options: str) -> None:
         _refuse_escapes(source)
     command = [str(lcm_gen()), *options, *map(str, sources)]
     try:
-        result = subprocess.run(command, capture_output=True, text=True, errors="replace", check=False)
+        result = subprocess.run(command, capture_output=True, encoding="utf-8", errors="replace", check=False)
     except OSError as error:
         raise LcmGenError(f"lcm-gen can't be run: {error}") from error
     if result.returncode != 0:

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from glob import escape
 from pathlib import Path
 
+from dimos_streams.common.process.ownership import refuse_strangers
 from dimos_streams.recording.format import SYNC_BYTES
 
 _HIGHEST_PART = 999_999
@@ -56,13 +57,14 @@ def claim(path: Path, *, make: bool = True) -> int:
     """Return a descriptor of a file that is to be written as a log. Until it is closed nobody else can claim it.
 
     Raises ``OSError`` with the reason if the file may not be written: it has to be a regular one that is empty or a
-    log, and that nobody else has claimed. With ``make`` False it has to be there.
+    log, no other user's, and one that nobody else has claimed. With ``make`` False it has to be there.
     """
     # A pipe would wait for its other end.
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | (os.O_CREAT if make else 0), 0o666)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
+        refuse_strangers(path)
         if not SYNC_BYTES.startswith(os.pread(fd, len(SYNC_BYTES), 0)):
             raise OSError(errno.EEXIST, "it is no LCM log; nothing else is replaced by one, or appended to")
         _lock(fd)

@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from dimos_streams.common.process.disk import real_path
+from dimos_streams.common.process.ownership import refuse_strangers
 from dimos_streams.errors import cannot_write
 
 
@@ -25,7 +26,7 @@ def whole_file(target: Path) -> Iterator[Path]:
     A device such as ``/dev/null``, a pipe that this process has open already, as that of a process substitution, and
     a file in a folder where nothing can be made are written themselves. A file that is open for writing, as
     ``/dev/stdout`` may be, gets what is new behind what was written so far. Raises the error of ``cannot_write``, for
-    what is no file too.
+    what is no file too, and for another user's link.
     """
     try:
         if (descriptor := _open_file(target)) is not None:
@@ -33,6 +34,8 @@ def whole_file(target: Path) -> Iterator[Path]:
         elif _is_written_itself(target):
             yield target
         else:
+            if target.is_symlink():
+                refuse_strangers(target)
             yield from _written_beside(real_path(target))
     except OSError as error:
         raise cannot_write(repr(str(target)), error) from error

@@ -28,7 +28,7 @@ _MAX_LABEL = 28
 
 def page(recorded: Recorded) -> str:
     """The whole text."""
-    style = (files(__package__) / "style.css").read_text()
+    style = (files(__package__) / "style.css").read_text(encoding="utf-8")
     title = cut(_title(recorded), _MAX_TITLE)
     head = h(
         "head",

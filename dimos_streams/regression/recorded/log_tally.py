@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
+
 from dimos_streams.messages import registry
 from dimos_streams.messages.codec import split_channel
 from dimos_streams.recording.format import LogEvent
@@ -18,12 +20,14 @@ _SHOWN_SET_BACKS = 5
 class LogTally:
     """The events of a log as far as a replay has read it."""
 
-    def __init__(self, scope: Scope, earlier: EarlierCalls) -> None:
+    def __init__(self, scope: Scope, earlier: EarlierCalls, withheld: Set[str]) -> None:
+        """``withheld`` are the channels that the modules read and that the log says it leaves out."""
         self.times = Steadiness()
         self.unreadable = UnreadableMessages(scope.inputs, scope.outputs)
         self.first_utime = self.last_utime = 0
         self._scope = scope
         self._earlier = earlier
+        self._withheld = withheld
         self._counts: dict[str, int] = {}
         self._untyped: dict[str, int] = {}
 
@@ -41,13 +45,22 @@ class LogTally:
         if registry.find(split_channel(channel)[1]) is None and channel != LCM_SELF_TEST:
             self._untyped[channel] = count
 
+    def why_not_rewritten(self, *, is_missing: bool) -> str:
+        """The reason why what the modules give now, which differs, replaces nothing in the log; empty if there is
+        none. ``is_missing`` is that of ``remarks``."""
+        withheld = [channel for channel in self._unheard(is_missing=is_missing) if channel in self._withheld]
+        if not withheld:
+            return ""
+        return (
+            f"it stays as it is, for it leaves out {', '.join(withheld)}, which the modules read: record that, too,"
+            " which --record-without, --record-channels or the `without` of `blueprint_run` (pictures, if it is not"
+            " given) has left out"
+        )
+
     def remarks(self, *, is_missing: bool) -> list[str]:
         """``is_missing`` says whether outputs are: then inputs that a module can do without may be why."""
-        wanted = self._scope.required | self._scope.unrecorded if is_missing else self._scope.required
-        remarks = [
-            f"nothing was recorded on {channel}, which the modules read"
-            for channel in sorted(wanted - self._counts.keys())
-        ]
+        unheard = self._unheard(is_missing=is_missing)
+        remarks = [f"nothing was recorded on {channel}, which the modules read" for channel in unheard]
         if self._scope.left_out:
             remarks.append(f"not recorded, so not compared: {', '.join(sorted(self._scope.left_out))}")
         if self._earlier.names:
@@ -62,3 +75,8 @@ class LogTally:
             shown = ", ".join(f"{name} ({count})" for name, count in list(self._untyped.items())[:_SHOWN_CHANNELS])
             remarks.append(f"channels of types that are not known here: {shown}")
         return remarks
+
+    def _unheard(self, *, is_missing: bool) -> list[str]:
+        """Return the inputs that may be missed, of which the log has nothing."""
+        wanted = self._scope.required | self._scope.unrecorded if is_missing else self._scope.required
+        return sorted(wanted - self._counts.keys())

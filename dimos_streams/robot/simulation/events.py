@@ -21,7 +21,8 @@ class SceneEvent(FrozenModel):
     @property
     def person(self) -> str | None:
         """The person to whom it happens, or None if it happens to nobody."""
-        return self.hide or self.show or self.place or self.release
+        people = (self.hide, self.show, self.place, self.release)
+        return next((name for name in people if name is not None), None)
 
     @model_validator(mode="after")
     def _one_action(self) -> "SceneEvent":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
 import multiprocessing
@@ -194,12 +195,14 @@ def _signal_name(number: int) -> str:
 
 
 def _last_line(log: Path | None) -> str:
-    if log is None or not log.exists():
+    if log is None:
         return ""
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 4096))
+    # The end of a process is acted on also where its log can't be read: deleted, or no more files may be open.
+    with contextlib.suppress(OSError), log.open("rb") as file:
+        file.seek(max(0, os.fstat(file.fileno()).st_size - 4096))
         lines = [line.strip() for line in file.read().decode(errors="replace").splitlines() if line.strip()]
-    return lines[-1] if lines else ""
+        return lines[-1] if lines else ""
+    return ""
 
 
 def _leave_deleted_folder() -> None:

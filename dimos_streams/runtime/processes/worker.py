@@ -82,7 +82,7 @@ def name_process(label: str) -> None:
     """Have the system's tools show this process by its label, as far as they have room: all of a run have one command
     line."""
     with contextlib.suppress(OSError):
-        Path("/proc/self/comm").write_text(label)
+        Path("/proc/self/comm").write_text(label, encoding="utf-8")
 
 
 def _prepare(task: WorkerTask, supplied: frozenset[str], reports: Connection, sources: LoadedSources) -> WorkerTask:

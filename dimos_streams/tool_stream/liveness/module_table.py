@@ -166,6 +166,8 @@ class ModuleTable:
             if self._has_room(status.module, len(text)):
                 report.state_json = text
                 self._grow(status.module, len(text))
+            else:
+                report.state_text = hash("")  # a later heartbeat that says the same may find room
         except MessageError as error:
             self.malformed += 1
             _log.warning("skipped the state of module %r: %s", status.module, error)

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from dimos_streams.agent.models.chat.format import chat_deltas
+from dimos_streams.agent.models.model_options import Pricing
 from dimos_streams.agent.models.protocol import Finish, TextDelta, TokenUsage
 
 
@@ -28,6 +29,14 @@ def test_usage_is_counted_rounded_up() -> None:
     assert usage_of(prompt_tokens=5, completion_tokens=1, prompt_cache_hit_tokens=2.0) == TokenUsage(5, 1, 2)
     assert usage_of(prompt_tokens=5, completion_tokens=1, prompt_cache_hit_tokens=True) == TokenUsage(5, 1, 0)
     assert usage_of(prompt_tokens=0, completion_tokens=0) is None
+
+
+def test_cached_tokens_that_a_server_counts_apart_cost_what_they_cost() -> None:
+    """A cost below nothing would give a mission that has a budget another one."""
+    usage = usage_of(prompt_tokens=10, completion_tokens=1, prompt_tokens_details={"cached_tokens": 1000})
+    assert usage is not None
+    assert usage == TokenUsage(1010, 1, 1000)
+    assert Pricing(input=3.0, cached=0.3).cost(usage) == pytest.approx((10 * 3.0 + 1000 * 0.3) / 1e6)
 
 
 def test_of_several_choices_the_first_counts() -> None:

@@ -479,6 +479,15 @@ def test_calls_show_no_key_however_it_is_written(monkeypatch: pytest.MonkeyPatch
         assert "[redacted]" in str(call)
 
 
+@pytest.mark.parametrize("piece", [3, 1000])
+def test_a_line_behind_a_url_in_arguments_is_no_user_of_it(piece: int) -> None:
+    meant = {"text": "http://robot.local\ninfo@example.org", "to": "http://eve:pa55word@robot.local"}
+    ((deltas,), _) = served([Reply.calls(("tell", json.dumps(meant)), piece=piece)])
+    assert isinstance(deltas, list)
+    (call,) = put_together(deltas)["calls"]
+    assert call["arguments"] == meant | {"to": "http://[redacted]@robot.local"}
+
+
 def test_a_key_that_no_header_can_carry_is_refused_and_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "sk-pl4nted\n")
     with pytest.raises(UserError, match="OPENAI_API_KEY ends with a line end") as raised:

@@ -187,11 +187,25 @@ def test_pictures_reach_the_messages_and_are_counted(tmp_path: Path) -> None:
     assert without_urls({"a": [url, "b"]}) == {"a": ["[a picture]", "b"]}
 
 
+def test_each_event_brings_the_picture_that_was_in_its_file_when_it_came(tmp_path: Path) -> None:
+    """A skill may write each picture over the one before."""
+    file = tmp_path / "camera.jpg"
+    pipeline = ResultPipeline(ResultStore(), ResultSettings(), Pictures(tmp_path))
+    messages: list[ToolResultMessage] = []
+    for number in range(2):
+        file.write_bytes(bytes([number]))
+        seen = replace(event(result={"picture": str(file)}), call_id=f"c{number}")
+        messages.append(ToolResultMessage(f"{number}", "look", "seen", event=seen))
+        shown = pipeline.mask(messages)
+    images = [message.images for message in shown if isinstance(message, ToolResultMessage)]
+    assert images == [(ImagePart(b"\x00"),), (ImagePart(b"\x01"),)]
+
+
 def test_a_link_to_a_file_of_the_run_that_is_no_picture_is_none(tmp_path: Path) -> None:
     (tmp_path / "run.json").write_bytes(b"token")
     link = tmp_path.parent / "link.jpg"
     link.symlink_to(tmp_path / "run.json")
-    assert Pictures(tmp_path).load(str(link)) is None
+    assert Pictures(tmp_path).load(str(link), event()) is None
 
 
 def test_a_pipe_and_a_file_too_large_are_no_pictures(tmp_path: Path) -> None:
@@ -199,7 +213,7 @@ def test_a_pipe_and_a_file_too_large_are_no_pictures(tmp_path: Path) -> None:
     with (tmp_path / "large.jpg").open("wb") as file:
         file.truncate(5_000_001)
     pictures = Pictures(tmp_path)
-    assert [pictures.load(str(tmp_path / name)) for name in ("pipe.jpg", "large.jpg")] == [None, None]
+    assert [pictures.load(str(tmp_path / name), event()) for name in ("pipe.jpg", "large.jpg")] == [None, None]
 
 
 def test_what_a_models_server_would_refuse_is_no_picture(tmp_path: Path) -> None:
@@ -207,7 +221,7 @@ def test_what_a_models_server_would_refuse_is_no_picture(tmp_path: Path) -> None
     (tmp_path / "bomb.png").write_bytes(bomb)
     coded = base64.b64encode(bomb).decode()
     names = (str(tmp_path / "bomb.png"), f"data:image/png;base64,{coded}", "data:image/svg+xml;base64,PHN2Zy8+")
-    assert [Pictures(tmp_path).load(name) for name in names] == [None, None, None]
+    assert [Pictures(tmp_path).load(name, event()) for name in names] == [None, None, None]
 
 
 def test_a_memo_knows_the_same_objects_and_forgets_the_oldest() -> None:

@@ -24,7 +24,7 @@ pytestmark = pytest.mark.feature("K5")
 FIRST, SECOND = Stop(robot="robot1", utime=1, reason="wet floor"), Stop(robot="robot2", utime=2)
 
 
-def full(path: Path, content: object) -> int:
+def full(path: Path, content: object, **how: object) -> int:
     """Write nothing, as on a full disk."""
     raise OSError(28, "No space left on device")
 

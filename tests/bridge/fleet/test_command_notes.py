@@ -65,6 +65,15 @@ async def test_an_answer_that_is_owed_is_not_forgotten_however_old_it_is(opened:
     assert notes.get("k1") is None
 
 
+async def test_a_command_that_was_carried_out_while_the_machine_slept_is_answered(opened: OpenJournal) -> None:
+    notes = CommandNotes(opened())
+    assert notes.begin("k1")
+    await asyncio.sleep(KEEP_S + 400.0)
+    assert notes.begin("k2")
+    notes.note_answer("k1", Answer(id=1, outcome="answered", status=200, body={}), settled=True)
+    assert [(key, answer.id) for key, answer in notes.owed()] == [("k1", 1)]
+
+
 async def test_a_note_of_a_later_time_does_not_keep_older_ones(opened: OpenJournal) -> None:
     journal = opened()
     journal.note("command/ahead", CommandNote(utime=clock.utime() + int(1e12)).model_dump_json())

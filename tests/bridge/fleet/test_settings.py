@@ -32,6 +32,16 @@ def test_a_file_that_is_not_there_yet_is_a_warning(tmp_path: Path, caplog: pytes
     assert check(blueprint) == []
 
 
+def test_a_file_in_the_users_directory_is_named_by_its_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    settings = {"url": "https://hub.example.org", "robot": "robot1", "ca": "~/ca.pem"}
+    blueprint = apply_settings(_ROBOT, None, [f"bridge.hub.{name}={value}" for name, value in settings.items()])
+    (said,) = map(str, check(blueprint))
+    assert f"there is no file {str(tmp_path / 'ca.pem')!r} that can be read" in said
+    (tmp_path / "ca.pem").write_text("a certificate")
+    assert check(blueprint) == []
+
+
 @pytest.mark.parametrize(
     "place",
     [

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from unittest.mock import AsyncMock, Mock
+
 import pytest
 
 from dimos_streams.bridge.mcp.calls import BrokerCalls
@@ -11,6 +13,7 @@ from dimos_streams.common.names import tool_name
 from dimos_streams.module import Module
 from dimos_streams.module.run_context import RunContext
 from dimos_streams.skill import Call, skill
+from tests.agent.policies.gate_inputs import offered
 from tests.bridge.scene import closed, scene
 
 NAMESPACE = "warehouse_north_hall_7"
@@ -64,3 +67,19 @@ async def test_a_skill_begins_another_one_by_the_name_that_its_caller_knows() ->
             await made.offered(name)
         asking = await closed(made.broker, await made.broker.call("begin", {"name": tool_name(SKILL)}, caller="a"))
         assert (await closed(made.broker, asking.result)).skill == SKILL
+
+
+@pytest.mark.virtual_time
+async def test_no_skill_has_the_calls_of_another_one_s_tool_by_being_called_like_it() -> None:
+    """At a hub a robot `arm` may offer a skill that, with its name before it, is called like a tool of another robot
+    `arm_of_north_hall`."""
+    long_name = "arm_of_north_hall_stop_to_count_what_lies_on_the_shelves_of_this_aisle"
+    like_it = tool_name(long_name)
+    calls = Mock(skills=lambda: [offered(like_it), offered(long_name)], meet=AsyncMock(), has_begun=lambda *_: False)
+    calls.begin = AsyncMock(return_value="c1")
+    tools, session = McpTools(calls, Mock()), Session("1", "mcp/one")
+    names = [tool["name"] for tool in listed(tools.skills())]
+    assert len({*names}) == len(names), "servers of models refuse two tools of one name"
+    for number, (called, begun) in enumerate([(like_it, long_name), (long_name, long_name), (names[0], like_it)]):
+        await tools.begin(session, number, called, {})
+        assert calls.begin.await_args.args[0] == begun

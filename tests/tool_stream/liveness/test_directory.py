@@ -303,6 +303,20 @@ async def test_skills_that_found_no_room_are_asked_for_again_when_there_is(
 
 @pytest.mark.virtual_time
 @pytest.mark.feature("F6")
+async def test_a_state_that_found_no_room_is_taken_when_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A velocity gate says the same of itself for hours: who has missed it would never know of the gate."""
+    monkeypatch.setattr(module_table, "MAX_BYTES", 100)
+    async with heard() as world:
+        await world.beat("forged", state_json='{"x": "%s"}' % ("x" * 80))
+        await world.beat("gate", state_json='{"gate": {}}', skills="go")
+        assert world.directory.reporting("gate") == []
+        await asyncio.sleep(ALIVE_S + 0.1)
+        await world.beat("gate", state_json='{"gate": {}}')
+        assert [view.name for view in world.directory.reporting("gate")] == ["gate"]
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("F6")
 async def test_skills_of_names_that_nobody_has_spoken_for_long_leave_room_for_others(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

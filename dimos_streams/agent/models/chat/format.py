@@ -128,11 +128,12 @@ def _usage(usage: Mapping[str, Any]) -> TokenUsage | None:
     """The usage that a server reports, or None if it reports nothing, or what can't be numbers of tokens: then they
     are estimated."""
     details = _mapping(usage.get("prompt_tokens_details"))
-    cached = _count(details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens"))
-    counts = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
-    if counts[0] is None or counts[1] is None:
+    cached = _count(details.get("cached_tokens") or usage.get("prompt_cache_hit_tokens")) or 0
+    sent, received = _count(usage.get("prompt_tokens")), _count(usage.get("completion_tokens"))
+    if sent is None or received is None:
         return None
-    counted = TokenUsage(counts[0], counts[1], cached or 0)
+    # Gateways to other APIs count what the server had seen before apart from the rest.
+    counted = TokenUsage(sent if cached <= sent else sent + cached, received, cached)
     return counted if counted != TokenUsage() else None  # servers that don't count say 0
 
 

@@ -6,14 +6,13 @@ import { Badge, Empty, Panel, Written } from "../parts.js";
 import { Ago } from "../times.js";
 
 export function CallsPanel({ session }) {
-  const { state, connected, order, now, readOnly } = session;
+  const { state, connected, order, now, readOnly, robot } = session;
   const missions = new Set(Object.values(state.agents).flatMap((agent) => agent.missions.map(({ id }) => id)));
   const calls = state.calls.filter((call) => session.shows(call.module) && !missions.has(call.call_id));
   const skills = new Map(calls.map((call) => [call.call_id, call.skill]));
-  const leases = Object.entries(state.leases).filter(([, holder]) => !session.robot || skills.has(holder));
-  const cancelAll = () => order("calls/cancel", { reason: "cancelled on the operator's page" });
-  const tools = calls.length > 0 && !readOnly
-    && html`<button type="button" disabled=${!connected} onClick=${cancelAll}>Cancel all</button>`;
+  const leases = Object.entries(state.leases).filter(([, holder]) => !robot || skills.has(holder));
+  const tools = calls.length > 0 && !readOnly && html`<button type="button" disabled=${!connected}
+    onClick=${() => order("calls/cancel", { robot, reason: "cancelled on the operator's page" })}>Cancel all</button>`;
   return html`<${Panel} title="Calls" area="calls" tools=${tools}>
     ${calls.length === 0 && html`<${Empty}>No call is open: no skill runs.<//>`}
     ${state.not_ending.length > 0 && html`<ul class="rows bad">${state.not_ending.map((late) => html`<li key=${late.call_id}>

@@ -97,14 +97,14 @@ function before(one, other) {
 }
 
 /**
- * Return the times in which agents were paused: from the end of a `pause` to the next `resume`. The last may go on.
+ * Return the times in which agents were paused, each from the end of a `pause` on. The last may go on.
  * @param {Iterable<Call>} calls @param {(agent: string) => boolean} isPaused says so of agents now
  * @typedef {{robot: string|null, released?: string[], from: number, to: number|null, text: string, tone: string}} Band on
  *   every robot where that is null, but not on those that were released
  * @returns {Band[]}
  */
 export function pausesOf(calls, isPaused) {
-  const orders = [...calls].filter((call) => ["pause", "resume"].includes(skillOf(call)) && call.state === "completed");
+  const orders = [...calls].filter((call) => /^(pause|resume|step)$/.test(skillOf(call)) && call.arguments.mode !== "off" && call.state === "completed");
   const bands = [];
   for (const [agent, given] of Map.groupBy(orders.sort(before), ({ module }) => module)) {
     let from = null;
