@@ -44,6 +44,7 @@ from dimos_streams.agent.work import AgentWork
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.tasks import end_tasks_silently
 from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.operator.robot_orders import NO_ORDER
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.gateway import SkillGateway
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
@@ -85,6 +86,7 @@ class AgentCore:
         # What holds it back, and the calls that it makes.
         machine, missions = StateMachine(), dict[str, Mission]()
         self.oversight = self._make_oversight(machine, directory)
+        self.oversight.robot_stops.said = before.said_stop if before else NO_ORDER
         self.control, self.foreground = self.oversight.control, self.oversight.foreground
         self.gate_state = make_gate_state(config, name, emit, self.catalog, missions)
         self.calls = self._make_calls()

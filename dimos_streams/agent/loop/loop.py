@@ -147,6 +147,8 @@ class AgentLoop:
         abort.rollback = rollback or (abort.rollback and others is None)
         if under_way is None or (others is not None and not abort.others):
             start = AbortStart(phase="start", reason=reason, rollback=abort.rollback, others=others is not None)
+            if others is not None:
+                start["said_stop"] = self.parts.oversight.robot_stops.said
             self.parts.transcript.emit(EventKind.ABORT, ids(abort.missions), start)
         if others is not None:
             abort.end_others(others)

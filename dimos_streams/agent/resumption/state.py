@@ -10,6 +10,7 @@ from dimos_streams.agent.control.control import Mode
 from dimos_streams.agent.missions.end_state import EndState
 from dimos_streams.agent.record.agent_events import EventKind
 from dimos_streams.operator.messages.agent import AgentEvent, Usage
+from dimos_streams.operator.robot_orders import NO_ORDER
 
 
 @dataclass(slots=True, kw_only=True)
@@ -109,6 +110,13 @@ class Resumption:
     """The lessons learnt from each model's server."""
     abort: UnfinishedAbort | None
     """The abort that was under way, or None if there was none."""
+
+    @property
+    def said_stop(self) -> int:
+        """The number of the newest stop that was said to the agent, as far as it is among the events."""
+        aborts = map(EventKind.ABORT.data_of, reversed(self.events))
+        told = (abort.get("said_stop", NO_ORDER) for abort in aborts if abort and abort["phase"] == "start")
+        return next(filter(None, told), NO_ORDER)
 
     @property
     def begun(self) -> frozenset[str]:

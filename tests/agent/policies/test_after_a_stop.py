@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from dimos_streams.agent.policies.gates.base import Allow, Refuse, Verdict
 from dimos_streams.agent.policies.stopped_missions import OF_NONE, StoppedMissions
 from dimos_streams.errors import ConflictError, SkillError
 from dimos_streams.operator.messages.agent import AgentEvent
+from dimos_streams.operator.robot_orders import NO_ORDER
 from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.tool_stream.family import child_id
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
@@ -327,3 +329,15 @@ async def test_a_successor_learns_of_the_orders_that_came_while_the_agent_was_do
             approvals.decide(asked.id, "reject")
         await successor.over(mission)
     assert ("move 3" in world.log) is not bool(missed)
+
+
+async def test_a_successor_tells_other_agents_of_the_stop_that_was_said_to_its_predecessor(tmp_path: Path) -> None:
+    world = LineWorld()
+    async with world.with_model(FunctionModel(in_turn()), tmp_path) as agent:
+        with contextlib.suppress(SkillError):  # there is no gate that could confirm it
+            await agent.core.operators.stop_order.carry_out("s1", "stop")
+        said = agent.core.oversight.robot_stops.said
+        await agent.core.loop.abort("an abort that is no stop")
+        await agent.leave()
+        async with world.with_model(FunctionModel(in_turn()), tmp_path) as successor:
+            assert successor.core.oversight.robot_stops.said == said > NO_ORDER

@@ -84,6 +84,7 @@ class AbortStart(EventData):
     reason: str
     rollback: bool
     others: bool
+    said_stop: NotRequired[Lenient[int]]
 
 
 class AbortEnd(EventData):
