@@ -18,7 +18,7 @@ for stream in (sys.stdout, sys.stderr):
 def test_what_a_terminal_has_no_characters_for_is_shown_by_numbers() -> None:
     ascii_only = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
     ended = subprocess.run(
-        [sys.executable, "-c", BEGIN], env=ascii_only, capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", BEGIN], env=ascii_only, capture_output=True, encoding="ascii", timeout=60, check=False
     )
     shown = "not ready \\u2026 \\u505c\n"
     assert (ended.returncode, ended.stdout, ended.stderr) == (0, shown, shown)
