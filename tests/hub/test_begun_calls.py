@@ -90,6 +90,7 @@ def test_a_call_is_found_by_the_answer_that_named_it(database_url: str, monkeypa
 @pytest.mark.feature("H2")
 def test_a_call_is_found_by_its_key_as_soon_as_its_robot_has_answered(database_url: str) -> None:
     with opened(database_url) as storage:
+        storage.robots.add("r1")
         assert storage.calls.begun_with("k1") == (None, False)
         storage.commands.give(command("k1", robot="r1", path="/calls"))
         assert storage.calls.begun_with("k1") == (None, True)

@@ -46,14 +46,12 @@ class CallTable:
         return list(dict.fromkeys(found))
 
     def begun_with(self, key: str) -> tuple[str | None, bool]:
-        """The call that the answer to the command of a key has named lately, whichever hub gave it, and whether a
-        command of the key has no answer yet."""
+        """The call that the answer to the command of a key has named, whichever hub gave it, and whether a command of
+        the key has no answer yet. Keys are found by the robot: clients may ask for many that nobody has."""
         with self._engine.reading() as db:
             rows = db.rows(
-                "WITH newest AS (SELECT id, key, answered, answer FROM commands ORDER BY id DESC LIMIT ?)"
-                " SELECT answered, answer FROM newest WHERE key = ?",
-                _LATELY, key,
-            )  # fmt: skip
+                "SELECT answered, answer FROM robots JOIN commands ON commands.robot = robots.name AND key = ?", key
+            )
         bodies = [parse_json(answer) for answered, answer in rows if answered is not None]
         named = (body["call_id"] for body in bodies if isinstance(body, dict) and "call_id" in body)
         return next(named, None), len(bodies) < len(rows)
