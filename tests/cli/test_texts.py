@@ -151,7 +151,8 @@ def test_the_conversation_is_shown_once_and_without_what_tool_streams_show(
 def test_a_conversation_of_which_anybody_on_the_bus_has_made_something_else_is_shown_as_far_as_it_goes(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    entries: list[Any] = [{"role": "assistant", "text": "Hi", "number": number} for number in ("x", None, [1], {})]
+    numbers: list[Any] = ["x", None, [1], {}]
+    entries: list[Any] = [{"role": "assistant", "text": "Hi", "number": number} for number in numbers]
     events = [
         *(event("open", skill="say", arguments=arguments) for arguments in ([1], "text", None)),
         *(event("update", skill="say", entry=entry) for entry in [*entries, [], "Hi"]),

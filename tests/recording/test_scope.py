@@ -224,17 +224,18 @@ def test_a_log_is_rewritten_in_the_order_of_time(tmp_path: Path) -> None:
     path = write_log(tmp_path / "a.lcmlog", [(START, "/old", b"")])
     before = path.read_bytes()
     for keep in (False, True):
-        rewriter = Rewriter(path, Tolerances(time_s=0.01))
-        rewriter.add(START, "/z", b"0")
-        rewriter.add(START, "/a", b"1")
-        rewriter.flush(START + 10_000)
-        rewriter.add(START - 1, "/m", b"2")  # late by no more than is allowed
-        rewriter.flush(START + 15_000)
-        rewriter.add(START + 4_999, "/x", b"late by more than the window that is over")
-        rewriter.add(START + 20_000, "/b", b"4")
-        rewriter.add(START + 6_000, "/c", b"3")
-        assert path.read_bytes() == before
-        rewriter.finish(keep=keep)
+        with Rewriter(path, Tolerances(time_s=0.01)) as rewriter:
+            rewriter.add(START, "/z", b"0")
+            rewriter.add(START, "/a", b"1")
+            rewriter.flush(START + 10_000)
+            rewriter.add(START - 1, "/m", b"2")  # late by no more than is allowed
+            rewriter.flush(START + 15_000)
+            rewriter.add(START + 4_999, "/x", b"late by more than the window that is over")
+            rewriter.add(START + 20_000, "/b", b"4")
+            rewriter.add(START + 6_000, "/c", b"3")
+            assert path.read_bytes() == before
+            if keep:
+                rewriter.finish()
         assert list(tmp_path.iterdir()) == [path]
         assert (path.read_bytes() == before) is not keep
     assert [(utime - START, channel) for utime, channel, _ in raw(read_log(path))] == [
@@ -245,10 +246,10 @@ def test_a_log_is_rewritten_in_the_order_of_time(tmp_path: Path) -> None:
 def test_what_is_rewritten_is_written_as_soon_as_nothing_can_come_before_it(tmp_path: Path) -> None:
     """Memory holds no more than the time tolerance."""
     path = write_log(tmp_path / "a.lcmlog", [(START, "/old", b"")])
-    rewriter = Rewriter(path, Tolerances(time_s=0.01))
-    for second in range(5):
-        rewriter.add(START + second * 1_000_000, "/x", bytes(200_000))
-        rewriter.flush(START + second * 1_000_000)
-    assert sum(file.stat().st_size for file in tmp_path.iterdir() if file != path) > 600_000
-    rewriter.finish(keep=True)
+    with Rewriter(path, Tolerances(time_s=0.01)) as rewriter:
+        for second in range(5):
+            rewriter.add(START + second * 1_000_000, "/x", bytes(200_000))
+            rewriter.flush(START + second * 1_000_000)
+        assert sum(file.stat().st_size for file in tmp_path.iterdir() if file != path) > 600_000
+        rewriter.finish()
     assert [event.utime for event in read_log(path)] == [START + second * 1_000_000 for second in range(5)]
