@@ -97,6 +97,20 @@ def test_in_process(machine: Machine) -> None:
     assert "completed: Moved 0.2 m fast" in result.out
 
 
+@pytest.mark.live
+def test_what_others_have_begun_ends_with_a_run_that_is_done(machine: Machine) -> None:
+    run = run_of(machine, "--in-process", "--say", "move 1000 m", "--exit-when-done")
+    with machine.started_warm(*run) as process:
+        read_until(process, "Moving")
+        assert machine("call", "wander", "--wait", "answer").code == 0
+        read_until(process, "Wandering")  # the command has heard of the call, too
+        (move,) = (call["call_id"] for call in machine("calls", "--json").json if call["skill"] == "move")
+        assert machine("cancel", move).code == 0
+        rest, _ = process.communicate(timeout=60)
+    assert process.returncode == 1, "what was said has not completed"
+    assert "wander            cancelled: all that was said is over" in rest
+
+
 @pytest.mark.feature("A10")
 @pytest.mark.live
 def test_a_blueprint_without_a_bridge_shows_what_is_on_the_bus(machine: Machine) -> None:

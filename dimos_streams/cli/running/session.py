@@ -133,7 +133,9 @@ class _Session:
             if ended is None:
                 return await self._time_is_up(link)
             code: int = ended.result()
-            self._how = f"all that was said is over (exit code {code})"
+            over = "all that was said is over"
+            self._how = f"{over} (exit code {code})"
+            await link.end_calls(over, _CLOSE_BOUND_S)  # what others have begun goes on until then
             return code
         except asyncio.CancelledError:
             if isinstance(self._runner, Supervisor):
