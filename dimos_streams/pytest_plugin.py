@@ -51,6 +51,9 @@ class _Recorded:
 _PACKAGE = "dimos_streams"
 _RUNS = pytest.StashKey[list[_Recorded]]()
 """The runs of a test."""
+_REWRITTEN = pytest.StashKey[list[str]]()
+"""The texts about the recordings that a test has written anew."""
+_WRITTEN = "recordings written anew"
 
 
 def pytest_addoption(parser: pytest.Parser, pluginmanager: pytest.PytestPluginManager) -> None:
@@ -152,24 +155,36 @@ def pytest_runtest_makereport(
 
         shorten(call.excinfo.value)
     report = yield
-    runs = item.stash.get(_RUNS, None)
-    if runs is None or report.when != "call":
-        return report
+    if report.when == "call":
+        if runs := item.stash.get(_RUNS, None):
+            _end_runs(runs, item, report)
+        report.sections += [(_WRITTEN, text) for text in item.stash.get(_REWRITTEN, ())]
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say which recordings were written anew, and what is another in them now: no one sees it in their bytes."""
+    reports = [report for reports in terminalreporter.stats.values() for report in reports]
+    texts = [text for report in reports for name, text in getattr(report, "sections", ()) if name == _WRITTEN]
+    if texts:
+        terminalreporter.section(_WRITTEN)
+        terminalreporter.write_line("\n".join(texts))
+
+
+def _end_runs(runs: Iterable[_Recorded], item: pytest.Item, report: pytest.TestReport) -> None:
+    """Keep what the runs of a test have recorded where it failed, and where its recordings are to be written anew."""
     from dimos_streams.testing.kept_recordings import copy_recording, keep_recording
 
     folder = item.config.rootpath / item.config.getoption("--recordings-dir")
     for number, recorded in enumerate(runs):
         if report.failed:
             report.sections.append(("recording", keep_recording(recorded.run, folder, item.name, number)))
-        elif (
-            report.passed
-            and recorded.target is not None
-            and item.config.getoption("--update-recordings")
-            and (trouble := copy_recording(recorded.run.recording, recorded.target))
-        ):
-            report.outcome, report.longrepr = "failed", trouble
+        elif report.passed and recorded.target is not None and item.config.getoption("--update-recordings"):
+            if trouble := copy_recording(recorded.run.recording, recorded.target):
+                report.outcome, report.longrepr = "failed", trouble
+            else:
+                report.sections.append((_WRITTEN, f"{recorded.target} is of the run in {item.name}"))
         recorded.run.recording.unlink(missing_ok=True)
-    return report
 
 
 @pytest.fixture
@@ -260,6 +275,9 @@ def replay(request: pytest.FixtureRequest) -> Callable[..., Report]:
             report = replay_log(path, chosen)
             if not report.passed and update:
                 report = replay_log(path, dataclasses.replace(chosen, update=True))
+        if report.updated:
+            told = "\n".join((*report.lines(), f"{path} has what the modules give now"))
+            request.node.stash.setdefault(_REWRITTEN, []).append(told)
         if not report.passed and not report.updated:
             by_hand = replay_command(path, modules, found, chosen.settings, tolerances, chosen.seed)
             pytest.fail("\n".join((*report.lines(), *by_hand)), pytrace=False)

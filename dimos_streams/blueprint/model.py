@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from itertools import chain
+from itertools import chain, repeat
 from typing import Any, Literal
 
 from pydantic import Field, SerializerFunctionWrapHandler, model_serializer, model_validator
@@ -280,14 +280,20 @@ def joined(name: str, parts: Iterable[ModuleSpec | Blueprint], *, description: s
     )
 
 
-def doubles(parts: Iterable[ModuleSpec | Blueprint]) -> list[Problem]:
-    """The problems of modules with the name of another one."""
-    seen: dict[str, ModuleSpec] = {}
+def doubles(parts: Iterable[ModuleSpec | Blueprint], places: Sequence[str] = ()) -> list[Problem]:
+    """The problems of modules with the name of another one. ``places`` are where the first of the parts are named."""
+    seen: dict[str, tuple[ModuleSpec, str]] = {}
     problems = []
-    for spec in chain.from_iterable(map(_modules_of, parts)):
-        if spec.name in seen:
-            problems.append(_twice(seen[spec.name], spec))
-        seen[spec.name] = spec
+    for part, place in zip(parts, chain(places, repeat("")), strict=False):
+        again: dict[str, list[str]] = {}
+        for spec in _modules_of(part):
+            first, whose = seen.get(spec.name, (None, ""))
+            if first is not None and spec.is_as_in(first):
+                again.setdefault(whose, []).append(spec.name)
+            elif first is not None:
+                problems.append(_twice(first, spec))
+            seen[spec.name] = spec, part.name
+        problems += [_brought_again(part.name, whose, names, place) for whose, names in again.items()]
     return problems
 
 
@@ -302,3 +308,13 @@ def _twice(first: ModuleSpec, second: ModuleSpec) -> Problem:
         f" from an include, change its settings there: `set: {{{second.name}.SETTING: VALUE}}`"
     )
     return Problem(text, second.where())
+
+
+def _brought_again(second: str, first: str, names: Iterable[str], place: str) -> Problem:
+    """The problem of modules that two blueprints include, of one that each of them includes, for instance."""
+    modules = ", ".join(names)
+    text = (
+        f"{second!r} brings modules that {first!r} has brought already: {modules}; leave them out of one,"
+        f" `without: [{modules}]`, or give it a namespace"
+    )
+    return Problem(text, place)

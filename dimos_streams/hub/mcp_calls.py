@@ -21,10 +21,19 @@ from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.names import fleet_name
 from dimos_streams.errors import SkillError, UnknownCallError
 from dimos_streams.fleet.models_cancel import PATH, ModelsCancel
+from dimos_streams.fleet.protocol import DEFAULT_EXPIRY_S
 from dimos_streams.hub.asking import BridgeReply, BridgeRequest
 from dimos_streams.hub.fleet_view import FleetRobot
 from dimos_streams.hub.http.refusing import ask_bridge, bounded_read
-from dimos_streams.hub.http.robot_calls import FleetCallBody, ask_for, begin, begun_at, find
+from dimos_streams.hub.http.robot_calls import (
+    FleetCallBody,
+    ask_for,
+    begin,
+    begun_at,
+    begun_with,
+    find,
+    robot_of_call,
+)
 from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.rows import RobotCallRow
 from dimos_streams.hub.threads import in_thread
@@ -37,6 +46,10 @@ _CALLS = 500
 """Maximum number of calls that clients may list, the newest ones, and of open calls of each robot that they may
 end."""
 _CANCEL_WAIT_S = 5.0
+_BEGIN_WAIT_S = DEFAULT_EXPIRY_S + 5.0
+"""Time, in seconds, for which a call is waited for that is to be cancelled and may be on its way to its robot."""
+_LOOK_S = 0.2
+"""Pause, in seconds, between two looks whether it has begun."""
 
 
 class FleetCalls:
@@ -65,6 +78,17 @@ class FleetCalls:
     def has_begun(self, caller: str, key: str) -> bool:
         """See ``McpCalls``. Only the robot knows."""
         return False
+
+    async def begun_with(self, caller: str, key: str) -> str | None:
+        """See ``McpCalls``. A call on its way to its robot, through another hub, is waited for."""
+        body = FleetCallBody(skill="any", caller=caller, idempotency_key=key)
+        deadline = clock.monotonic() + _BEGIN_WAIT_S
+        with _as_skill_errors():
+            while True:
+                call_id, may_come = await begun_with(self._parts, body)
+                if call_id is not None or not may_come or clock.monotonic() > deadline:
+                    return call_id
+                await asyncio.sleep(_LOOK_S)
 
     async def view(self, call_id: str) -> CallView:
         """See ``McpCalls``. If no event of the call has come yet, its robot is asked."""
@@ -96,9 +120,9 @@ class FleetCalls:
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``McpCalls``."""
-        robot = self._parts.begun.get(call_id) or (await self.view(call_id)).robot or ""
         path = f"/calls/{quote(call_id, safe='')}/cancel"
         with _as_skill_errors():
+            robot = self._parts.begun.get(call_id) or await robot_of_call(self._parts, call_id)
             _content(
                 await ask_bridge(self._parts, BridgeRequest(robot, "POST", path, {"reason": reason}, role="model"))
             )

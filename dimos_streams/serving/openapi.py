@@ -89,6 +89,16 @@ def answers(status: int, description: str, schema: Any = None, *, media_type: st
     return {status: {"description": description, **content, **_headers(named)}}
 
 
+def event_stream(id: str, data: str) -> Described:
+    """The answer of a route that streams the events of calls. The schema is that of one event's ``data``: the whole
+    text has no end, and generators that read such streams have each event checked by it."""
+    text = (
+        "Server-sent events of type `tool_stream` for as long as the client reads, one of which is described:"
+        f" `id` is {id}, `data` a JSON object with {data}, `#/components/schemas/ToolStreamEvent`."
+    )
+    return answers(200, text, EVENT, media_type="text/event-stream")
+
+
 def describe(app: FastAPI, every: Sequence[ProblemKind] = KINDS, *, of_hub: bool = False) -> None:
     """Complete the document of an app when it is first asked for; ``every`` are its kinds of problems. Events
     ``of_hub`` name their robots."""

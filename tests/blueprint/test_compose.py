@@ -96,6 +96,15 @@ def test_two_modules_of_one_name_are_refused() -> None:
         blueprint("x", ROBOT, module(toy_modules.Camera))
 
 
+def test_modules_that_two_parts_bring_from_one_place_are_told_in_a_line() -> None:
+    other = blueprint("other", ROBOT, module(toy_modules.Walk, name="second"))
+    with pytest.raises(
+        BlueprintError, match=r"^'other' brings modules that 'robot' has brought already: .*camera"
+    ) as error:
+        blueprint("x", ROBOT, other)
+    assert len(error.value.problems) == 1
+
+
 def test_mistakes_in_python_are_user_errors() -> None:
     class Local(toy_modules.Camera):
         pass

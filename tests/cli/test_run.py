@@ -223,12 +223,17 @@ def test_a_module_that_cannot_start(machine: Machine) -> None:
 def test_a_module_that_fails_later_ends_the_run(machine: Machine) -> None:
     with machine.started_warm(*run_of(machine)) as process:
         read_until(process, "http://")
+        assert machine("call", "wander", "--wait", "answer", "--port", str(machine.port)).code == 0
+        read_until(process, "Wandering")  # the command has heard of the call, too
         os.kill(pid_of(machine, "rover"), signal.SIGKILL)
         rest, _ = process.communicate(timeout=20)
     assert process.returncode == 1
     assert "error: process 'rover' ended by SIGKILL" in rest
     assert machine.leaves_nothing()
     assert how_it_ended(machine).startswith("failed: process 'rover' ended by SIGKILL (log: ")
+    (call,) = machine("calls", "--run", "rover", "--json").json
+    how = "module 'rover' is gone: its process ended by SIGKILL"
+    assert (call["skill"], call["outcome"], call["text"]) == ("wander", "lost", how)
 
 
 @pytest.mark.live

@@ -148,6 +148,22 @@ def test_the_conversation_is_shown_once_and_without_what_tool_streams_show(
     ]
 
 
+def test_a_conversation_of_which_anybody_on_the_bus_has_made_something_else_is_shown_as_far_as_it_goes(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    entries: list[Any] = [{"role": "assistant", "text": "Hi", "number": number} for number in ("x", None, [1], {})]
+    events = [
+        *(event("open", skill="say", arguments=arguments) for arguments in ([1], "text", None)),
+        *(event("update", skill="say", entry=entry) for entry in [*entries, [], "Hi"]),
+    ]
+    shown(*events)
+    assert lines_of(capsys) == ["    0.00  agent             Hi"] * len(entries)
+    counts = CallCounts()
+    for each in events:
+        counts.count(each)
+    assert str(counts) == "no calls"
+
+
 def test_events_for_scripts(capsys: pytest.CaptureFixture[str]) -> None:
     async def show() -> None:
         JsonReporter().tool_event(event("close", "lost it", at=1, outcome="lost"))

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from dimos_streams.fleet.commands import Answer
+from dimos_streams.hub.mcp_calls import FleetCalls
+from dimos_streams.hub.parts import HubParts
 from dimos_streams.hub.storage.calls import CallTable
 from dimos_streams.hub.storage.storage import HubStorage
 from dimos_streams.tool_stream.gateway import CallView
+from tests.bridge.mcp.test_mcp import INITIALIZE
+from tests.bridge.mcp.test_sessions import call, cancelled
 from tests.hub.answering_robot import answering
 from tests.hub.serving import Robot, added, served_hub
 from tests.hub.stored import command, opened
@@ -81,6 +85,52 @@ def test_a_call_is_found_by_the_answer_that_named_it(database_url: str, monkeypa
     with opened(database_url) as storage:
         _answered(storage, "r6", "later", "/calls", {"call_id": "c6"})
         assert storage.calls.begun_at("c_1") == ["r5", "r1"], "a hub that begins leaves out a million numbers"
+
+
+@pytest.mark.feature("H2")
+def test_a_call_is_found_by_its_key_as_soon_as_its_robot_has_answered(database_url: str) -> None:
+    with opened(database_url) as storage:
+        storage.robots.add("r1")
+        assert storage.calls.begun_with("k1") == (None, False)
+        storage.commands.give(command("k1", robot="r1", path="/calls"))
+        assert storage.calls.begun_with("k1") == (None, True)
+        _answered(storage, "r1", "k1", "/calls", {"call_id": "c1"})
+        _answered(storage, "r1", "k2", "/calls", {"detail": "refused"})
+        assert storage.calls.begun_with("k1") == ("c1", False)
+        assert storage.calls.begun_with("k2") == (None, False)
+
+
+@pytest.mark.virtual_time
+@pytest.mark.feature("H2")
+async def test_a_call_on_its_way_to_its_robot_is_waited_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    looks = iter([(None, True), (None, True), ("c1", False), (None, False)])
+
+    async def look(*_: Any) -> tuple[str | None, bool]:
+        return next(looks, (None, True))
+
+    monkeypatch.setattr("dimos_streams.hub.mcp_calls.begun_with", look)
+    calls = FleetCalls(cast(HubParts, None))
+    assert [await calls.begun_with("mcp/me", "k") for _ in range(3)] == ["c1", None, None]
+
+
+@pytest.mark.feature("H2")
+def test_a_hub_ends_the_call_of_a_request_that_the_hub_before_it_has_taken(tmp_path: Path) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    robot = Robot("r1", added(database, "r1")["r1"])
+    with served_hub(database) as hub:
+        robot.report(hub, "move")
+        session = {"Mcp-Session-Id": hub.post("/mcp", INITIALIZE).headers["Mcp-Session-Id"]}
+        with answering(hub, robot) as (answers,):
+            answers.replies["/calls"] = (201, {"call_id": "c1"})
+            assert [each["connected"] for each in hub.get("/robots").json()] == [True]
+            newest = {**session, "MCP-Protocol-Version": "2025-11-25"}
+            with hub.post("/mcp", call(7, "r1_move"), headers=newest, stream=True) as asked:
+                assert next(asked.iter_lines()).startswith(b'id: ["c1"')
+    answers.join()
+    with served_hub(database) as hub, answering(hub, robot) as (answers,):
+        hub.post("/mcp", cancelled(7).model_dump(exclude_none=True), headers=session)
+        assert [command["path"] for command in answers.taken] == ["/calls/c1/cancel"]
+    answers.join()
 
 
 @pytest.mark.feature("H2")

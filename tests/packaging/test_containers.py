@@ -170,13 +170,16 @@ def _last_stage(steps: list[tuple[str, str]]) -> int:
     return max(index for index, (name, _) in enumerate(steps) if name == "FROM")
 
 
-def test_secrets_of_compose_come_from_outside_and_the_token_has_to() -> None:
+def test_secrets_of_compose_come_from_outside_and_the_tokens_have_to() -> None:
+    """The hub's is no robot's: who takes a robot over commands no other one."""
     for service in services().values():
         for name, value in variables(service).items():
             if _SECRET.search(name):
                 assert value is None or str(value).startswith("${"), f"{name} is in the file"
     for name, service in own_services().items():
-        assert str(variables(service)["DIMOS_STREAMS_TOKEN"]).startswith("${DIMOS_STREAMS_TOKEN:?"), name
+        own = "HUB_TOKEN" if name in ("hub", "enrol") else "TOKEN"
+        assert str(variables(service)["DIMOS_STREAMS_TOKEN"]).startswith(f"${{DIMOS_STREAMS_{own}:?"), name
+        assert own == "HUB_TOKEN" or "HUB_TOKEN" not in json.dumps(service), name
 
 
 def test_nothing_of_compose_has_more_rights_than_it_needs() -> None:

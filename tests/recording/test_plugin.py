@@ -105,6 +105,11 @@ def test_the_plugin(pytester: pytest.Pytester) -> None:
     assert "look_out_for" in page.read_text()
     assert sorted(kept.parent.iterdir()) == [page, kept]
     assert "there is no recording" in text
+    written = text.partition("recordings written anew")[2]
+    log = tests / "golden" / "follow.lcmlog"
+    assert f"{log} is of the run in test_a_mission\n" in written
+    assert "setting follow.max_speed: recorded 1.0, replayed 0.2\n" in written
+    assert f"{log} has what the modules give now\n" in written
     report = replay_log(kept, ReplayOptions(modules=("lookout",)))
     assert report.passed, "the printed command works"
 

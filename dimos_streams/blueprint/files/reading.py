@@ -37,34 +37,20 @@ class _Reading:
         for key, problems in faults.items():
             self._findings.note(problems, wiring=key not in _BESIDE)
         parts: list[ModuleSpec | Blueprint] = []
+        places: list[str] = []
         for index in range(len(form.include)):
-            with self._at("include", index, wiring=True):
-                self._take(self._include(index), parts)
+            with self._at("include", index, wiring=True) as where:
+                parts.append(self._include(index))
+                places.append(where)
         for name in form.modules:
             with self._at("modules", name, wiring=True):
                 parts.append(self._own_module(name))
         parts.append(self._outside(form))
-        self._findings.note(doubles(parts), wiring=True)
+        self._findings.note(doubles(parts, places), wiring=True)
         whole = joined(form.name or self._path.stem, parts, description=form.description.strip())
         placed = self._on_machines(whole, form.machines)
         # Of a list that is not whole nobody can say which modules no machine would run.
         return self._findings.draft(whole if "machines" in faults else placed)
-
-    @staticmethod
-    def _take(blueprint: Blueprint, parts: list[ModuleSpec | Blueprint]) -> None:
-        """Add an included blueprint to the parts. Raises ``UserError``, after that, if one before has brought modules
-        of it already, as two blueprints do that include a third one."""
-        for part in parts:
-            known = part.modules if isinstance(part, Blueprint) else {}
-            again = [name for name, spec in blueprint.modules.items() if name in known and spec.is_as_in(known[name])]
-            if again:
-                names = ", ".join(again)
-                parts.append(blueprint.without(*again))
-                raise UserError(
-                    f"{blueprint.name!r} brings modules that {part.name!r} has brought already: {names}; leave them"
-                    f" out of one, `without: [{names}]`, or give it a namespace"
-                )
-        parts.append(blueprint)
 
     def _include(self, index: int) -> Blueprint:
         place = ("include", index)

@@ -225,7 +225,11 @@ class Broker:
 
     def has_begun(self, caller: str, key: str) -> bool:
         """Return whether a caller has begun a call with an idempotency key, which begins no other one."""
-        return self._keys.knows(caller, key)
+        return self.begun_with(caller, key) is not None
+
+    def begun_with(self, caller: str, key: str) -> str | None:
+        """The id of the call that a caller has begun with an idempotency key, None if there is none."""
+        return self._keys.call_of(caller, key)
 
     async def cancel(self, call_id: str, reason: str) -> None:
         """See ``SkillGateway``."""

@@ -48,9 +48,11 @@ class IdempotencyKeys:
         """Remember a call of the journal by its key."""
         self._remember(call).set_result(call.call_id)
 
-    def knows(self, caller: str, key: str) -> bool:
-        """Return whether a caller has begun a call with a key."""
-        return key in self._callers.get(caller, ())
+    def call_of(self, caller: str, key: str) -> str | None:
+        """The id of the call that a caller has begun with a key, None if there is none."""
+        keys = self._callers.get(caller)
+        known = None if keys is None else keys.get(key)
+        return None if known is None else known.id
 
     async def begin(self, call: CallState, admit: Callable[[CallState], Awaitable[None]]) -> str:
         """Begin a call that has a key by ``admit``, unless it was begun before; return its id, or that of the first

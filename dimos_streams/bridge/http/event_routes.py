@@ -12,18 +12,12 @@ from dimos_streams.serving import problem_kinds, problems
 from dimos_streams.serving.events import pages
 from dimos_streams.serving.events.parameters import From, LastEventId, LastRead, OfCall, OfCaller, after_offset
 from dimos_streams.serving.events.stream import EventStream
-from dimos_streams.serving.openapi import answers, refusals
+from dimos_streams.serving.openapi import event_stream, refusals
 from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 _OWN_REFUSALS = refusals(problem_kinds.NOT_FOUND, problem_kinds.UNKNOWN_CALL, problem_kinds.BAD_REQUEST)
-_STREAM = answers(
-    200,
-    "Server-sent events of type `tool_stream` for as long as the client reads: `id` is the offset, `data` a "
-    "JSON object with the event's fields, `#/components/schemas/ToolStreamEvent`.",
-    {"type": "string"},
-    media_type="text/event-stream",
-)
+_STREAM = event_stream("the offset", "the event's fields")
 
 
 def mount_events(

@@ -28,6 +28,9 @@ class McpCalls(Protocol):
     def has_begun(self, caller: str, key: str) -> bool:
         """Return whether a caller is known to have begun a call with an idempotency key."""
 
+    async def begun_with(self, caller: str, key: str) -> str | None:
+        """The call that a caller has begun with an idempotency key, also at another server; None if none is known."""
+
     async def view(self, call_id: str) -> CallView:
         """A call as it stands."""
 
@@ -94,6 +97,10 @@ class BrokerCalls:
     def has_begun(self, caller: str, key: str) -> bool:
         """See ``McpCalls``."""
         return self._broker.has_begun(caller, key)
+
+    async def begun_with(self, caller: str, key: str) -> str | None:
+        """See ``McpCalls``."""
+        return self._broker.begun_with(caller, key)
 
     async def view(self, call_id: str) -> CallView:
         """See ``McpCalls``."""

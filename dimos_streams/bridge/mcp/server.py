@@ -17,6 +17,7 @@ from dimos_streams.bridge.mcp.messages import (
     INVALID_PARAMS,
     METHOD_NOT_FOUND,
     Greeting,
+    Id,
     Incoming,
     RpcError,
     error,
@@ -245,9 +246,19 @@ class McpServer:
         request = session.find(id)
         if request is None:
             session.cancel_early(id, why)
-        elif not request.cancelled:
+            request = await self._begun_elsewhere(session, id)
+        if request is not None and not request.cancelled:
             request.give_up(why)
             await self._end(request, why)
+
+    async def _begun_elsewhere(self, session: Session, id: Id) -> Request | None:
+        """A request that this server does not know, and whose call another one has begun: the one before it, or
+        another hub. None if none is known."""
+        key = session.key_of(id)
+        if key is None or session.knows(id):
+            return None
+        call_id = await self._calls.begun_with(session.caller, key)
+        return None if call_id is None else session.awaits(id, call_id)
 
     async def _end(self, request: Request, why: str) -> None:
         if request.reading is not None:

@@ -101,7 +101,7 @@ class Session:
         """A request while it is worked on. The newest are remembered after that: one that came again acts no second
         time, and one that ends without an answer, because the client has left, can still be cancelled. Raises
         ``RpcError``."""
-        if id in self._running or id in self._over:
+        if self.knows(id):
             what = "is being worked on" if id in self._running else "was made before in this session"
             raise RpcError(INVALID_REQUEST, f"request {id!r} {what}; each needs an id of its own")
         if len(self._running) >= MAX_REQUESTS:
@@ -114,13 +114,17 @@ class Session:
             del self._running[id]
             self._over[id] = request
 
+    def knows(self, id: Id) -> bool:
+        """Return whether a request for a call is worked on, or one of the newest that are over, answered or not."""
+        return id in self._running or id in self._over
+
     def awaits(self, id: Id, call_id: str) -> Request:
-        """The request that has begun a call, for whose answer the client waits on another stream. It can be
-        cancelled, also if another server has answered it, or would have, or its answer got lost."""
+        """The request that has begun a call, for whose answer the client still waits. It can be cancelled, also if
+        another server has answered it, or would have, or its answer got lost."""
         request = self._begun(id, call_id)
         if request is None:
             request = Request(call_id)
-            if id not in self._running and id not in self._over:
+            if not self.knows(id):
                 self._over[id] = request
         request.answered = False
         return request

@@ -44,7 +44,10 @@ def detach(alone: contextlib.ExitStack, *, as_json: bool) -> Callable[[RunRecord
     # Processes that the run starts inherit the descriptors 0 to 2: none of them must keep the terminal's.
     terminal = [os.dup(1), os.dup(2)]
     _let_go([0, 1, 2])
-    sys.stdout, sys.stderr = (_Terminal(os.fdopen(fd, "wb"), line_buffering=True) for fd in terminal)
+    sys.stdout, sys.stderr = (
+        _Terminal(os.fdopen(fd, "wb"), encoding=stream.encoding, errors="backslashreplace", line_buffering=True)
+        for fd, stream in zip(terminal, (sys.stdout, sys.stderr), strict=True)
+    )
 
     def ready(record: RunRecord) -> None:
         if as_json:

@@ -33,6 +33,7 @@ from dimos_streams.cli.terminal.reporter import Reporter, create_reporter, log_r
 from dimos_streams.common.process.collector import keep_all_that_is_there
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks_silently
+from dimos_streams.errors import DimosStreamsError
 from dimos_streams.runtime import registry
 from dimos_streams.runtime.events import ProcessView, RunEvent
 from dimos_streams.runtime.in_process import InProcessRun
@@ -43,6 +44,8 @@ from dimos_streams.tool_stream.event import ToolEvent
 
 _CLOSE_BOUND_S = 3.0
 _STOPPED_CLOSE_BOUND_S = 1.0
+_FAILED_CLOSE_BOUND_S = 10.0
+"""Longer than a bridge takes to miss a process on a busy machine."""
 
 OnReady = Callable[["registry.RunRecord"], None]
 
@@ -137,6 +140,11 @@ class _Session:
                 self._runner.expect_stop()
             self._reporter.note("stopping (press Ctrl-C again to force it)" if self._other_pids() else "stopping")
             await finish(link.end_calls("the run is stopped", _STOPPED_CLOSE_BOUND_S))
+            raise
+        except DimosStreamsError:
+            if isinstance(self._runner, Supervisor):  # its bridge may end first, and closes what a dead process ran
+                self._runner.expect_stop()
+                await finish(link.end_calls("the run has failed", _FAILED_CLOSE_BOUND_S))
             raise
         finally:
             await end_tasks_silently(*ends)

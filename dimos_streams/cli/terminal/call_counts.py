@@ -58,10 +58,12 @@ class NewEntries:
         self._seen = NewestEntries[tuple[str, int], None](_REMEMBERED)
 
     def is_new(self, module: str, entry: Mapping[str, Any]) -> bool:
-        """Return whether an entry of a module's conversation was not seen before, and note it."""
-        if "number" not in entry:
+        """Return whether an entry of a module's conversation was not seen before, and note it. Entries come from
+        outside: one without a number is new."""
+        number = entry.get("number")
+        if not isinstance(number, int):
             return True
-        key = (module, int(entry["number"]))
+        key = (module, number)
         if key in self._seen:
             return False
         self._seen[key] = None

@@ -208,7 +208,8 @@ class TextReporter:
                 self._show(label, mark + text, style, event.utime)
 
     def _remember(self, opened: ToolEvent) -> None:
-        text = str(opened.data.get("arguments", {}).get("text", ""))
+        arguments = opened.data.get("arguments")
+        text = str(arguments.get("text", "")) if isinstance(arguments, Mapping) else ""
         self._inputs[opened.call_id] = shortened(text, _SHOWN_INPUT)
 
     def _whose(self, closed: ToolEvent) -> str:

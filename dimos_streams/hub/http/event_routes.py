@@ -14,7 +14,7 @@ from dimos_streams.serving import problem_kinds
 from dimos_streams.serving.events import pages
 from dimos_streams.serving.events.parameters import From, LastEventId, LastRead, OfCall, OfCaller, after_offset
 from dimos_streams.serving.events.stream import EventStream
-from dimos_streams.serving.openapi import answers, refusals
+from dimos_streams.serving.openapi import event_stream, refusals
 from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 _OWN_KINDS = (
@@ -23,14 +23,7 @@ _OWN_KINDS = (
     problem_kinds.BAD_REQUEST,
     hub_kinds.HUB_UNAVAILABLE,
 )
-_STREAM = answers(
-    200,
-    "Server-sent events of type `tool_stream` for as long as the client reads: `id` is the number in the"
-    " hub's sequence, `data` a JSON object with the event's fields and the robot's name,"
-    " `#/components/schemas/ToolStreamEvent`.",
-    {"type": "string"},
-    media_type="text/event-stream",
-)
+_STREAM = event_stream("the number in the hub's sequence", "the event's fields and the robot's name")
 
 
 def mount_events(app: FastAPI, parts: HubParts) -> None:

@@ -27,6 +27,8 @@ from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 T = TypeVar("T")
 
+_CALLS = "/calls"
+
 
 class FleetCallBody(CallBody):
     """Body of ``POST /calls``."""
@@ -44,7 +46,7 @@ async def begin(
     asked_at = clock.steady()
     async with bounded_order():
         robot, skill = await _meant(parts, body)
-    path = "/calls" if wait is None else f"/calls?{urlencode({'wait': wait, 'timeout_s': timeout_s})}"
+    path = _CALLS if wait is None else f"{_CALLS}?{urlencode({'wait': wait, 'timeout_s': timeout_s})}"
     request = BridgeRequest(
         robot,
         "POST",
@@ -88,6 +90,15 @@ async def begun_at(parts: HubParts, call_id: str, robot: str | None, *, for_orde
         return _only(call_id, robot, [parts.begun[call_id]])
     robots = await _looked_up(parts, parts.storage.calls.begun_at, call_id, for_order=for_order)
     return _only(call_id, robot, robots)
+
+
+async def begun_with(parts: HubParts, body: FleetCallBody) -> tuple[str | None, bool]:
+    """The call that was begun by a body without waiting for it, whose skill and arguments do not count, through
+    whichever hub, and whether its robot's answer, which names it, may still come. Raises ``ProblemError``."""
+    key = _key(body, _CALLS)
+    assert key is not None, "calls without an idempotency key can't be told apart"
+    async with bounded_order():
+        return await in_thread(parts.threads.orders, parts.storage.calls.begun_with, key)
 
 
 async def ask_for(parts: HubParts, call_id: str, robot: str) -> BridgeReply:

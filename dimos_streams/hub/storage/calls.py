@@ -45,6 +45,17 @@ class CallTable:
         found = [robot for robot, path, answer in rows if bare_path(path) == "/calls" and _names(answer, call_id)]
         return list(dict.fromkeys(found))
 
+    def begun_with(self, key: str) -> tuple[str | None, bool]:
+        """The call that the answer to the command of a key has named, whichever hub gave it, and whether a command of
+        the key has no answer yet. Keys are found by the robot: clients may ask for many that nobody has."""
+        with self._engine.reading() as db:
+            rows = db.rows(  # a cross join: SQLite would look through all commands first
+                "SELECT answered, answer FROM robots CROSS JOIN commands WHERE robot = name AND key = ?", key
+            )
+        bodies = [parse_json(answer) for answered, answer in rows if answered is not None]
+        named = (body["call_id"] for body in bodies if isinstance(body, dict) and "call_id" in body)
+        return next(named, None), len(bodies) < len(rows)
+
     def newest(
         self,
         limit: int,

@@ -193,6 +193,7 @@ async def test_who_declares_approval_is_asked_about_and_a_denial_gives_its_plan_
         bench.approvals.decide(bench.approvals.pending()[0].id, decision)
         verdict = await task
     assert isinstance(verdict, Allow)
+    assert verdict.note == "", "the operator has changed nothing"
     task = asyncio.create_task(bench.review("drop", {"approval": "ask"}))
     await asyncio.sleep(0)
     bench.approvals.decide(bench.approvals.pending()[0].id, "reject", reason="keep it")

@@ -47,6 +47,7 @@ async def test_a_rejected_plan_binds_its_calls_for_the_rest_of_the_mission() -> 
         "gone",
     )
     config: dict[str, Any] = {"plan": {"motions": 2}, "repetition": {"stop_at": None}}
+    config["limits"] = {"max_consecutive_errors": 2}
     async with robot_stage(brain, **config) as (made, robot):
         said = await made.say("go")
         await decide(made, "reject", reason="the street is wet")

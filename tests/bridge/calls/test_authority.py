@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from dimos_streams import clock
 from dimos_streams.bridge.calls.state.call_state import CallState
 from dimos_streams.bridge.calls.stops.undos import takes_back
 from dimos_streams.common.names import prefix_of
@@ -101,6 +102,24 @@ async def test_what_a_call_asks_for_that_an_agent_began_without_the_bridge_is_re
         child = await closed(world.broker, "c1~1")
         assert child.outcome is Outcome.REJECTED
         assert "agent 'agent', for whom 'at_once' was to begin, does not look at it any more" in child.text
+
+
+async def test_what_comes_before_the_call_that_asks_for_it_waits_for_that_and_no_other_does() -> None:
+    async with scene() as world:
+        await world.offered("at_once")
+        began = clock.monotonic()
+        world.inner.publish(CALLS, encode(SkillCall(call_id="c2", skill="at_once")))
+        await until(lambda: world.broker.ledger.calls.get("c2"))
+        assert "nobody asks for 'at_once'" in (await closed(world.broker, "c2")).text
+        assert clock.monotonic() - began < 0.1
+        child = SkillCall(call_id="c1~1", skill="at_once", parent="c1", arguments_json='{"value": 1}')
+        world.inner.publish(CALLS, encode(child))
+        await asyncio.sleep(0.3)
+        given = {"module": "worker", "skill": "search", "caller": "me"}
+        world.inner.publish(CALLS, encode(SkillCall(call_id="c1", **given)))
+        await until(lambda: world.broker.ledger.calls.get("c1~1"))
+        view = await closed(world.broker, "c1~1")
+        assert (view.outcome, view.caller) == (Outcome.COMPLETED, "me"), view.text
 
 
 async def test_what_waits_for_a_duplicate_to_end_does_not_begin_once_nobody_asks_for_it() -> None:

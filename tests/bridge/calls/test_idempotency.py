@@ -58,5 +58,5 @@ async def test_a_key_keeps_little_of_the_arguments_of_its_call() -> None:
         keys.restore(CallState(str(number), "say", "", caller="you", arguments=arguments, key=str(number)))
     taken, _ = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert keys.knows("you", "0")
+    assert keys.call_of("you", "0")
     assert taken < 500_000

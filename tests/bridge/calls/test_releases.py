@@ -123,7 +123,9 @@ async def test_a_release_is_sent_also_where_no_gate_was_heard_of() -> None:
     async with scene(worker=False) as world:
         channel, said = channel_name("/hold", Hold), list[bool]()
         world.inner.subscribe(channel, lambda _, data: said.append(decode(Hold, data, channel=channel).hold))
-        await world.broker.stops.release("")
+        began = clock.monotonic()
+        assert not (await world.broker.stops.release("")).changed
+        assert clock.monotonic() == began, "there is nobody to wait for"
         await until(lambda: said)
         assert not any(said)
 

@@ -277,6 +277,8 @@ def test_the_events_of_a_stream_are_described() -> None:
     with documented() as (bridge, document):
         bridge.call("count", label="a", to=1)
         schema = Draft202012Validator(document.content["components"]["schemas"]["ToolStreamEvent"])
+        stream = document.content["paths"]["/tool_streams"]["get"]["responses"]["200"]["content"]["text/event-stream"]
+        assert stream["schema"]["$ref"].endswith("/ToolStreamEvent")
         for _, event in bridge.stream("?from=1").events(3):
             schema.validate(event)
         assert not schema.is_valid({**event, "seq": "3"})

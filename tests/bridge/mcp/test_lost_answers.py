@@ -15,7 +15,7 @@ from dimos_streams.bridge.mcp.server import McpServer
 from dimos_streams.bridge.mcp.sessions import MAX_ALL_STREAMS, MAX_ANSWERS, MAX_SESSIONS, Session
 from dimos_streams.errors import SkillError
 from dimos_streams.tool_stream.gateway import CallView
-from tests.bridge.mcp.servers import mcp_server, with_session
+from tests.bridge.mcp.servers import begun_again, mcp_server, with_session
 from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.mcp.test_sessions import call, cancelled
 from tests.bridge.mcp.test_whose_calls import Homing
@@ -143,6 +143,31 @@ async def test_who_waits_again_can_cancel_whatever_became_of_the_first_answer_an
         assert await reading == []
         assert (await made.broker.view(awaited.call_id)).outcome == "cancelled"
         assert not waits.busy
+
+
+@pytest.mark.virtual_time
+async def test_the_next_server_ends_the_call_of_a_request_that_is_cancelled_before_its_client_comes_again() -> None:
+    async with scene() as made:
+        server, session = await with_session(made)
+        awaited = await cut(server, session)
+        server, session = begun_again(made, session)
+        await server.notice(session, cancelled(8))
+        assert (await made.broker.view(awaited.call_id)).state != "closed"
+        await server.notice(session, cancelled(7))
+        await made.broker.wait(awaited.call_id, "close", 5.0)
+        assert (await made.broker.view(awaited.call_id)).outcome == "cancelled"
+        assert session.has_given_up(7, awaited.call_id)
+
+
+@pytest.mark.virtual_time
+async def test_a_request_that_was_answered_is_not_cancelled_by_what_comes_late() -> None:
+    async with scene() as made:
+        server, session = await with_session(made)
+        answer = await server.answer(session, Incoming.model_validate(call(7, "patrol")))
+        assert answer
+        await server.notice(session, cancelled(7))
+        await asyncio.sleep(5.0)
+        assert (await made.broker.view(answer["result"]["structuredContent"]["call_id"])).state == "open"
 
 
 class Unreadable(BrokerCalls):
