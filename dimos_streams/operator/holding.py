@@ -10,7 +10,6 @@ import logging
 from collections import OrderedDict
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import zip_longest
 from typing import Any, Final
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -19,9 +18,6 @@ from dimos_streams import clock
 from dimos_streams.common.invalid import first_problem
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.common.names import MAX_NAME
-from dimos_streams.common.printable import printable
-from dimos_streams.common.readable.json_cut import cut_to
-from dimos_streams.common.readable.shortening import beginning
 from dimos_streams.messages.dimos_streams import Hold
 from dimos_streams.streams import In
 
@@ -54,7 +50,6 @@ GATE: Final = "velocity_gate"
 
 _HELD: Final = "held by "
 _MAX_SHOWN: Final = 50
-_REASON_CHARACTERS, _REASON_BYTES = 90, 100
 _log = LimitedLog(logging.getLogger(__name__))
 
 
@@ -66,8 +61,6 @@ class _Newest:
     at: float
     older: Hold | None = None
     """The last message since then that was skipped because it is older, None if none was."""
-    reason: str = ""
-    """The message's reason, as it is shown."""
 
     def holds(self, now: float) -> bool:
         return self.message.hold and now - self.at <= min(max(self.message.valid_s, MIN_VALID_S), MAX_VALID_S)
@@ -121,8 +114,7 @@ class HoldTable:
         if known is not None and known.outdates(message, now):
             self._newest[message.source] = replace(known, older=message)
         else:
-            reason = cut_to(printable(beginning(message.reason, _REASON_CHARACTERS)), _REASON_BYTES)
-            self._newest[message.source] = _Newest(message, now, reason=reason)
+            self._newest[message.source] = _Newest(message, now)
 
     def sources(self, now: float) -> tuple[str, ...]:
         """The sources that hold, in alphabetical order."""
@@ -131,10 +123,6 @@ class HoldTable:
     def holding(self, now: float) -> tuple[Hold, ...]:
         """The newest messages of the sources that hold, by source."""
         return tuple(newest.message for _, newest in sorted(self._newest.items()) if newest.holds(now))
-
-    def reasons(self, now: float) -> tuple[str, ...]:
-        """The reasons of the sources that hold, in the order of ``sources``; each is small, and in one line."""
-        return tuple(newest.reason for _, newest in sorted(self._newest.items()) if newest.holds(now))
 
     def held(self, now: float) -> bool:
         """Return whether anybody holds: until they let go, or are silent for as long as their newest message
@@ -208,8 +196,6 @@ class VelocityGateState(BaseModel):
     """The channel on which it listens."""
     holds: tuple[str, ...] = Field(default=(), max_length=MAX_SOURCES + 1, strict=False)
     """The sources for which it holds the robot still: no skill can move the base."""
-    reasons: tuple[str, ...] = Field(default=(), max_length=MAX_SOURCES + 1, strict=False)
-    """Their reasons, for people, in the order of ``holds``; empty for one that gives none."""
     still: bool
     """True if it lets nothing move the base now: its newest command is to stand, or nobody commands."""
 
@@ -223,9 +209,7 @@ class VelocityGateState(BaseModel):
             return "does not listen to /hold"
         if not self.holds:
             return "holds for nobody"
-        reasons = zip_longest(self.holds, self.reasons[: len(self.holds)], fillvalue="")
-        named = [f"{name} ({reason})" if reason else name for name, reason in reasons]
-        return f"holds for {', '.join(named)}{'' if self.still else ', but the base is driven'}"
+        return f"holds for {', '.join(self.holds)}{'' if self.still else ', but the base is driven'}"
 
 
 def gate_state(state: Mapping[str, Any]) -> VelocityGateState | None:
