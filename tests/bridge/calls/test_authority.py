@@ -115,8 +115,8 @@ async def test_what_comes_before_the_call_that_asks_for_it_waits_for_that_and_no
         child = SkillCall(call_id="c1~1", skill="at_once", parent="c1", arguments_json='{"value": 1}')
         world.inner.publish(CALLS, encode(child))
         await asyncio.sleep(0.3)
-        given = {"module": "worker", "skill": "search", "caller": "me"}
-        world.inner.publish(CALLS, encode(SkillCall(call_id="c1", **given)))
+        asking = SkillCall(call_id="c1", module="worker", skill="search", caller="me")
+        world.inner.publish(CALLS, encode(asking))
         await until(lambda: world.broker.ledger.calls.get("c1~1"))
         view = await closed(world.broker, "c1~1")
         assert (view.outcome, view.caller) == (Outcome.COMPLETED, "me"), view.text
