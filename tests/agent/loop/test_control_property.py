@@ -26,7 +26,7 @@ from tests.agent.loop.function_model import Answer, FunctionModel, asks, says
 pytestmark = pytest.mark.slow
 
 SEQUENCES = int(os.environ.get("CONTROL_SEQUENCES", "2000"))
-PARTS = 4
+PARTS = 16
 LATENCY_S = 0.02
 ON_ITS_WAY_S = 0.021
 ACTIONS = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from fractions import Fraction
 
 import pytest
@@ -30,6 +31,8 @@ def test_zones() -> None:
     assert zones.entered({"distance_m": 2}, outside) == "lab"
     assert zones.entered({"distance_m": -2}, outside) == ""
     assert zones.entered({"distance_m": 2}, None) == ""
+    for x, y, yaw, name in (2, 0, math.pi / 2, "lab"), (2, 0, -math.pi / 2, ""), (2, 4, -math.pi / 2, "lab"):
+        assert zones.entered({"distance_m": 2}, PlanarPose(x, y, yaw)) == name
     assert zones.entered({"x": 2.5, "y": 2}, within) == ""
     assert zones.entered({"x": 9, "y": 2}, within) == ""
     assert zones.entered({"x": True, "y": 2}, None) == ""
