@@ -17,7 +17,7 @@ from tests.bridge.mcp.test_mcp import INITIALIZE
 from tests.bridge.mcp.test_sessions import call, cancelled
 from tests.hub.answering_robot import answering
 from tests.hub.serving import Robot, added, served_hub
-from tests.hub.stored import command, opened
+from tests.hub.stored import clock_owner, command, opened
 from tests.hub.test_mcp import use
 from tests.problems import problem
 
@@ -88,7 +88,9 @@ def test_a_call_is_found_by_the_answer_that_named_it(database_url: str, monkeypa
 
 
 @pytest.mark.feature("H2")
-def test_a_call_is_found_by_its_key_as_soon_as_its_robot_has_answered(database_url: str) -> None:
+def test_a_call_is_found_by_its_key_as_soon_as_its_robot_has_answered(
+    database_url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     with opened(database_url) as storage:
         storage.robots.add("r1")
         assert storage.calls.begun_with("k1") == (None, False)
@@ -96,8 +98,14 @@ def test_a_call_is_found_by_its_key_as_soon_as_its_robot_has_answered(database_u
         assert storage.calls.begun_with("k1") == (None, True)
         _answered(storage, "r1", "k1", "/calls", {"call_id": "c1"})
         _answered(storage, "r1", "k2", "/calls", {"detail": "refused"})
-        assert storage.calls.begun_with("k1") == ("c1", False)
-        assert storage.calls.begun_with("k2") == (None, False)
+        _answered(storage, "r1", "k3", "/calls", {"call_id": 3})
+        assert storage.calls.begun_with("k1") == (("r1", "c1"), False)
+        assert storage.calls.begun_with("k2") == storage.calls.begun_with("k3") == (None, False)
+        storage.commands.give(command("k4", robot="r1", path="/calls", expires_in_s=60.0))
+        assert storage.calls.begun_with("k4") == (None, True)
+        later = storage.now() + 61_000_000
+        monkeypatch.setattr(clock_owner(storage), "now", lambda _: later)
+        assert storage.calls.begun_with("k4") == (None, False), "no robot has taken it in time"
 
 
 @pytest.mark.virtual_time
@@ -116,13 +124,14 @@ async def test_a_call_on_its_way_to_its_robot_is_waited_for(monkeypatch: pytest.
 @pytest.mark.feature("H2")
 def test_a_hub_ends_the_call_of_a_request_that_the_hub_before_it_has_taken(tmp_path: Path) -> None:
     database = f"sqlite:///{tmp_path}/hub.sqlite"
-    robot = Robot("r1", added(database, "r1")["r1"])
+    robot, other = (Robot(name, token) for name, token in added(database, "r1", "r2").items())
     with served_hub(database) as hub:
+        assert other.ship_events(hub, 1, 1).ok  # of a call that is called like the one which is meant
         robot.report(hub, "move")
         session = {"Mcp-Session-Id": hub.post("/mcp", INITIALIZE).headers["Mcp-Session-Id"]}
         with answering(hub, robot) as (answers,):
             answers.replies["/calls"] = (201, {"call_id": "c1"})
-            assert [each["connected"] for each in hub.get("/robots").json()] == [True]
+            assert [each["connected"] for each in hub.get("/robots").json()] == [True, False]
             newest = {**session, "MCP-Protocol-Version": "2025-11-25"}
             with hub.post("/mcp", call(7, "r1_move"), headers=newest, stream=True) as asked:
                 assert next(asked.iter_lines()).startswith(b'id: ["c1"')

@@ -94,11 +94,17 @@ async def begun_at(parts: HubParts, call_id: str, robot: str | None, *, for_orde
 
 async def begun_with(parts: HubParts, body: FleetCallBody) -> tuple[str | None, bool]:
     """The call that was begun by a body without waiting for it, whose skill and arguments do not count, through
-    whichever hub, and whether its robot's answer, which names it, may still come. Raises ``ProblemError``."""
+    whichever hub, and whether its robot's answer, which names it, may still come. From then on the id means the call
+    of that robot here, as one that was begun here. Raises ``ProblemError``."""
     key = _key(body, _CALLS)
     assert key is not None, "calls without an idempotency key can't be told apart"
     async with bounded_order():
-        return await in_thread(parts.threads.orders, parts.storage.calls.begun_with, key)
+        begun, may_come = await in_thread(parts.threads.orders, parts.storage.calls.begun_with, key)
+    if begun is None:
+        return None, may_come
+    robot, call_id = begun
+    parts.begun[call_id] = robot
+    return call_id, may_come
 
 
 async def ask_for(parts: HubParts, call_id: str, robot: str) -> BridgeReply:

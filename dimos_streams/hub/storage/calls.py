@@ -13,6 +13,7 @@ from dimos_streams.hub.storage.engine import Engine, Row, Transaction
 from dimos_streams.hub.storage.rows import BatchEntry, RobotCallRow
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.gateway import CallView
+from dimos_streams.tool_stream.protocol.call_ids import is_call_id
 
 _SELECT = "SELECT robot, call_id, first_seq, closed, record FROM calls"
 _AT_ONCE = 200
@@ -45,16 +46,18 @@ class CallTable:
         found = [robot for robot, path, answer in rows if bare_path(path) == "/calls" and _names(answer, call_id)]
         return list(dict.fromkeys(found))
 
-    def begun_with(self, key: str) -> tuple[str | None, bool]:
-        """The call that the answer to the command of a key has named, whichever hub gave it, and whether a command of
-        the key has no answer yet. Keys are found by the robot: clients may ask for many that nobody has."""
+    def begun_with(self, key: str) -> tuple[tuple[str, str] | None, bool]:
+        """The robot and the id of the call that the answer to the command of a key has named, whichever hub gave it,
+        and whether a command of the key may still be answered. Keys are found by the robot: clients may ask for many
+        that nobody has."""
         with self._engine.reading() as db:
             rows = db.rows(  # a cross join: SQLite would look through all commands first
-                "SELECT answered, answer FROM robots CROSS JOIN commands WHERE robot = name AND key = ?", key
-            )
-        bodies = [parse_json(answer) for answered, answer in rows if answered is not None]
-        named = (body["call_id"] for body in bodies if isinstance(body, dict) and "call_id" in body)
-        return next(named, None), len(bodies) < len(rows)
+                "SELECT robot, answer, answered IS NULL AND (sent IS NOT NULL OR expires > ?)"
+                " FROM robots CROSS JOIN commands WHERE robot = name AND key = ?",
+                db.now(), key,
+            )  # fmt: skip
+        named = ((robot, _named(answer or "null")) for robot, answer, _ in rows)
+        return next(((robot, id) for robot, id in named if id), None), any(may_come for *_, may_come in rows)
 
     def newest(
         self,
@@ -144,8 +147,14 @@ def lose_calls(db: Transaction, robot: str, why: str) -> None:
 
 def _names(answer: str, call_id: str) -> bool:
     """Return whether an answer is about this call, and not only one in whose text its id stands."""
+    return _named(answer) == call_id
+
+
+def _named(answer: str) -> str | None:
+    """The id of the call that an answer is about, None if it is about none."""
     body = parse_json(answer)
-    return isinstance(body, dict) and body.get("call_id") == call_id
+    id = body.get("call_id") if isinstance(body, dict) else None
+    return id if isinstance(id, str) and is_call_id(id) else None
 
 
 def _call(row: Row) -> RobotCallRow:
