@@ -85,7 +85,7 @@ class ReplayRun:
         self._ended: dict[str, str] = {}
         """The texts with which calls have ended in the log, as far as it was read."""
         self._cut_off: list[str] = []
-        """Those of them that went on until their module stopped in the log, or the log ended, and did not so in it."""
+        """Those of them that were not cut off there, and that now are."""
         self._lives: ModuleLives  # from ``run`` on
         self._over = False
 
