@@ -82,10 +82,10 @@ class ReplayRun:
         self._tally = LogTally(scope, recorded.earlier, recorded.withheld)
         self._inputs = self._outputs = 0
         self._feed: Feed | None = None
-        self._ended: set[str] = set()
-        """The calls that have ended in the log, as far as it was read."""
+        self._ended: dict[str, str] = {}
+        """The texts with which calls have ended in the log, as far as it was read."""
         self._cut_off: list[str] = []
-        """Those of them that went on until their module stopped in the log, or the log ended."""
+        """Those of them that were not cut off there, and that now are."""
         self._lives: ModuleLives  # from ``run`` on
         self._over = False
 
@@ -158,7 +158,7 @@ class ReplayRun:
             self._keep(event)
             return False
         if said is not None and said.type == "close":
-            self._ended.add(said.call_id)
+            self._ended[said.call_id] = said.text
         is_earlier = self._earlier.may_have_sent(channel, utime)
         optional = self._scope.may_be_of_others(channel, utime)
         self._comparison.recorded(channel, data, utime, optional=optional, is_earlier=is_earlier)
@@ -215,7 +215,7 @@ class ReplayRun:
             self._rewriter.add(utime, channel, data)
 
     def _note_cut_off(self, said: ToolEvent) -> None:
-        if said.type == "close" and said.text == ENDS_HERE and said.call_id in self._ended:
+        if said.type == "close" and said.text == ENDS_HERE and self._ended.get(said.call_id, ENDS_HERE) != ENDS_HERE:
             self._cut_off.append(f"{said.skill} [{said.call_id}]")
 
     def _resigned(self, data: bytes) -> bytes:

@@ -182,6 +182,14 @@ def test_a_call_that_had_ended_in_a_log_is_not_written_into_it_as_cut_off_by_its
     assert ("it stays as it is: turn [" in report.problem) is not updated
 
 
+def test_a_call_that_an_update_wrote_as_cut_off_may_be_so_in_the_next_one(two_turns: Path, tmp_path: Path) -> None:
+    path = part(two_turns, tmp_path / "a.lcmlog", 4.0, 5.5)
+    endless = {"drive.tolerance_deg": 0.01, "drive.blocked_after_s": 60}
+    for max_turn in (0.5, 0.4):
+        report = replayed(path, "drive", update=True, settings={**endless, "drive.max_turn": max_turn})
+        assert report.updated, text_of(report)
+
+
 def test_a_call_whose_first_event_comes_late_is_made_all_the_same(two_turns: Path, tmp_path: Path) -> None:
     events = [event for event in raw(read_log(two_turns)) if event[1] != CALLS]
     at, opened = next((at, event) for at, event in enumerate(events) if event[1] == EVENTS)

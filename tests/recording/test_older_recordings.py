@@ -122,6 +122,17 @@ def test_nothing_is_recorded_into_what_another_user_has_put_there(
 
 
 @pytest.mark.feature("H4")
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link away")
+def test_no_file_is_made_where_another_users_link_leads(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / LOG).symlink_to("new")
+    os.chown(tmp_path / LOG, STRANGER, -1, follow_symlinks=False)
+    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    with pytest.raises(UserError, match=f"belongs to user {STRANGER}"):
+        LogWriter(tmp_path / LOG).open()
+    assert not (tmp_path / "new").exists()
+
+
+@pytest.mark.feature("H4")
 @pytest.mark.skipif(os.getuid() != 0, reason="only root can give a file away")
 @pytest.mark.parametrize("there", [strangers_file, strangers_link])
 def test_a_part_that_another_user_makes_while_it_is_recorded_is_not_written(

@@ -145,7 +145,7 @@ class AgentLoop:
         abort = under_way or self._order_abort(reason, rollback)
         # Who wants everybody's calls to end wants the robot to stand: it does not go back for an earlier order.
         abort.rollback = rollback or (abort.rollback and others is None)
-        if under_way is None or (others is not None and not abort.others):
+        if under_way is None or others is not None:  # each stop has a number that others are told
             start = AbortStart(phase="start", reason=reason, rollback=abort.rollback, others=others is not None)
             if others is not None:
                 start["said_stop"] = self.parts.oversight.robot_stops.said

@@ -59,12 +59,13 @@ def claim(path: Path, *, make: bool = True) -> int:
     Raises ``OSError`` with the reason if the file may not be written: it has to be a regular one that is empty or a
     log, no other user's, and one that nobody else has claimed. With ``make`` False it has to be there.
     """
+    refuse_strangers(path)  # before it is opened: else a file is made where a stranger's link leads
     # A pipe would wait for its other end.
     fd = os.open(path, os.O_RDWR | os.O_APPEND | os.O_NONBLOCK | (os.O_CREAT if make else 0), 0o666)
     try:
         if not stat.S_ISREG(os.fstat(fd).st_mode):
             raise OSError(errno.EINVAL, "it is no regular file")
-        refuse_strangers(path)
+        refuse_strangers(path)  # what was put there meanwhile
         if not SYNC_BYTES.startswith(os.pread(fd, len(SYNC_BYTES), 0)):
             raise OSError(errno.EEXIST, "it is no LCM log; nothing else is replaced by one, or appended to")
         _lock(fd)

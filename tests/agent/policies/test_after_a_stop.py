@@ -331,11 +331,16 @@ async def test_a_successor_learns_of_the_orders_that_came_while_the_agent_was_do
     assert ("move 3" in world.log) is not bool(missed)
 
 
-async def test_a_successor_tells_other_agents_of_the_stop_that_was_said_to_its_predecessor(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stops", [("stop",), ("stop", "stop!")])
+async def test_a_successor_tells_other_agents_of_the_stop_that_was_said_to_its_predecessor(
+    tmp_path: Path, stops: tuple[str, ...]
+) -> None:
+    """The newest one, if it was said while the one before was carried out."""
     world = LineWorld()
     async with world.with_model(FunctionModel(in_turn()), tmp_path) as agent:
+        order = agent.core.operators.stop_order
         with contextlib.suppress(SkillError):  # there is no gate that could confirm it
-            await agent.core.operators.stop_order.carry_out("s1", "stop")
+            await asyncio.gather(*(order.carry_out(text, text) for text in stops))
         said = agent.core.oversight.robot_stops.said
         await agent.core.loop.abort("an abort that is no stop")
         await agent.leave()
