@@ -63,6 +63,13 @@ def live_settings(kind: type[BaseModel]) -> tuple[str, ...]:
     return tuple(path for path, live in _settings(kind) if live)
 
 
+def reported_settings(state: object) -> Mapping[str, Any]:
+    """The settings that differ from a module's blueprint, by the state that it reports; empty if that says nothing of
+    it, or is not as the state of a module that changes settings."""
+    values = state.get(STATE) if isinstance(state, Mapping) else None
+    return values if isinstance(values, Mapping) else {}
+
+
 def shown_secret(path: str, text: str) -> str:
     """The reason why a setting can't get a value that is given as text, if that has a secret in it, or the name that
     is given for the setting; empty if not."""

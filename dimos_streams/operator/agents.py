@@ -66,6 +66,13 @@ def is_called(agent: str, wanted: str) -> bool:
     return agent == wanted or agent.startswith(f"{wanted}/")
 
 
+def may_mean_one(wanted: str, other: str) -> bool:
+    """Return whether operators who say these may mean the same agent. The name of a ``say`` may be that of any: only
+    a list of agents tells whose it is."""
+    is_say = any(each == SAY or each.endswith(f"_{SAY}") for each in (wanted, other))
+    return not wanted or not other or is_say or is_called(wanted, other) or is_called(other, wanted)
+
+
 def agents_offered(skills: Iterable[OfferedSkill]) -> list[AgentView]:
     """The agents whose skills these are, by name, also those whose skills are called so by another module, too."""
     return agents_among(offered for skill in skills for offered in (skill, *skill.shadowed))

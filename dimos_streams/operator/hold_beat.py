@@ -1,13 +1,14 @@
 """A hold as its source keeps it up: it is repeated while it lasts, and so is its end, because messages get lost.
 
-Whoever holds robots has one ``HoldBeat``, and brings two things: for what it holds, and the channels of the gates.
+Whoever holds robots has one ``HoldBeat``, and brings two things: the channels of the gates, and for what it holds
+on each.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 from dimos_streams import clock
 from dimos_streams.common.limited_log import LimitedLog
@@ -52,12 +53,13 @@ class HoldBeat:
         """Send the end of the hold with the next rounds."""
         self._releasing.update(dict.fromkeys(channels, RELEASES))
 
-    def send(self, publish: Callable[[str, Hold], None], channels: set[str], reason: str) -> None:
-        """Send one round, by channel: hold on these channels, and release all others. Where a message can't be sent
-        the error is logged; the other channels have theirs all the same, and this one is tried in the next round."""
-        self.release(self._held_on - channels)
-        self._held_on = channels
-        for channel in sorted(channels):
+    def send(self, publish: Callable[[str, Hold], None], reasons: Mapping[str, str]) -> None:
+        """Send one round, by channel: hold on the channels that have a reason, be it empty, and release all others.
+        Where a message can't be sent the error is logged; the other channels have theirs all the same, and this one
+        is tried in the next round."""
+        self.release(self._held_on - reasons.keys())
+        self._held_on = set(reasons)
+        for channel, reason in sorted(reasons.items()):
             self._releasing.pop(channel, None)
             self._publish(publish, channel, self.message(True, reason))
         for channel, left in sorted(self._releasing.items()):

@@ -11,13 +11,22 @@ from dataclasses import replace
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.cli.bridge_client.answers import ModuleAnswer
 from dimos_streams.cli.bridge_client.run_status import states
 from dimos_streams.cli.bridge_client.run_status.readiness import unready
-from dimos_streams.cli.bridge_client.run_status.state import ModuleState
+from dimos_streams.cli.bridge_client.run_status.state import ModuleState, NoBridge
 from dimos_streams.cli.bridge_client.run_status.states import states_of
 from dimos_streams.cli.bridge_client.run_status.text import write_run
 from dimos_streams.common.process import run_owner
 from dimos_streams.common.readable.byte_size import byte_size
+from dimos_streams.live_settings import STATE
+from dimos_streams.module import WARNINGS
+from dimos_streams.operator.holding import GATE
+from dimos_streams.operator.messages.scene import SCENE
+from dimos_streams.operator.messages.waiting import WAITING
+from dimos_streams.operator.robot_orders import ORDERS, SAID
+from dimos_streams.runtime.registry import RunRecord
+from dimos_streams.tool_stream.liveness.part_state import PART, part_name
 from tests.runtime.run_records import living_record, process_record
 
 
@@ -74,3 +83,25 @@ def test_what_a_process_takes_of_the_machine_is_shown(capsys: pytest.CaptureFixt
     write_run(replace(state, modules=(ModuleState(name="drive"), ModuleState(name="arm"))))
     memory = re.escape(byte_size(used.memory_bytes))
     assert re.search(rf"drive +{os.getpid()} +ready +0 +[\d]+ .+ +{memory} +drive", capsys.readouterr().out)
+
+
+@pytest.mark.parametrize("said", [None, 5, "all", ["arm"], {"modules": 7}, {"modules": None}])
+def test_states_that_others_send_are_shown_whatever_they_have_in_them(
+    said: object, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Anything on the bus may send a heartbeat: status is what an operator looks at when something is wrong."""
+    state = dict.fromkeys((PART, STATE, WAITING, WARNINGS, GATE, SAID, ORDERS, SCENE), said)
+    heard = [
+        ModuleAnswer(name=name, pid=1, health="ok", alive=True, introduced=True, state=state)
+        for name in (part_name("arm"), "drive")
+    ]
+
+    async def bridge(record: RunRecord) -> tuple[NoBridge, list[ModuleAnswer]]:
+        return NoBridge(), heard
+
+    monkeypatch.setattr(states, "_bridge", bridge)
+    record = living_record().model_copy(update={"others": {"arm": ""}, "modules": ("drive",)})
+    (shown,) = asyncio.run(states_of([record]))
+    assert shown.machines[0].modules == ()
+    write_run(shown)
+    assert "beside  arm (ready)" in capsys.readouterr().out

@@ -58,17 +58,17 @@ def test_whatever_is_held_and_whatever_fails_each_gate_hears_what_is_meant_for_i
     wire, beat = Wire(), HoldBeat("agent", reason="over")
     for held, wire.down in said:
         before, sent = wire.held(), len(wire.sent)
-        beat.send(wire.publish, set(held), "why")
+        beat.send(wire.publish, {channel: f"why {channel}" for channel in held})
         assert {(channel, message.reason) for channel, message in wire.sent[sent:] if message.hold} == {
-            (channel, "why") for channel in held - wire.down
+            (channel, f"why {channel}") for channel in held - wire.down
         }
         assert wire.held() - wire.down == held - wire.down
         assert wire.held() & wire.down == before & wire.down
     wire.down, ends = set(), {channel for channel in CHANNELS if channel in wire.held()}
     sent = len(wire.sent)
-    beat.send(wire.publish, set(), "")
+    beat.send(wire.publish, {})
     while beat.releasing:
-        beat.send(wire.publish, set(), "")
+        beat.send(wire.publish, {})
     released = [channel for channel, message in wire.sent[sent:]]
     assert all(released.count(channel) == RELEASES for channel in ends)
     assert not wire.held()
@@ -89,7 +89,7 @@ async def test_the_beat_outlives_an_error_is_early_after_a_change_and_rests_afte
         times.append(round(clock.monotonic() - began, 3))
         if len(times) == 2:
             raise RuntimeError("a call that can't be understood")
-        beat.send(wire.publish, set(held), "")
+        beat.send(wire.publish, dict.fromkeys(held, ""))
         return bool(held)
 
     running = asyncio.create_task(beat.run(send_round))

@@ -72,7 +72,7 @@ class RobotHold:
 
         def send_round() -> bool:
             why = self._why()
-            self._beat.send(lambda _, message: publish(message), {_OUTPUT} if why else set(), why)
+            self._beat.send(lambda _, message: publish(message), {_OUTPUT: why} if why else {})
             self._look()
             return bool(why)
 

@@ -181,7 +181,7 @@ class ToolCallDelta:
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """The tokens of one request; the last usage of a stream counts."""
+    """The tokens of one request; the last usage of each attempt in a stream counts."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -226,10 +226,17 @@ class Cut:
     reason: str
 
 
+@dataclass(frozen=True, slots=True)
+class AskedAgain:
+    """The end of an attempt that broke off before the answer began. Its tokens are spent; what comes is another's."""
+
+
 STALE = "not run: input of the operator was withdrawn meanwhile; ask again for what is still wanted"
 """The result of a call that was asked for when that input was still seen."""
 
-ModelDelta: TypeAlias = TextDelta | ReasoningDelta | ReasoningDetails | ToolCallDelta | TokenUsage | Finish | Cut
+ModelDelta: TypeAlias = (
+    TextDelta | ReasoningDelta | ReasoningDetails | ToolCallDelta | TokenUsage | Finish | Cut | AskedAgain
+)
 
 
 class Model(Protocol):

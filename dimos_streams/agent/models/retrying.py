@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 from dimos_streams.agent.models.protocol import (
+    AskedAgain,
     Cut,
     Finish,
     Model,
@@ -37,9 +38,9 @@ class Retry:
 class RetryingModel:
     """Asks again, after growing delays with jitter or when the server says, while errors are retryable.
 
-    It does so only until the answer begins: nothing of it is ever repeated. A stream that breaks later ends with
-    ``Cut``, unless the error is final: that is raised. An end without an answer and without a finish reason is an
-    error like a lost connection.
+    It does so only until the answer begins: nothing of it is ever repeated, and ``AskedAgain`` comes behind what an
+    attempt has thought and spent. A stream that breaks later ends with ``Cut``, unless the error is final: that is
+    raised. An end without an answer and without a finish reason is an error like a lost connection.
     """
 
     def __init__(
@@ -64,11 +65,12 @@ class RetryingModel:
         """See ``Model``."""
         backoff = Backoff(self._random, initial_s=self._initial_s, maximum_s=_LONGEST_DELAY_S)
         for attempt in range(1, self._attempts + 1):
-            begun = False
+            begun = came = False
             try:
                 async with closing(self._model.stream(request)) as stream:
                     async for delta in stream:
                         begun = begun or isinstance(delta, TextDelta | ToolCallDelta | Finish)
+                        came = True
                         yield delta
                 if begun:
                     return
@@ -82,6 +84,8 @@ class RetryingModel:
                 delay_s = self._delay(error, attempt, backoff)
                 if self._on_retry is not None:
                     self._on_retry(Retry(error, attempt, self._attempts, delay_s))
+            if came:
+                yield AskedAgain()
             await asyncio.sleep(delay_s)
 
     async def close(self) -> None:

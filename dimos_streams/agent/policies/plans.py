@@ -221,7 +221,8 @@ class PlanRegistry:
     def robot_stopped(self, missions: Iterable[str]) -> None:
         """Take in that an operator's stop of the robot has ended a call of missions. What he is asked about at that
         moment he decides on after the stop."""
-        asked = {each.arguments.get("plan") for each in self._approvals.pending() if each.skill == SUBMIT_PLAN}
+        pending = self._approvals.pending()  # those of calls have a module: its skill may have the same name
+        asked = {each.arguments.get("plan") for each in pending if each.skill == SUBMIT_PLAN and not each.module}
         over = _of(missions)
         self._void("an operator has stopped the robot", lambda plan: frozenset() if plan.id in asked else over)
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterator
+from dataclasses import dataclass
 
 from dimos_streams.bridge.monitor.places import FairPlaces
 from dimos_streams.common.tasks import ends_within
 from dimos_streams.errors import SkillError
+from dimos_streams.operator.agents import may_mean_one
 from dimos_streams.operator.messages.commands import Abort, Cancel, Command, Decide, Pause, Resume, Say, Step, Undo
 
 AT_A_TIME = 16
@@ -43,12 +45,22 @@ class SharedLanes:
         return self._stopping if _stops(command) else self._others
 
 
+@dataclass(eq=False, slots=True)
+class _Waiting:
+    """A command that waits for its turn and would begin something."""
+
+    agent: str
+    """The agent as its client names it."""
+    is_overtaken: bool = False
+    """True if an ``abort`` of its agent has come since."""
+
+
 class Lanes:
     """The lanes of one client. Use from the loop only."""
 
     def __init__(self) -> None:
         self._stopping, self._others = asyncio.Semaphore(AT_A_TIME), asyncio.Semaphore(AT_A_TIME)
-        self._aborts = 0
+        self._waiting: set[_Waiting] = set()
         self._reading = asyncio.Lock()
         """Held by the command that waits until all is read that came while this process stood still: those behind it
         keep their order, whatever timers do."""
@@ -62,17 +74,41 @@ class Lanes:
     async def place(self, command: Command, shared: SharedLanes) -> AsyncIterator[None]:
         """Wait for a command's turn in its lane, and among other clients' commands, and hold its place there.
 
-        Raises ``SkillError`` if an ``abort`` has overtaken a command that would begin something, and for a command
-        whose client left while this process stood still: it would come when nobody expects it any more.
+        Raises ``SkillError`` if an ``abort`` of its agent has overtaken a command that would begin something, and for
+        a command whose client left while this process stood still: it would come when nobody expects it any more.
         """
-        self._aborts += isinstance(command, Abort)
-        aborts = self._aborts
+        if isinstance(command, Abort):
+            self._overtake(command)
+        with self._noted(command) as waiting:
+            await self._read(command, shared)
+            own = self._stopping if _stops(command) else self._others
+            async with own, shared.lane(command).place(self):
+                if waiting is not None and waiting.is_overtaken:
+                    raise SkillError(
+                        f"{command.command!r} is not carried out: an abort came while it waited; ask anew"
+                    )
+                yield
+
+    @contextlib.contextmanager
+    def _noted(self, command: Command) -> Iterator[_Waiting | None]:
+        """Note a command for the aborts that come while it waits, if it would begin something."""
+        if not isinstance(command, _BEGINNING):
+            yield None
+            return
+        waiting = _Waiting(command.agent)
+        self._waiting.add(waiting)
+        try:
+            yield waiting
+        finally:
+            self._waiting.remove(waiting)
+
+    def _overtake(self, abort: Abort) -> None:
+        for waiting in self._waiting:
+            waiting.is_overtaken |= may_mean_one(abort.agent, waiting.agent)
+
+    async def _read(self, command: Command, shared: SharedLanes) -> None:
+        """Wait until all is read that came while this process stood still. Raises ``SkillError``, see ``place``."""
         async with self._reading:  # all wait, or a `resume` would come after a later `pause`
             read_s = shared.outdated_s()
             if read_s and await ends_within(read_s, self._left.wait()) and not isinstance(command, _ENDING):
                 raise SkillError(f"{command.command!r} is not carried out: its client left meanwhile")
-        own = self._stopping if _stops(command) else self._others
-        async with own, shared.lane(command).place(self):
-            if isinstance(command, _BEGINNING) and self._aborts > aborts:
-                raise SkillError(f"{command.command!r} is not carried out: an abort came while it waited; ask anew")
-            yield

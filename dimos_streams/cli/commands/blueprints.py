@@ -168,14 +168,14 @@ def _settings_of(run: str | None) -> list[SettingRow]:
     from dimos_streams.cli.bridge_client.connection import bridge_of_run, find_run
     from dimos_streams.cli.running.begun_with import kept_settings
     from dimos_streams.cli.system.async_runner import run_async
-    from dimos_streams.live_settings import STATE
+    from dimos_streams.live_settings import reported_settings
 
     record = find_run(run)
     rows = kept_settings(record.run_dir)
     if (bridge := bridge_of_run(record)) is None:  # nobody can have set anything
         return rows
     modules = run_async(bridge.get("/modules", MODULES))
-    values = {module.name: module.state.get(STATE, {}) for module in modules}
+    values = {module.name: reported_settings(module.state) for module in modules}
     return [
         replace(row, value=values[row.module][row.field], source="set while it runs")
         if row.field in values.get(row.module, {})

@@ -14,7 +14,15 @@ from typing import Any
 from dimos_streams.common.json.reading import parse_json
 from dimos_streams.common.json.writing import json_text
 from dimos_streams.errors import DimosStreamsError, SettingsError
-from dimos_streams.live_settings import MAX_LIVE, STATE, Change, changes, shown_secrets, with_assignments
+from dimos_streams.live_settings import (
+    MAX_LIVE,
+    STATE,
+    Change,
+    changes,
+    reported_settings,
+    shown_secrets,
+    with_assignments,
+)
 from dimos_streams.module import MAX_STATE, Module, ModuleConfig
 from dimos_streams.skill import SkillSpec, skill, skills_of
 
@@ -80,8 +88,7 @@ def kept_assignments(state: str) -> dict[str, str]:
         reported = parse_json(state) if state else {}
     except ValueError:
         return {}
-    values = reported.get(STATE) if isinstance(reported, Mapping) else None
-    return as_assignments(values) if isinstance(values, Mapping) else {}
+    return as_assignments(reported_settings(reported))
 
 
 @functools.cache

@@ -161,6 +161,22 @@ def test_grammar(words: str, steps: list[tuple[str, dict[str, Any]]]) -> None:
     assert [(step.skill, step.arguments) for step in parsed if not isinstance(step, Misunderstood)] == steps
 
 
+@pytest.mark.parametrize(
+    ("words", "means"),
+    [
+        ("TURN R\u0130GHT 90", "turn right 90"),
+        ("turn r\u0131ght", "turn right"),
+        ("move bac\u212a 2", "move back 2"),
+        ("follow a man for 3 \u017fec", "follow a man for 3 s"),
+        ("follow a man for \u017fix m\u0131nutes", "follow a man for 6 min"),
+        ("follow a man for \u0661 s", "follow a man for 1 s"),
+    ],
+)
+def test_letters_of_other_keyboards_that_a_command_may_have_mean_what_they_stand_for(words: str, means: str) -> None:
+    """To the right is not to the left: Turkish keyboards write two letters for i."""
+    assert parse(words) == parse(means)
+
+
 @pytest.mark.parametrize("piece", [", ", "and ", "then, "])
 def test_words_without_a_command_take_no_time_in_which_the_agent_hears_nobody(piece: str) -> None:
     words = (piece * 4000)[:4000].strip()

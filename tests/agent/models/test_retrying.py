@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import itertools
 import random
 from collections.abc import AsyncIterator, Sequence
 from typing import Any
@@ -10,10 +12,13 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.agent.loop.turns.model_response import Answering, ModelAnswer
+from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.models import guarded
 from dimos_streams.agent.models.failures import may_pass, retry_after_s
 from dimos_streams.agent.models.model_options import ModelOptions, Pricing
 from dimos_streams.agent.models.protocol import (
+    AskedAgain,
     Cut,
     Finish,
     Model,
@@ -121,9 +126,42 @@ def test_nothing_that_was_reported_is_reported_again() -> None:
     assert retries == []
     # A model's thoughts are no answer.
     got, retries, _ = ask(scripted({"reasoning": "hm", **failing()}, {"text": "hello"}))
-    assert got == [ReasoningDelta("hm"), *HELLO]
+    assert got == [ReasoningDelta("hm"), AskedAgain(), *HELLO]
     assert len(retries) == 1
     assert isinstance(ask(scripted({"text": "hel", "error": "refused"}))[0], ModelError)
+
+
+@pytest.mark.feature("D8")
+@pytest.mark.parametrize(
+    ("first", "last", "spent"),
+    [
+        ({"usage": {"input_tokens": 10, "output_tokens": 5}}, {"input_tokens": 10}, TokenUsage(20, 5)),
+        ({}, {"input_tokens": 10, "output_tokens": 1}, TokenUsage(12, 3, estimated=True)),
+        ({"usage": {"input_tokens": 10}}, None, TokenUsage(12, 2, estimated=True)),
+        ({}, None, TokenUsage(4, 4, estimated=True)),
+    ],
+)
+@pytest.mark.parametrize("answers", [True, False])
+def test_what_an_attempt_has_spent_that_broke_off_while_the_model_thought_counts(
+    first: dict[str, Any], last: dict[str, int] | None, spent: TokenUsage, answers: bool
+) -> None:
+    """Servers bill it, and a mission's budget has to end it."""
+    ends = {"text": "hello"} if answers else {"reasoning": "hello", "error": "refused"}
+    model = scripted({"reasoning": "1234567", **failing(), **first}, {**ends, "usage": last})
+    answering = Answering(lambda *_, **__: None, (), itertools.count(1), LoopLimits(reasoning_characters=10))
+
+    async def main() -> ModelAnswer | None:
+        options = ModelOptions(first_wait_s=0.0)
+        guard = guarded(model, name="m", options=options, rng=random.Random(1))
+        with contextlib.suppress(ModelError):
+            return await answering.receive(guard, REQUEST)
+        return None
+
+    answer = run_virtual(main())
+    assert answering.usage == spent
+    if answers:
+        assert answer is not None
+        assert (answer.text, answer.thoughts.text) == ("hello", ""), "what it thought before led to no answer"
 
 
 @pytest.mark.parametrize("turn", [{"delay_s": 1e6}, {"text": ["a", "b"], "pause_s": 1e6}])

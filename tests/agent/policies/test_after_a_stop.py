@@ -192,6 +192,17 @@ async def test_what_is_planned_since_the_stop_is_not_asked_about_twice() -> None
     assert isinstance(await bench.review("move", {"motion": True}, distance_m=1), Allow)
 
 
+async def test_a_skill_that_is_called_as_the_way_to_hand_in_a_plan_keeps_no_plan_valid_after_a_stop() -> None:
+    bench = GateBench(plan={"motions": 0})
+    await bench.approved(("move", {"distance_m": 1}))
+    asking = asyncio.create_task(bench.approvals.ask("submit_plan", {"plan": "plan-1"}, module="office"))
+    await until(bench.approvals.pending)
+    bench.gate_state.robot_stopped(("m1",))
+    assert bench.plans.get("plan-1").state == "void"
+    bench.approvals.close()
+    await asking
+
+
 async def stopped_before_it_begins(bench: GateBench, allowed: Verdict) -> None:
     """What was allowed is refused once the robot is stopped."""
     assert isinstance(allowed, Allow)

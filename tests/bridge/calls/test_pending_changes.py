@@ -61,6 +61,30 @@ async def test_what_an_operator_decides_while_a_module_is_asked_for_old_values_s
     await pending.stop()
 
 
+@pytest.mark.parametrize(
+    ("decided", "said"),
+    [
+        ({"label", "warm_c"}, "keeps the settings on which an operator has decided meanwhile"),
+        ({"label"}, "has those that it had before"),
+    ],
+)
+async def test_only_a_module_that_gets_old_values_back_is_said_to_have_them(
+    decided: set[str], said: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    asked = Asked()
+    pending = asked.pending()
+    async with asked.changing["kettle"]:
+        pending.begin("kettle", {"label": "tea", "warm_c": "60"}, "ann")
+        pending.roll_back("kettle")
+        pending.commit({"kettle": decided})
+    await until(lambda: caplog.messages)
+    (line,) = caplog.messages
+    assert line.endswith(said)
+    assert asked.orders == [{"warm_c": "60"}] * (decided == {"label"})
+    await pending.stop()
+
+
 async def test_a_module_is_asked_once_for_what_two_changes_are_to_be_taken_back_to(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -17,6 +17,7 @@ from dimos_streams.messages.geometry_msgs import Twist
 from dimos_streams.module import Module
 from dimos_streams.operator.hold_beat import HoldBeat
 from dimos_streams.operator.holding import HOLD_PERIOD_S, STOP_ROBOT
+from dimos_streams.robot.velocity_gate.module import VelocityGate
 from dimos_streams.skill import Call, skill
 from dimos_streams.tool_stream.event import Outcome, ToolEvent
 from dimos_streams.tool_stream.hosting.settings_change import SET
@@ -203,6 +204,27 @@ async def test_what_watches_modules_that_are_gone_is_no_motion_that_a_stop_ends(
         assert report.calls.ended + tuple(call.call_id for call in report.calls.going_on) == ("c2",)
 
 
+async def test_each_robot_is_held_for_the_reason_why_it_was_stopped() -> None:
+    async with scene(worker=False) as world:
+        process, heard = await world.add(), dict[str, str]()
+        listens = {"robot1": "/robot1/hold", "robot2": "/robot2/hold", "robot3": "/shared/hold"}
+        for name, topic in listens.items():
+            await process.host.start(VelocityGate(name=f"{name}/gate"), {"hold": topic})
+        topics = {channel_name(topic, Hold): topic for topic in listens.values()}
+
+        def hear(channel: str, data: bytes) -> None:
+            heard[topics[channel]] = decode(Hold, data, channel=channel).reason
+
+        for channel in topics:
+            world.inner.subscribe(channel, hear)
+        stops = world.broker.stops
+        await until(lambda: stops.robots() >= set(listens))
+        for robot, reason in (("robot1", "wet floor"), ("robot2", ""), ("robot3", "a child")):
+            assert (await stops.stop_robot(robot, reason)).confirmed
+        await until(lambda: len(heard) == 3)
+        assert heard == {"/robot1/hold": "wet floor", "/robot2/hold": STOPPED, "/shared/hold": "a child"}
+
+
 async def test_what_another_run_has_stopped_stays_stopped_and_is_named() -> None:
     async with driven_robots("robot1") as made:
         stops = made.world.broker.stops
@@ -210,8 +232,8 @@ async def test_what_another_run_has_stopped_stays_stopped_and_is_named() -> None
 
         async def hold() -> None:
             while True:
-                channels = {channel_name("/robot1/hold", Hold)}
-                beat.send(lambda channel, message: bus.publish(channel, encode(message)), channels, "theirs")
+                reasons = {channel_name("/robot1/hold", Hold): "theirs"}
+                beat.send(lambda channel, message: bus.publish(channel, encode(message)), reasons)
                 await asyncio.sleep(HOLD_PERIOD_S)
 
         theirs = asyncio.create_task(hold())

@@ -16,7 +16,7 @@ from dimos_streams.bridge.monitor.lanes import AT_A_TIME, OF_ALL, Lanes, SharedL
 from dimos_streams.bridge.monitor.places import FairPlaces
 from dimos_streams.bridge.monitor.socket import MOST_COMMANDS, serve
 from dimos_streams.errors import SkillError
-from dimos_streams.operator.messages.commands import Command, Pause, Resume, Say
+from dimos_streams.operator.messages.commands import Abort, Command, Pause, Resume, Say
 from dimos_streams.serving.server.connection_ends import ConnectionEnds
 from tests.bridge.monitor.toy_agent import ToyAgent, agents
 from tests.helpers import until
@@ -144,6 +144,42 @@ async def test_what_an_abort_has_overtaken_begins_nothing(monkeypatch: pytest.Mo
         assert "an abort came while it waited" in refused[0]["text"]
         assert told(agent)[AT_A_TIME:] == ["after"]
         assert [name for name, _ in agent.commands] == ["abort", "set_skill"]
+
+
+@pytest.mark.virtual_time
+@pytest.mark.parametrize(
+    ("aborted", "overtaken"),
+    [
+        ("", ["", "a", "a/agent", "b/agent"]),
+        ("a", ["", "a", "a/agent"]),
+        ("a/agent", ["", "a", "a/agent"]),
+        ("a_say", ["", "a", "a/agent", "b/agent"]),  # whose that is nobody can see here
+        ("c", [""]),
+    ],
+)
+async def test_an_abort_overtakes_what_is_for_its_agent_and_nothing_that_is_for_others(
+    aborted: str, overtaken: list[str]
+) -> None:
+    shared, lanes, told = SharedLanes(), Lanes(), list[str]()
+    over = asyncio.Event()
+
+    async def carry_out(command: Say) -> None:
+        async with lanes.place(command, shared):
+            told.append(command.agent)
+            await over.wait()
+
+    async with asyncio.TaskGroup() as tasks:
+        for _ in range(AT_A_TIME):
+            tasks.create_task(carry_out(Say(command="say", text="work", agent="worker")))
+        await until(lambda: len(told) == AT_A_TIME)
+        names = ["", "a", "a/agent", "b/agent"]
+        waiting = [asyncio.ensure_future(carry_out(Say(command="say", text="go", agent=name))) for name in names]
+        await asyncio.sleep(0)
+        async with lanes.place(Abort(command="abort", agent=aborted), shared):
+            over.set()
+        ends = await asyncio.gather(*waiting, return_exceptions=True)
+    assert [name for name, end in zip(names, ends, strict=True) if isinstance(end, SkillError)] == overtaken
+    assert told[AT_A_TIME:] == [name for name in names if name not in overtaken]
 
 
 @pytest.mark.virtual_time

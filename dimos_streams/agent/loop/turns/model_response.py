@@ -12,6 +12,7 @@ from dimos_streams.agent.missions.end_reasons import of_model
 from dimos_streams.agent.missions.limits import LoopLimits
 from dimos_streams.agent.models.protocol import (
     UNFINISHED,
+    AskedAgain,
     Cut,
     Finish,
     Model,
@@ -87,6 +88,8 @@ class Answering:
         self._about: tuple[str, ...] = ()
         self._why_cut = ""
         self._usage: TokenUsage | None = None
+        self._spent = TokenUsage()
+        """The usage of the attempts that have broken off."""
 
     @property
     def text(self) -> str:
@@ -95,7 +98,11 @@ class Answering:
 
     @property
     def usage(self) -> TokenUsage:
-        """The usage that the model reports, or an estimate if it has answered and reports none."""
+        """The usage of all attempts."""
+        return self._spent + self._usage_of_attempt()
+
+    def _usage_of_attempt(self) -> TokenUsage:
+        """The usage that is reported in this attempt, or an estimate if something has come and none is."""
         if self._usage is not None:
             return self._usage
         received = sum(self._lengths.values())
@@ -156,8 +163,17 @@ class Answering:
             self._usage = delta
         elif isinstance(delta, Finish):
             self._finish, self._about = of_model(well_formed(delta.reason)[:_MAX_REASON]), delta.about
+        elif isinstance(delta, AskedAgain):
+            self._begin_anew()
         elif isinstance(delta, Cut):
             self._why_cut = well_formed(delta.reason)[:_MAX_WHY]
+
+    def _begin_anew(self) -> None:
+        """Keep of an attempt that has broken off what it has spent: what it thought has led to no answer."""
+        self._hear(self._thoughts.rest(), reasoning=True)
+        self._spent, self._usage = self.usage, None
+        self._lengths = dict.fromkeys(self._limits, 0)
+        self._gathered = GatheredThoughts()
 
     def _capped(self, piece: str, of: str) -> str:
         """Return as much of a piece as there is room for; if that is not all of it, the answer ends here."""

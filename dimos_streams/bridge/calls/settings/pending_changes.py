@@ -127,7 +127,7 @@ class PendingChanges:
                     break
                 await asyncio.sleep(_LOOK_S)
             else:
-                _logger.warning("module %r, whose settings nobody knew, has those that it had before", name)
+                _log_end(self._rollbacks[name])
         except SkillError as error:
             _logger.error("module %r may have new settings that were to be taken back: %s", name, error)
         except Exception:  # else the rollback would never end, and no other one begin
@@ -156,6 +156,13 @@ class PendingChanges:
                 _logger.warning("settings are not taken back yet: %s", error)
                 return False
             return True
+
+
+def _log_end(rollback: Rollback) -> None:
+    if rollback.settings:
+        _logger.warning("module %r, whose settings nobody knew, has those that it had before", rollback.module)
+    else:
+        _logger.info("module %r keeps the settings on which an operator has decided meanwhile", rollback.module)
 
 
 def _log_unknown(name: str) -> None:

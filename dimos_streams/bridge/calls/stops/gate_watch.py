@@ -55,9 +55,12 @@ class GateWatch:
         """The gates of robots that no order keeps still, with what they say."""
         return ((module, state) for module, state in self._all.gates() if not self._is_stopped(module.name))
 
-    def channels(self) -> set[str]:
-        """The channels on which the gates of stopped robots say that they listen."""
-        return {state.channel for _, state in self._stopped.gates() if is_hold_channel(state.channel)}
+    def channels(self) -> Iterator[tuple[str, Stop]]:
+        """The channels on which the gates of stopped robots say that they listen, each with the order for it."""
+        for module, state in self._stopped.gates():
+            stop = self._covering(namespace_of(module.name))
+            if stop is not None and is_hold_channel(state.channel):
+                yield state.channel, stop
 
     async def wait_confirmed(self, robot: str, began: float) -> HoldView:
         """Wait until all gates of a robot say that they hold, or it is released, for ``CONFIRM_S`` at most; return

@@ -25,6 +25,7 @@ from dimos_streams.bus import Bus
 from dimos_streams.common.listeners import Listeners
 from dimos_streams.common.names import is_in, namespace_of
 from dimos_streams.common.readable.listed import listed
+from dimos_streams.common.readable.reasons import joined_reasons
 from dimos_streams.common.secrets import redacted
 from dimos_streams.common.tasks import end_tasks
 from dimos_streams.errors import CallRejectedError, ConflictError, UnknownRobotError
@@ -45,6 +46,7 @@ from dimos_streams.tool_stream.hosting.settings_change import SET
 from dimos_streams.tool_stream.liveness.directory import ModuleDirectory
 from dimos_streams.tool_stream.liveness.module_view import ModuleView
 from dimos_streams.tool_stream.overtaken import overtaken
+from dimos_streams.tool_stream.protocol.bounds import MAX_REASON
 from dimos_streams.tool_stream.protocol.close_data import STOPPED
 
 _MAX_ROBOTS = 200
@@ -201,9 +203,7 @@ class RobotStops:
 
     def _send(self) -> None:
         """Send the present holds to each gate that they may concern."""
-        stops = self._state.stops
-        reason = next(iter(stops.values())).reason if stops else ""
-        self._beat.send(self._publish, self._channels() if stops else set(), reason)
+        self._beat.send(self._publish, self._reasons())
 
     def _release_on(self, channels: set[str]) -> None:
         self._beat.release(channels)
@@ -216,11 +216,16 @@ class RobotStops:
     def _publish(self, channel: str, message: Hold) -> None:
         self._bus.publish(channel, encode(message))
 
-    def _channels(self) -> set[str]:
-        """The channels on which the gates of stopped robots listen, whether they were heard of or not."""
-        channels = self._gates.channels()
+    def _reasons(self) -> dict[str, str]:
+        """The channels on which the gates of stopped robots listen, whether they were heard of or not, with why each
+        is held: gates of several robots may listen on one."""
         known = sorted({*self._state.stops, *self.robots()})[:_MAX_ROBOTS]
-        return channels | usual_channels(name for name in known if self._state.covering(name) is not None)
+        covered = ((name, stop) for name in known if (stop := self._state.covering(name)) is not None)
+        usual = ((channel, stop) for name, stop in covered for channel in usual_channels([name]))
+        reasons: dict[str, str] = {}
+        for channel, stop in (*usual, *self._gates.channels()):
+            reasons[channel] = joined_reasons(stop.reason, reasons.get(channel, ""), MAX_REASON)
+        return reasons
 
     def _cancel(self, motions: Iterable[CallState], reason: str) -> None:
         for call in motions:

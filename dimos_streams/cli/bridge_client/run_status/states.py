@@ -26,7 +26,7 @@ from dimos_streams.cli.bridge_client.run_status.state import (
 from dimos_streams.common.process.disk import trouble_with
 from dimos_streams.common.process.run_owner import is_suspended, process_start, usage_of
 from dimos_streams.runtime.registry import ProcessRecord, RunRecord, lives, read_record
-from dimos_streams.tool_stream.liveness.part_state import PART
+from dimos_streams.tool_stream.liveness.part_state import part_name, part_state
 
 _LOOKS, _LOOK_S = 3, 0.06
 """The number of looks at a record of which a process has ended, and the time between them in seconds: a run that is
@@ -133,11 +133,11 @@ def with_usage(process: ProcessRecord) -> ProcessState:
     )
 
 
-def _modules_on(machine: str, known: Mapping[str, ModuleAnswer]) -> list[str]:
+def _modules_on(machine: str, known: Mapping[str, ModuleAnswer]) -> tuple[str, ...]:
     """Return the modules of another machine's part, as far as the bridge has heard of them."""
-    part = known.get(f"{machine}/{PART}")
-    listed = part.state.get(PART, {}).get("modules", ()) if part is not None else ()
-    return [str(name) for name in listed]
+    part = known.get(part_name(machine))
+    said = part_state(part) if part is not None else None
+    return () if said is None else said.modules
 
 
 def _module(name: str, known: Mapping[str, ModuleAnswer]) -> ModuleState:

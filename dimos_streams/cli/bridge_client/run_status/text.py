@@ -17,7 +17,7 @@ from dimos_streams.cli.system.clock_offset_text import clock_offset_text
 from dimos_streams.cli.terminal.output import write, write_table
 from dimos_streams.common.readable.byte_size import byte_size
 from dimos_streams.common.readable.plural import plural
-from dimos_streams.live_settings import STATE
+from dimos_streams.live_settings import reported_settings
 from dimos_streams.module import WARNINGS
 from dimos_streams.operator.holding import gate_state
 from dimos_streams.operator.messages.stop import GoingOn, StoppedRobots
@@ -148,7 +148,7 @@ def restarting(processes: Iterable[ProcessView]) -> Iterator[str]:
 def _changed_settings(modules: Iterable[ModuleState]) -> Iterator[str]:
     """Yield the settings that an operator has changed since the start."""
     for module in modules:
-        for path, value in module.state.get(STATE, {}).items():
+        for path, value in reported_settings(module.state).items():
             yield f"SET {module.name}.{path}={json.dumps(value, ensure_ascii=False)}"
 
 
