@@ -6,7 +6,9 @@ import asyncio
 import os
 import re
 import socket
+import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -18,6 +20,7 @@ from dimos_streams.cli.commands.of_runs import logs, stop
 from dimos_streams.cli.commands.of_runs.skills import skills
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, LogsBridge
 from dimos_streams.cli.terminal.output import note
+from dimos_streams.common.process.run_owner import process_start
 from dimos_streams.errors import DimosStreamsError, UserError
 from tests.runtime.run_records import living_record, process_record
 
@@ -126,3 +129,22 @@ def test_a_stop_that_takes_long_names_the_processes_that_it_waits_for_and_what_h
     hint = f"; it is SUSPENDED: `kill -CONT {run.pid}` lets it end in order" if suspended else ""
     assert said.err == f"waiting for arm of {run.run_id} to end, 15 s at most{hint}\n"
     assert said.out == f"{run.run_id} has stopped\n"
+
+
+def test_a_stop_waits_for_what_ends_by_itself_after_the_main_process(tmp_path: Path) -> None:
+    ended = tmp_path / "ended"
+    orphaned, alive = os.pipe()
+    script = f"(cat /dev/fd/{orphaned}; sleep 0.2; touch {ended}) </dev/null & echo begun; exec sleep 60"
+    with subprocess.Popen(
+        ["sh", "-c", script], stdin=alive, stdout=subprocess.PIPE, pass_fds=(orphaned,)
+    ) as main:  # the only one that keeps the pipe open at whose end the other one waits
+        os.close(orphaned)
+        os.close(alive)
+        assert main.stdout is not None
+        assert main.stdout.readline() == b"begun\n"
+        of_main = {"pid": main.pid, "pid_started": process_start(main.pid)}
+        try:
+            stop._stop_here(living_record().model_copy(update=of_main), as_json=False)
+        finally:
+            main.kill()
+        assert ended.exists()

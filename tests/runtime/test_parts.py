@@ -208,5 +208,15 @@ def test_logs_in_pieces_go_on_over_a_file_that_was_begun_anew(tmp_path: Path) ->
         assert text == "".join(lines[since:])
 
 
+def test_a_line_without_an_end_before_a_log_is_begun_anew_comes_too(tmp_path: Path) -> None:
+    (tmp_path / "logs").mkdir()
+    log = tmp_path / "logs" / "skills.log"
+    log.with_name("skills.log.1").write_text("one\ncut off")
+    log.write_text("a\n")
+    rest = read_chunk(tmp_path, "skills", 4)
+    assert (rest.text, rest.more) == ("cut off\n", True)
+    assert read_chunk(tmp_path, "skills", rest.next_offset).text == "a\n"
+
+
 def test_each_part_knows_the_agents_of_all() -> None:
     assert ROBOT.agents == BRAIN.agents == {"agent"}

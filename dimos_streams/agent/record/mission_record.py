@@ -86,7 +86,7 @@ class MissionRecord:
         self._closed = False
 
     def open(self) -> None:
-        """Make the directory, and delete the oldest missions."""
+        """Make the directory, and delete the oldest missions, also those whose end could never be written."""
         if self._directory is None:
             return
         self._outdated = self._path(GENERAL).with_suffix(OUTDATED).exists()
@@ -104,7 +104,7 @@ class MissionRecord:
     def _delete_oldest(self, directory: Path) -> None:
         missions = []
         staying = set(map(self._path, self._unfinished))
-        for path in mission_files(directory, self._agent):
+        for path in (*mission_files(directory, self._agent), *_files_with(directory, self._agent, _HIDDEN)):
             if path not in staying:
                 with contextlib.suppress(FileNotFoundError):  # somebody else has deleted it
                     missions.append((path.stat().st_mtime, path))
@@ -288,8 +288,12 @@ def file_name(agent: str, mission: str) -> str:
 
 def mission_files(directory: Path, agent: str | None) -> list[Path]:
     """The files of missions in a directory, by name, of one agent or, for None, of all. General files are none."""
-    found = directory.glob("*.jsonl" if agent is None else f"{_slug(agent)}.*.jsonl")
+    found = _files_with(directory, agent, ".jsonl")
     return sorted(path for path in found if not path.name.endswith(f".{GENERAL}.jsonl"))
+
+
+def _files_with(directory: Path, agent: str | None, ending: str) -> Iterable[Path]:
+    return directory.glob(f"*{ending}" if agent is None else f"{_slug(agent)}.*{ending}")
 
 
 def _slug(name: str) -> str:

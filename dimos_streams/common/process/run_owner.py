@@ -125,6 +125,11 @@ def process_parent(pid: int) -> int | None:
     return None if stat is None else int(stat[1])
 
 
+def children_of(pid: int) -> list[int]:
+    """Return the numbers of the processes that a process is the parent of."""
+    return [each for name in os.listdir("/proc") if name.isdecimal() and process_parent(each := int(name)) == pid]
+
+
 @dataclass(frozen=True, slots=True)
 class ProcessUsage:
     """The processor time and the memory that a process has taken until now."""

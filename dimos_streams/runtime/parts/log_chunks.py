@@ -48,17 +48,19 @@ def read_chunk(run_dir: Path, process: str, offset: int) -> LogChunk:
 
 
 def _rest_of_older(path: Path, offset: int) -> LogChunk | None:
-    """Return the lines from an offset on of the file that was the log until it was begun anew; None if there are
-    none. Raises ``OSError``."""
+    """Return the lines from an offset on of the file that was the log until it was begun anew, also a last one that
+    has no end; None if there are none. Raises ``OSError``."""
     if not path.exists() or path.stat().st_size <= offset:
         return None
-    found = _chunk(path, offset)
-    return found if found.more else replace(found, next_offset=0, more=True)
+    found = _chunk(path, offset, is_over=True)
+    if found.more:
+        return found
+    return replace(found, text=found.text.removesuffix("\n") + "\n", next_offset=0, more=True)
 
 
-def _chunk(path: Path, offset: int) -> LogChunk:
-    """Return lines of a file; an offset behind its end is one of a file that was the log before. Raises
-    ``OSError``."""
+def _chunk(path: Path, offset: int, *, is_over: bool = False) -> LogChunk:
+    """Return lines of a file; an offset behind its end is one of a file that was the log before. What stands behind
+    the last line end is a line that is being written, unless the file ``is_over``. Raises ``OSError``."""
     with path.open("rb") as file:
         size = file.seek(0, 2)
         begin = max(0, size - NEWEST) if offset < 0 else offset if offset <= size else 0
@@ -67,6 +69,7 @@ def _chunk(path: Path, offset: int) -> LogChunk:
     if offset < 0 < begin:  # in the midst of a line
         skipped = data.find(b"\n") + 1
         begin, data = begin + skipped, data[skipped:]
-    whole = data.rfind(b"\n") + 1 or (len(data) if len(data) == CHUNK else 0)
+    is_last = is_over and begin + len(data) == size
+    whole = len(data) if is_last else data.rfind(b"\n") + 1 or (len(data) if len(data) == CHUNK else 0)
     end = begin + whole
     return LogChunk(text=data[:whole].decode(errors="replace"), next_offset=end, more=end < size and whole > 0)

@@ -102,6 +102,15 @@ async def test_the_oldest_missions_go(tmp_path: Path) -> None:
         assert len(read_missions(tmp_path)) == 4
 
 
+def test_missions_whose_end_could_never_be_written_go_with_the_oldest(tmp_path: Path) -> None:
+    kinds = ("agent.m0.ended", "agent.m1.jsonl", "agent.m2.ended", "agent.m3.jsonl", "other.m0.ended")
+    for age, name in enumerate(kinds):
+        (tmp_path / name).touch()
+        os.utime(tmp_path / name, (age, age))
+    MissionRecord(tmp_path, "agent", kept=2).open()
+    assert {path.name for path in tmp_path.iterdir()} == {"agent.m2.ended", "agent.m3.jsonl", "other.m0.ended"}
+
+
 @pytest.mark.virtual_time
 async def test_a_mission_that_is_not_over_stays_however_old_it_is(tmp_path: Path) -> None:
     world = LineWorld()

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 _SLOW_S = 1.0
 """The time, in seconds, after which a person hears which processes a stop waits for."""
+_HELPERS_S = 3.0
+"""Maximum time, in seconds, to wait for what the main process has started besides: the processes from which others
+are forked end by themselves after it, but what a module has started and left behind need not."""
 _SHOWN = 100
 """Maximum length of the names of these, in characters."""
 
@@ -123,19 +126,22 @@ def _say_stopped(what: dict[str, str], text: str, *, as_json: bool) -> None:
 
 
 def _stop_here(run: RunRecord, *, as_json: bool) -> None:
+    from dimos_streams.common.process.run_owner import children_of
     from dimos_streams.runtime.registry import STOP_BOUND_S, lives
 
     known = [(run.pid, run.pid_started), *((process.pid, process.pid_started) for process in run.processes)]
-    pids = [pid for pid, started in known if pid is not None and lives(pid, started)]
-    watched = {pid: fd for pid in dict.fromkeys(pids) if (fd := _pidfd(pid)) is not None}
+    watched = _watched(pid for pid, started in known if pid is not None and lives(pid, started))
+    helpers = _watched(pid for pid in children_of(run.pid) if pid not in watched) if run.pid in watched else {}
     try:
         _signal(run, watched)
         if left := _wait_for_end(watched, _SLOW_S):
             waits = f"waiting for {_names(run, left)} of {run.run_id} to end, {STOP_BOUND_S:g} s at most"
             note(waits + _suspension(run))
             left = _wait_for_end({pid: watched[pid] for pid in left}, STOP_BOUND_S - _SLOW_S)
+        if not left:
+            _wait_for_end(helpers, _HELPERS_S)
     finally:
-        for fd in watched.values():
+        for fd in (*watched.values(), *helpers.values()):
             os.close(fd)
     if left:
         numbers = " ".join(map(str, left))
@@ -149,6 +155,11 @@ def _suspension(run: RunRecord) -> str:
     from dimos_streams.common.process.run_owner import is_suspended
 
     return f"; it is SUSPENDED: `kill -CONT {run.pid}` lets it end in order" if is_suspended(run.pid) else ""
+
+
+def _watched(pids: Iterable[int]) -> dict[int, int]:
+    """Return the descriptors, by process, of those that are there."""
+    return {pid: fd for pid in dict.fromkeys(pids) if (fd := _pidfd(pid)) is not None}
 
 
 def _pidfd(pid: int) -> int | None:
