@@ -141,7 +141,7 @@ async def test_a_planned_step_begins_wherever_the_robot_is_but_not_when_its_appr
         "no",
     )
     approval = {**ASK, "timeout_s": None}
-    async with robot_stage(brain, zones=[LAB], approval=approval, plan={"valid_s": 600}) as (made, robot):
+    async with robot_stage(brain, zones=[LAB], approval=approval, plan={"valid_s": 60}) as (made, robot):
         stand(made.agent, yaw=math.pi)
         said = await made.say("go")
         await decide(made, "approve")
@@ -150,7 +150,7 @@ async def test_a_planned_step_begins_wherever_the_robot_is_but_not_when_its_appr
         await decide(made, "approve")
         await until(lambda: robot.log_ == ["walk 2"])
         await until(lambda: made.agent.core.gate_state.approvals.pending())
-        await asyncio.sleep(601)
+        await asyncio.sleep(61)
         await decide(made, "approve")
         await said.result()
         assert robot.log_ == ["walk 2"]
