@@ -169,7 +169,7 @@ def _timeout(match: re.Match[str], of: str = "") -> dict[str, float]:
 
 
 def _plain_word(text: str) -> str:
-    """A text that a pattern has found, in the letters that it is written with there: patterns take a dotted capital I,
+    """A text that a pattern has found, in the letters that it has there: patterns take a dotted capital I,
     a dotless small one, and a long s for those letters."""
     return text.replace("\u0130", "I").upper().casefold()
 
