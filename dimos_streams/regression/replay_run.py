@@ -252,8 +252,8 @@ class ReplayRun:
         if not problem and not compared:
             but = " but for calls that began before it: begin earlier" if self._earlier.names else ""
             problem = f"the log has nothing that {' or '.join(sorted(self._scope.names))} sent or said{but}"
-        is_missing = any(stream.missing for stream in streams)
-        problem = "; ".join(filter(None, (problem, *self._faults(streams, is_missing=is_missing))))
+        differs = any(stream.missing or not stream.passed(self._tolerances.unmatched) for stream in streams)
+        problem = "; ".join(filter(None, (problem, *self._faults(streams, differs=differs))))
         report = Report(
             log=str(self._log.path),
             modules=tuple(plan.spec.name for plan in self._scope.plans),
@@ -263,7 +263,7 @@ class ReplayRun:
             span_s=self._tally.span_s,
             calls=len(self._scope.calls),
             inputs=self._inputs,
-            remarks=tuple(self._tally.remarks(is_missing=is_missing)),
+            remarks=tuple(self._tally.remarks(differs=differs)),
             problem=problem,
             updated=self._rewriter is not None and not problem,
             series=self._comparison.series,
@@ -272,13 +272,13 @@ class ReplayRun:
             self._rewriter.finish()
         return report
 
-    def _faults(self, streams: Sequence[StreamResult], *, is_missing: bool) -> Iterator[str]:
+    def _faults(self, streams: Sequence[StreamResult], *, differs: bool) -> Iterator[str]:
         """Yield what is wrong with the log, and why it is not to be written anew with what differs from it."""
         if self._log.damaged_bytes:
             yield f"{self._log.damaged_bytes} bytes of the log are damaged, first {self._log.damages[0]}"
         yield self._tally.unreadable.problem()
         if self._rewriter is not None and not all(stream.passed(self._tolerances.unmatched) for stream in streams):
-            yield self._tally.why_not_rewritten(is_missing=is_missing)
+            yield self._tally.why_not_rewritten(differs=differs)
         if self._rewriter is not None and self._cut_off:
             yield (
                 f"it stays as it is: {', '.join(self._cut_off)} had ended in it, and now would be cut off where it"

@@ -404,6 +404,7 @@ def test_inputs_that_can_not_be_read_are_named_and_without_any_nothing_is_tested
     [
         ("detector", (), "/depth_image#sensor_msgs.Image, /instances#sensor_msgs.Image"),
         ("follow", ("/detections",), "/detections#vision_msgs.Detection2DArray"),
+        ("gate", ("/scan",), "/scan#sensor_msgs.LaserScan"),
     ],
 )
 @pytest.mark.feature("F3")

@@ -153,7 +153,9 @@ class Undoing:
         if offered is not None and "call_id" in offered.parameters.get("properties", {}):
             arguments["call_id"] = entry.call_id
         try:
-            self._call = await self._calls.start(entry.undo, arguments, silent=True)
+            self._call = await self._calls.start(
+                entry.undo, arguments, silent=True, stands=lambda: not self._pause.stops_time(entry)
+            )
         except SkillError as error:
             return _End("failed", str(error), left=_never_began(error))
         return await self._ended(self._call, entry)

@@ -45,10 +45,10 @@ class LogTally:
         if registry.find(split_channel(channel)[1]) is None and channel != LCM_SELF_TEST:
             self._untyped[channel] = count
 
-    def why_not_rewritten(self, *, is_missing: bool) -> str:
+    def why_not_rewritten(self, *, differs: bool) -> str:
         """The reason why what the modules give now, which differs, replaces nothing in the log; empty if there is
-        none. ``is_missing`` is that of ``remarks``."""
-        withheld = [channel for channel in self._unheard(is_missing=is_missing) if channel in self._withheld]
+        none. ``differs`` is that of ``remarks``."""
+        withheld = [channel for channel in self._unheard(differs=differs) if channel in self._withheld]
         if not withheld:
             return ""
         return (
@@ -57,9 +57,9 @@ class LogTally:
             " given) has left out"
         )
 
-    def remarks(self, *, is_missing: bool) -> list[str]:
-        """``is_missing`` says whether outputs are: then inputs that a module can do without may be why."""
-        unheard = self._unheard(is_missing=is_missing)
+    def remarks(self, *, differs: bool) -> list[str]:
+        """``differs`` says whether outputs do: then inputs that a module can do without may be why, too."""
+        unheard = self._unheard(differs=differs)
         remarks = [f"nothing was recorded on {channel}, which the modules read" for channel in unheard]
         if self._scope.left_out:
             remarks.append(f"not recorded, so not compared: {', '.join(sorted(self._scope.left_out))}")
@@ -76,7 +76,7 @@ class LogTally:
             remarks.append(f"channels of types that are not known here: {shown}")
         return remarks
 
-    def _unheard(self, *, is_missing: bool) -> list[str]:
+    def _unheard(self, *, differs: bool) -> list[str]:
         """Return the inputs that may be missed, of which the log has nothing."""
-        wanted = self._scope.required | self._scope.unrecorded if is_missing else self._scope.required
+        wanted = self._scope.required | self._scope.unrecorded if differs else self._scope.required
         return sorted(wanted - self._counts.keys())

@@ -215,6 +215,31 @@ async def test_only_what_may_have_begun_is_not_begun_again(error: SkillError, is
         assert outcomes(await agent.core.loop.undo(1)) == [(2 if is_left else 1, "undone", "done")]
 
 
+@pytest.mark.parametrize("is_paused", [False, True])
+async def test_a_way_back_whose_answer_was_lost_is_not_asked_for_again_in_a_pause(is_paused: bool) -> None:
+    asked: list[str] = []
+
+    def lose(skill: str) -> bool:
+        asked.append(skill)
+        if len(asked) == 1:
+            raise NoAnswerError("the bridge was killed", may_have_arrived=True)
+        return False
+
+    world = LineWorld()
+    async with world.agent(MOVES, says("done")) as agent:
+        await moved(agent)
+        world.bridge.refuse = lose
+        undoing = asyncio.create_task(agent.core.loop.undo(1))
+        await until(lambda: asked)
+        if is_paused:
+            agent.core.control.pause()
+        ((by, how, text),) = outcomes(await undoing)
+        assert (by, how) == (2, "failed" if is_paused else "undone")
+        assert ("not known whether the call has begun" in text) is is_paused
+        assert asked == ["move_back"] * (1 if is_paused else 2)
+        assert ("back 2" in world.log) is not is_paused
+
+
 @pytest.mark.parametrize(
     ("when", "text", "next_by"),
     [
