@@ -15,6 +15,8 @@ from functools import lru_cache, wraps
 from itertools import pairwise
 from typing import TypeVar
 
+from dimos_streams.common.readable.comparable_text import in_small_letters
+
 MATCH_THRESHOLD = 0.6
 """The lowest score that counts as a match."""
 
@@ -218,7 +220,7 @@ def _shared(wanted: frozenset[str], worn: frozenset[str]) -> float:
 
 def _tokens(text: str) -> list[str]:
     """Lower-case words; a possessive ("man's") keeps its mark so that it can't be taken for the head."""
-    plain = text.lower().replace("\u2019", "'").replace("t shirt", "t-shirt")
+    plain = in_small_letters(text).replace("\u2019", "'").replace("t shirt", "t-shirt")
     return re.findall(r"[^\W\d_]+(?:['-][^\W\d_]+)*", plain)
 
 

@@ -84,6 +84,15 @@ def test_other_labels(description: str, label: str, match: bool) -> None:
     assert (match_score(description, label) >= MATCH_THRESHOLD) is match
 
 
+@pytest.mark.parametrize(
+    "words", ["PERSON \u0130N A WH\u0130TE SH\u0130RT", "person \u0131n a wh\u0131te \u017fh\u0131rt"]
+)
+def test_what_somebody_wears_is_understood_in_letters_of_other_keyboards(words: str) -> None:
+    """Words that are not known only cost, so that anybody would fit."""
+    assert match_score(words, RED_BLUE) == match_score("person in a white shirt", RED_BLUE) < MATCH_THRESHOLD
+    assert match_score(words, "person in a white shirt") == 1.0
+
+
 def test_the_better_fit_scores_higher() -> None:
     scores = [match_score(description, RED_BLUE) for description in ("red shirt", "red coat", "red trousers")]
     assert scores == sorted(scores, reverse=True)

@@ -13,8 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from dimos_streams import clock
 from dimos_streams.bridge.config import BridgeConfig
 from dimos_streams.bridge.endpoint import BridgeEndpoint
+from dimos_streams.bridge.health_log import HealthLog
 from dimos_streams.bus import Bus
 from dimos_streams.common.process.disk import at_home, trouble_with
+from dimos_streams.common.tasks import OwnedTasks
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.module import ConfigFault, Module, ModuleConfig, RunContext
 from dimos_streams.operator.robot_orders import ORDERS
@@ -108,7 +110,7 @@ class Bridge(Module):
         self.context.services.offer(SkillGateway, self.broker)  # type: ignore[type-abstract]
         self._to_undo.callback(self.context.services.withdraw, SkillGateway)
         self._to_undo.push_async_callback(self.endpoint.stop)
-        self._begin_watching(bus)
+        self._begin_watching(bus, directory)
         # Readers are ended first of all: a stream that waits for events would hold the server up.
         self._to_undo.callback(self.broadcast.close)
         if not clock.is_virtual():
@@ -124,7 +126,7 @@ class Bridge(Module):
         await self._look_at_disk()
         self.broadcast = JournalBroadcast(self.journal)
 
-    def _begin_watching(self, bus: Bus) -> None:
+    def _begin_watching(self, bus: Bus, directory: ModuleDirectory) -> None:
         from dimos_streams.bridge.live.kinds import topic_infos
         from dimos_streams.bridge.live.topics import LiveTopics
         from dimos_streams.bridge.monitor.monitor import Monitor
@@ -135,6 +137,9 @@ class Bridge(Module):
         channels = self.context.channels
         self.live = LiveTopics(bus, topic_infos(channels, channels.values()))
         self._to_undo.callback(self.live.stop)
+        watching = OwnedTasks()
+        self._to_undo.push_async_callback(watching.end)
+        watching.spawn(HealthLog(directory).run(), name="health of modules")
 
     def _make_broker(self, bus: Bus, directory: ModuleDirectory) -> Broker:
         from dimos_streams.bridge.calls.broker import Broker

@@ -29,6 +29,10 @@ class LimitedLog:
         self._last: dict[str, tuple[int, float]] = {}
         self._swallowed: dict[str, int] = {}
 
+    def info(self, format: str, *args: object) -> None:
+        """Log at level info, at most once a period."""
+        self._log(logging.INFO, format, format, args, exc_info=False)
+
     def warning(self, format: str, *args: object) -> None:
         """Log at level warning, at most once a period."""
         self._log(logging.WARNING, format, format, args, exc_info=False)

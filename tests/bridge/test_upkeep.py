@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
+import logging
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
@@ -11,7 +13,7 @@ import pytest
 
 from dimos_streams.bridge.module import Bridge
 from dimos_streams.testing import ModuleHarness
-from tests.bridge.scene import event
+from tests.bridge.scene import event, scene
 from tests.helpers import until
 
 
@@ -72,3 +74,23 @@ async def test_a_bridge_without_a_thread_for_its_disk_goes_on(
         full = log.stat().st_size
         await until(lambda: log.stat().st_size < full)
         await until(lambda: bridge.health == "ok")
+
+
+@pytest.mark.virtual_time
+async def test_the_log_tells_when_a_module_was_not_well_and_why(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO, "dimos_streams.bridge.health_log")
+    async with scene() as world:
+        worker = next(process.modules["worker"] for process in world.processes if "worker" in process.modules)
+
+        def is_heard() -> bool:
+            return world.broker.directory.unwell().get("worker", "ok") == worker.health
+
+        for health in ("battery at 12.5 %", "battery at 9 %", "no odometry\nhealth: all is well", "ok"):
+            worker.health = health
+            await until(is_heard)
+            await asyncio.sleep(1.1)
+    assert [line for line in caplog.messages if line.startswith("health of modules: worker")] == [
+        "health of modules: worker battery at 12.5 %",
+        "health of modules: worker no odometry\\nhealth: all is well",
+        "health of modules: worker ok",
+    ]

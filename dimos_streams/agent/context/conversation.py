@@ -64,7 +64,7 @@ class Conversation:
         self._left_out = False
         """True if a model does not see what was said before."""
         self._dropped = 0
-        self._number = 0
+        self._number = self._event_number = 0
         self._changed = asyncio.Event()
 
     @property
@@ -91,6 +91,7 @@ class Conversation:
     def apply(self, event: AgentEvent) -> Entry | None:
         """Write and return the entry that an event of the agent makes, or None if it makes none; shorten or forget
         where the event says so."""
+        self._event_number = event.number
         self._change_view(event)
         data, notice = cast("EntryData", event.data), own_text(event)
         role = "event" if notice else _ROLES.get(event.kind)
@@ -130,7 +131,12 @@ class Conversation:
         """Write and return an entry; ``fields`` are those of ``Entry``."""
         self._number += 1
         entry = Entry(
-            number=self._number, utime=clock.utime() if utime is None else utime, role=role, text=text, **fields
+            number=self._number,
+            event_number=self._event_number,
+            utime=clock.utime() if utime is None else utime,
+            role=role,
+            text=text,
+            **fields,
         )
         self._progress.pop(entry.call_id, None)
         if role == "progress":

@@ -21,7 +21,10 @@ class Entry:
     """One line of the record. ``progress``, ``error`` and ``note`` are for people; models don't see them."""
 
     number: int
-    """The entry's number, which grows by one with each entry."""
+    """The entry's number in this process, which grows by one with each entry."""
+    event_number: int = 0
+    """The number of the event that has made it, which is the same after a restart; of progress, which no event makes,
+    that of the newest event before it."""
     utime: int
     role: Role
     text: str

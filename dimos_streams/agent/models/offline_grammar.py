@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from dimos_streams.common.readable.comparable_text import in_small_letters
+
 
 @dataclass(frozen=True, slots=True)
 class CommandStep:
@@ -164,23 +166,17 @@ def _timeout(match: re.Match[str], of: str = "") -> dict[str, float]:
     amount, unit = match[f"{of}amount"], match[f"{of}unit"]
     if not amount:
         return {}
-    number = _WORDS.get(_plain_word(amount))
-    return {"timeout_s": (float(amount) if number is None else number) * _UNITS[_plain_word(unit)[0]]}
-
-
-def _plain_word(text: str) -> str:
-    """A text that a pattern has found, in the letters that it has there: patterns take a dotted capital I,
-    a dotless small one, and a long s for those letters."""
-    return text.replace("\u0130", "I").upper().casefold()
+    number = _WORDS.get(in_small_letters(amount))
+    return {"timeout_s": (float(amount) if number is None else number) * _UNITS[in_small_letters(unit)[0]]}
 
 
 def _move(match: re.Match[str]) -> tuple[CommandStep, ...]:
-    back = _plain_word(match["way"] or "").startswith("back")
+    back = in_small_letters(match["way"] or "").startswith("back")
     return (CommandStep("move", {"distance_m": float(match[2] or 1.0) * (-1.0 if back else 1.0)}),)
 
 
 def _turn(match: re.Match[str]) -> tuple[CommandStep, ...]:
-    way = _plain_word(match["way"] or "left")
+    way = in_small_letters(match["way"] or "left")
     angle = float(match["angle"] or (180.0 if way == "around" else 90.0))
     return (CommandStep("turn", {"angle_deg": -angle if way == "right" else angle}),)
 

@@ -67,7 +67,7 @@ def _mission(mission: Mission) -> MissionView:
 
 def _entry(entry: Entry) -> ConversationEntry:
     return ConversationEntry(
-        number=entry.number,
+        number=entry.event_number,
         role=entry.role,
         text=entry.text[:_TEXT],
         utime=entry.utime,

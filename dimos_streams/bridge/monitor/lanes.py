@@ -46,7 +46,7 @@ class SharedLanes:
 
 
 @dataclass(eq=False, slots=True)
-class _Waiting:
+class _WaitingCommand:
     """A command that waits for its turn and would begin something."""
 
     agent: str
@@ -60,7 +60,7 @@ class Lanes:
 
     def __init__(self) -> None:
         self._stopping, self._others = asyncio.Semaphore(AT_A_TIME), asyncio.Semaphore(AT_A_TIME)
-        self._waiting: set[_Waiting] = set()
+        self._waiting: list[_WaitingCommand] = []
         self._reading = asyncio.Lock()
         """Held by the command that waits until all is read that came while this process stood still: those behind it
         keep their order, whatever timers do."""
@@ -90,13 +90,13 @@ class Lanes:
                 yield
 
     @contextlib.contextmanager
-    def _noted(self, command: Command) -> Iterator[_Waiting | None]:
+    def _noted(self, command: Command) -> Iterator[_WaitingCommand | None]:
         """Note a command for the aborts that come while it waits, if it would begin something."""
         if not isinstance(command, _BEGINNING):
             yield None
             return
-        waiting = _Waiting(command.agent)
-        self._waiting.add(waiting)
+        waiting = _WaitingCommand(command.agent)
+        self._waiting.append(waiting)
         try:
             yield waiting
         finally:

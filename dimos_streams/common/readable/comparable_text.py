@@ -20,6 +20,12 @@ def comparable(text: str) -> str:
     return " ".join(normalized("NFC", without_unseen(text)).split())
 
 
+def in_small_letters(text: str) -> str:
+    """Return a text in small letters, with i and s for those of other keyboards (a dotted capital I, a dotless small
+    one, a long s), as patterns that ignore case take them."""
+    return text.replace("\u0130", "I").upper().casefold()
+
+
 def normalized(form: Literal["NFC", "NFKC"], text: str) -> str:
     """Return the text in a normal form, in a time that grows as the text does: a run of combining marks is sorted at
     once, in the square of its length, and is cut by a joiner that nobody sees (the stream-safe format of UAX #15)."""

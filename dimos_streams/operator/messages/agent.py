@@ -85,6 +85,7 @@ class ConversationEntry(FrozenModel):
     """One of the newest entries of the conversation, its text shortened."""
 
     number: int
+    """The number of the event that has made it, by which it is known again after a restart of the agent."""
     role: str
     text: str
     utime: int = 0

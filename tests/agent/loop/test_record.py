@@ -28,6 +28,29 @@ from tests.agent.loop.line_world import LineWorld
 from tests.helpers import run_virtual, until
 
 
+@pytest.mark.virtual_time
+async def test_what_consoles_show_of_the_conversation_has_the_same_numbers_after_a_restart(tmp_path: Path) -> None:
+    """A page that was open all the time puts new lines behind those that it has, by their numbers."""
+    world = LineWorld()
+
+    def shown(agent: AgentInMemory) -> list[tuple[int, str]]:
+        lines = agent.core.operators.snapshots.take(watched=True).conversation
+        return [(line.number, line.text) for line in lines if line.role != "progress"]
+
+    async with world.with_model(FunctionModel(lambda request: says("fine")), tmp_path) as agent:
+        for number in range(3):
+            await agent.over(await agent.say(f"text {number}"))
+            agent.core.conversation.add_entry("progress", f"{number} m", call_id="c")
+        before = shown(agent)
+        await agent.leave()
+    async with world.with_model(FunctionModel(lambda request: says("fine")), tmp_path) as agent:
+        assert [line for line in shown(agent) if line in before] == before
+        await agent.over(await agent.say("more"))
+        after = shown(agent)
+    assert after[-1][0] > before[-1][0]
+    assert [number for number, _ in after] == sorted({number for number, _ in after})
+
+
 @pytest.mark.feature("B10")
 @pytest.mark.virtual_time
 async def test_the_conversation_is_rebuilt_from_the_files(tmp_path: Path) -> None:

@@ -79,6 +79,7 @@ async def test_a_model_that_answers_each_end_with_a_new_call_is_ended(
 @pytest.mark.feature("D4")
 @pytest.mark.slow
 @pytest.mark.virtual_time
+@pytest.mark.timeout(180)
 async def test_a_patrol_of_hours_lives() -> None:
     world, begun = pursuing(8.0)
     calls = [("follow", {"who": "a"}), ("follow", {"who": "b"})]
