@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 
 from dimos_streams.common.names import MODULE_NAME
 from dimos_streams.errors import UserError
@@ -21,9 +22,11 @@ def inside(channel: str, namespace: str) -> str:
 
 
 def run_name(blueprint: str, machine: str = "") -> str:
-    """The name of the runs of a blueprint, or of a machine's part of it: as a directory may be called anywhere."""
+    """The name of the runs of a blueprint, or of a machine's part of it: as a directory may be called here. A locale
+    that is not UTF-8 has no bytes for many letters, or such as others read differently."""
     called = f"{blueprint}@{machine}" if machine else blueprint
-    return re.sub(r"[^\w.@-]", "_", called) or "run"
+    has_all = sys.getfilesystemencoding() == "utf-8"
+    return re.sub(r"[^\w.@-]", "_", called, flags=0 if has_all else re.ASCII) or "run"
 
 
 def checked_name(name: str) -> str:

@@ -20,10 +20,10 @@ _MAX_PART = 16_000
 """Maximum characters of a record's message, and of its traceback, which says at its end what went wrong."""
 
 
-def printable(text: str) -> str:
+def printable(text: str, kept: str = "\t") -> str:
     """The text in one line, redacted. Controls, line ends, lone surrogates, marks that reorder text and whatever else
-    nobody sees are shown as escapes."""
-    return written_out(redacted(text), kept="\t")
+    nobody sees are shown as escapes, except the characters of ``kept``."""
+    return written_out(redacted(text), kept)
 
 
 def printable_lines(text: str) -> str:

@@ -12,6 +12,8 @@ from dimos_streams.common.schemas.http_url import requested_host
 
 FOXGLOVE_APP = "https://app.foxglove.dev"
 """The origin of Foxglove's own pages."""
+_APPLICATIONS = ("foxglove", "lichtblick")
+"""The applications that may connect, as they are called in their ``User-Agent``, in lower case."""
 
 
 @dataclass(frozen=True)
@@ -40,8 +42,10 @@ class AdmissionRules:
 
 
 def _is_application(origin: str, user_agent: str) -> bool:
-    """Return whether an application on this machine asks, as Foxglove's and Lichtblick's, and no browser: its pages
-    come from its own files (``file://``), and no page can change the name of its program."""
+    """Return whether Foxglove's or Lichtblick's application on this machine asks, and no browser: its pages come from
+    its own files (``file://``), and no page can change the name of its program. Other programs that are built on
+    Electron, as editors, show pages of strangers."""
     scheme = origin.partition(":")[0].lower()
     is_of_web = scheme in ("http", "https", "null") or scheme.endswith("-extension")
-    return "Electron/" in user_agent and not is_of_web
+    program = user_agent.lower()
+    return "electron/" in program and any(name in program for name in _APPLICATIONS) and not is_of_web

@@ -12,7 +12,7 @@ from pydantic_core import from_json, to_json
 
 from dimos_streams import __version__, clock
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.tasks import OwnedTasks
+from dimos_streams.common.tasks import OwnedTasks, outlasting
 from dimos_streams.fleet.commands import Command, Hello, two_robots
 from dimos_streams.fleet.lanes import lane_of
 from dimos_streams.fleet.protocol import COMMANDS_AGE_S, COMMANDS_PING_S, MAX_EXPIRY_S, ProcessId, StreamId
@@ -107,13 +107,18 @@ class CommandStreams:
             self._clocks[robot] = sent_utime - clock.utime()
 
     async def open(self, robot: str, id: StreamId, process: ProcessId) -> CommandStream:
-        """Open a new stream for a process of a robot; the one that the robot had is over.
+        """Open a new stream for a process of a robot; the one that the robot had is over. If whoever waits for it is
+        cancelled, it is closed once it is open.
 
         Raises ``StorageUnavailableError``.
         """
         stream = CommandStream(robot, f"{self._hub}/{next(self._numbers)}", id)
-        connect = self._storage.robots.connect
-        stream.doubled = await in_thread(self._executor, connect, robot, stream.name, process, _VALID_S)
+        noting = asyncio.create_task(self._note_begin(stream, process), name=f"begin of {stream.name}")
+        try:
+            stream.doubled = await outlasting(noting)
+        except asyncio.CancelledError:
+            noting.add_done_callback(lambda _: self._spawn_end(stream))
+            raise
         if stream.doubled:
             _log.warning(
                 "%s; until then no calls of it are taken, and no stop counts as confirmed", two_robots(robot)
@@ -130,7 +135,14 @@ class CommandStreams:
         cancels all that its answer waits for."""
         if self._streams.get(stream.robot) is stream:
             del self._streams[stream.robot]
-        await asyncio.shield(self._ending.spawn(self._note_end(stream), name=f"end of {stream.name}"))
+        await asyncio.shield(self._spawn_end(stream))
+
+    async def _note_begin(self, stream: CommandStream, process: ProcessId) -> bool:
+        connect = self._storage.robots.connect
+        return await in_thread(self._executor, connect, stream.robot, stream.name, process, _VALID_S)
+
+    def _spawn_end(self, stream: CommandStream) -> asyncio.Task[None]:
+        return self._ending.spawn(self._note_end(stream), name=f"end of {stream.name}")
 
     async def _note_end(self, stream: CommandStream) -> None:
         try:

@@ -8,12 +8,13 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.errors import MessageError, UserError, suggest
 from dimos_streams.messages.codec import decode, split_channel
 from dimos_streams.messages.dimos_streams import ModuleStatus
 from dimos_streams.recording.files.older import claim_all
 from dimos_streams.recording.files.whole import whole_file
-from dimos_streams.recording.format import LogEvent
+from dimos_streams.recording.format import LONGEST_CHANNEL, LogEvent
 from dimos_streams.recording.metadata import CHANNEL, Metadata
 from dimos_streams.recording.reader import LogReader, OnProgress, events_of_logs
 from dimos_streams.recording.selection import Selection
@@ -23,6 +24,9 @@ from dimos_streams.tool_stream.liveness.heartbeat import announces_end
 from dimos_streams.tool_stream.liveness.skill_fragments import fragment_number
 from dimos_streams.tool_stream.protocol.channels import EVENTS, STATUS
 from dimos_streams.tool_stream.wire.unpacking import unpack_event
+
+_SHOWN = 60
+"""Maximum length of a name in an error, in characters."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -42,14 +46,18 @@ class LogPart:
         return begun and (self.to_s is None or after_s <= self.to_s) and self.selection(channel)
 
     def channel(self, channel: str) -> str:
-        """The name of the channel in the part."""
+        """The name of the channel in the part. Raises ``UserError`` for one that no log can hold."""
         if not self.remap:
             return channel
         topic, type_name = split_channel(channel)
         renamed = self.remap.get(channel) or self.remap.get(topic)
         if renamed is None:
             return channel
-        return f"{renamed}#{type_name}" if type_name and "#" not in renamed else renamed
+        whole = f"{renamed}#{type_name}" if type_name and "#" not in renamed else renamed
+        if (size := len(whole.encode())) > LONGEST_CHANNEL:
+            begin = shortened(whole, _SHOWN)
+            raise UserError(f"--remap: the channel {begin!r} has {size} bytes; valid: at most {LONGEST_CHANNEL}")
+        return whole
 
     def unused(self) -> list[str]:
         """The names that the part asks for and no event had, of those that were looked at."""

@@ -30,6 +30,7 @@ from dimos_streams.regression.rewrite import Rewriter
 from dimos_streams.regression.scope import Scope, call_of
 from dimos_streams.regression.settings.initial_settings import Assignments
 from dimos_streams.regression.tolerances import Tolerances
+from dimos_streams.regression.untested_calls import UntestedCalls
 from dimos_streams.runtime.module_host import ModuleHost
 from dimos_streams.tool_stream.event import ToolEvent
 from dimos_streams.tool_stream.liveness.heartbeat import STOPS
@@ -82,10 +83,7 @@ class ReplayRun:
         self._tally = LogTally(scope, recorded.earlier, recorded.withheld)
         self._inputs = self._outputs = 0
         self._feed: Feed | None = None
-        self._ended: dict[str, str] = {}
-        """The texts with which calls have ended in the log, as far as it was read."""
-        self._cut_off: list[str] = []
-        """Those of them that were not cut off there, and that now are."""
+        self._untested = UntestedCalls()
         self._lives: ModuleLives  # from ``run`` on
         self._over = False
 
@@ -98,7 +96,9 @@ class ReplayRun:
         # Where nobody's acknowledgements were recorded their absence says nothing.
         bound_s = LOSS_BOUND_S if self._recorded.acknowledged else math.inf
         context = RunContext(seed=self._recorded.seed, loss_bound_s=bound_s, services=Services())
-        lives = self._lives = ModuleLives(host, self._scope.plans, context, self._ended, self._recorded.settings)
+        lives = self._lives = ModuleLives(
+            host, self._scope.plans, context, self._untested.ended, self._recorded.settings
+        )
         feed = self._feed = loop.feed = Feed(
             steady(self._log.events(), self._tally.times), self._judge, self._publish
         )
@@ -157,8 +157,8 @@ class ReplayRun:
         if said is not None and said.call_id in self._earlier:
             self._keep(event)
             return False
-        if said is not None and said.type == "close":
-            self._ended[said.call_id] = said.text
+        if said is not None:
+            self._untested.recorded(said)
         is_earlier = self._earlier.may_have_sent(channel, utime)
         optional = self._scope.may_be_of_others(channel, utime)
         self._comparison.recorded(channel, data, utime, optional=optional, is_earlier=is_earlier)
@@ -204,7 +204,7 @@ class ReplayRun:
         if self._scope.role(channel, data) != "output":
             return
         if channel == EVENTS:
-            self._note_cut_off(unpack_event(data))
+            self._untested.replayed(unpack_event(data))
         utime = clock.utime()
         first, last = self._tally.first_utime, self._tally.last_utime
         # A part of a virtual recording is replayed from the beginning of the run that it is of.
@@ -213,10 +213,6 @@ class ReplayRun:
         self._comparison.replayed(channel, data, utime, optional=optional)
         if self._rewriter is not None and first <= utime <= last:
             self._rewriter.add(utime, channel, data)
-
-    def _note_cut_off(self, said: ToolEvent) -> None:
-        if said.type == "close" and said.text == ENDS_HERE and self._ended.get(said.call_id, ENDS_HERE) != ENDS_HERE:
-            self._cut_off.append(f"{said.skill} [{said.call_id}]")
 
     def _resigned(self, data: bytes) -> bytes:
         """Return what a bridge says of a call that was never begun in the name of the instance that asks for it in
@@ -279,11 +275,8 @@ class ReplayRun:
         yield self._tally.unreadable.problem()
         if self._rewriter is not None and not all(stream.passed(self._tolerances.unmatched) for stream in streams):
             yield self._tally.why_not_rewritten(differs=differs)
-        if self._rewriter is not None and self._cut_off:
-            yield (
-                f"it stays as it is: {', '.join(self._cut_off)} had ended in it, and now would be cut off where it"
-                " ends, or its module stops in it, so that nothing would test how it ends; record it anew"
-            )
+        if self._rewriter is not None:
+            yield from self._untested.why_not_rewritten()
 
 
 def _undated(data: bytes) -> bytes:

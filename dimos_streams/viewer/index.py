@@ -6,7 +6,7 @@ import bisect
 import gc
 import logging
 from array import array
-from collections.abc import Callable, Iterator
+from collections.abc import Generator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -33,6 +33,8 @@ KEY_BYTES = 4_000_000
 more than that is read again."""
 MAX_KEYS = 600
 _BATCH = 256
+_STEP = 256
+"""The number of events that are read at once."""
 _log = LimitedLog(logging.getLogger(__name__))
 
 
@@ -73,13 +75,13 @@ class Index:
         """The log's time at which each event of the journal was handed on."""
         self._waiting: list[ToolEvent] = []
 
-    def read(self, on_progress: Callable[[int], None] = lambda offset: None) -> None:
-        """Read the tape; ``on_progress`` is called now and then with the bytes that were read. Raises ``UserError``
-        for one without events."""
+    def read(self) -> Generator[int, None, None]:
+        """Read the tape in steps, between which others may run; yield the bytes that were read so far. Raises
+        ``UserError`` for one without events."""
         with _without_collector():
-            self._read(on_progress)
+            yield from self._read()
 
-    def _read(self, on_progress: Callable[[int], None]) -> None:
+    def _read(self) -> Generator[int, None, None]:
         world = RecordedWorld(self._models)
         newest: LogEvent | None = None
         for number, (event, place) in enumerate(self.tape.events()):
@@ -89,8 +91,8 @@ class Index:
             newest = event
             self.end = max(self.end, event.utime)
             self._take(world, event)
-            if number % 4096 == 0:
-                on_progress(event.offset)
+            if number % _STEP == 0:
+                yield event.offset
         if newest is None:
             raise UserError("there is no event in the recording: nothing can be shown")
         for due_events in self.order.rest():

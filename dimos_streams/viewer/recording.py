@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, closing
 from dataclasses import dataclass
 
 from dimos_streams.bridge.live.kinds import topic_infos
@@ -55,7 +55,7 @@ async def viewed(
         server = HttpServer(HOST, port, connections=MAX_CONNECTIONS)
         server.bind()
         stack.callback(server.release)
-        index = _indexed(logs, stack, on_progress)
+        index = await _indexed(logs, stack, on_progress)
         about = about_recording(index, logs)
         bus = ReplayBus()
         await bus.open()
@@ -74,11 +74,15 @@ async def viewed(
         yield Viewed(playback, server.url, tuple(about["notes"]))
 
 
-def _indexed(logs: Sequence[LogReader], stack: AsyncExitStack, on_progress: OnProgress) -> Index:
-    """The index, whose journal is in a folder that goes with the stack."""
+async def _indexed(logs: Sequence[LogReader], stack: AsyncExitStack, on_progress: OnProgress) -> Index:
+    """The index, whose journal is in a folder that goes with the stack. Whoever is cancelled meanwhile does not wait
+    for the rest of a large log."""
     journal = Journal(stack.enter_context(index_folder()) / "journal.sqlite", EVERYTHING)
     journal.open()
     stack.callback(journal.close)
     index = Index(Tape(logs), journal, first_metadata(logs[0]))
-    index.read(on_progress)
+    with closing(index.read()) as steps:
+        for offset in steps:
+            on_progress(offset)
+            await asyncio.sleep(0)
     return index

@@ -15,11 +15,13 @@ from typing import Any
 import pytest
 
 from dimos_streams import clock
+from dimos_streams.bridge.calls.call_pages import PAGE_BYTES
 from dimos_streams.common.json.writing import json_text
 from dimos_streams.errors import UserError
 from dimos_streams.fleet.commands import Answer
 from dimos_streams.fleet.lanes import MOST_AT_ONCE
 from dimos_streams.hub.fleet_view import FleetRobot
+from dimos_streams.hub.http.call_routes import _within
 from dimos_streams.hub.storage.rows import (
     Conflicting,
     DueCommand,
@@ -272,6 +274,22 @@ def test_what_has_no_room_on_a_page_is_not_fetched(tmp_path: Path) -> None:
             assert tracemalloc.get_traced_memory()[1] < 1_000_000, "all would have 4 MB"
         finally:
             tracemalloc.stop()
+
+
+def test_the_room_of_a_page_of_calls_is_in_bytes(tmp_path: Path) -> None:
+    with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage:
+        arrows = {"text": "→" * 1_000}
+        storage.store([batch(*(entry(n, call=f"c{n}", type="open", arguments=arrows) for n in range(1, 5)))])
+        rows = storage.calls.newest(10, robot=None, state=None, before=None, max_bytes=5_000)
+        assert [row.call_id for row in rows] == ["c4", "c3"]
+        assert _within(rows * 100) == (rows * 100)[: PAGE_BYTES // len(rows[0].record.encode())]
+
+
+def test_a_file_that_sqlite_removes_meanwhile_has_no_size(tmp_path: Path) -> None:
+    with opened(f"sqlite:///{tmp_path}/hub.sqlite") as storage:
+        before = storage.engine.size()
+        (tmp_path / "hub.sqlite-gone").symlink_to("nowhere")  # it is listed, and is not there
+        assert storage.engine.size() == before
 
 
 @pytest.mark.slow

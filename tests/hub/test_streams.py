@@ -72,6 +72,44 @@ def test_the_end_of_a_stream_is_noted_also_if_whoever_notes_it_is_cancelled(tmp_
 
 
 @pytest.mark.feature("H2")
+def test_a_stream_whose_client_goes_while_it_is_opened_is_closed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    database = f"sqlite:///{tmp_path}/hub.sqlite"
+    added(database, "r1")
+    held, busy, ended = threading.Event(), threading.Event(), threading.Event()
+
+    def hold() -> None:
+        held.set()
+        busy.wait(30)
+
+    async def leave(known: command_streams.CommandStreams, pool: ThreadPoolExecutor) -> None:
+        pool.submit(hold)
+        await until(held.is_set)
+        opening = asyncio.create_task(known.open("r1", "a-random-stream-id", "a-random-process-id"))
+        await until(pool._work_queue.qsize)
+        opening.cancel()
+        await asyncio.wait([opening])
+        busy.set()
+        await until(ended.is_set)
+        assert opening.cancelled()
+        assert len(known) == 0
+
+    with opened_storage(database) as storage, ThreadPoolExecutor(1) as pool:
+        disconnect, connected = storage.robots.disconnect, []
+
+        def end(name: str, stream: str) -> None:
+            connected.append(storage.robots.all()[0].connected)
+            disconnect(name, stream)
+            connected.append(storage.robots.all()[0].connected)
+            ended.set()
+
+        monkeypatch.setattr(storage.robots, "disconnect", end)
+        asyncio.run(leave(command_streams.CommandStreams(storage, pool, "hub"), pool))
+        assert connected == [True, False]
+
+
+@pytest.mark.feature("H2")
 def test_robots_are_told_that_the_database_has_lost_something_as_by_another_hub(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -259,6 +259,7 @@ def test_in_csv_no_text_is_a_formula_and_numbers_stay(tmp_path: Path, command: A
     with table.open(newline="") as lines:
         cells = [row["data"] for row in csv.DictReader(lines)]
     assert cells == [*(f"'{text}" for text in FORMULAS), *PLAIN]
+    assert command("recording", "export", path, "--csv", "/said")[1] == table.read_bytes().decode()
     _, out, _ = command("recording", "export", path, "--csv", "/cmd_vel")
     row, earlier = csv.DictReader(out.splitlines())
     assert (row["linear.x"], row["time_s"], earlier["time_s"]) == ("-0.5", "0.000100", "-1.000000")

@@ -12,7 +12,7 @@ import pytest
 
 from dimos_streams.clock import run_virtual
 from dimos_streams.messages.codec import decode, encode
-from dimos_streams.messages.dimos_streams import ModuleStatus
+from dimos_streams.messages.dimos_streams import ModuleStatus, SkillCall
 from dimos_streams.recording.cut import LogPart, cut
 from dimos_streams.recording.metadata import describe
 from dimos_streams.recording.reader import LogReader
@@ -188,6 +188,30 @@ def test_a_call_that_an_update_wrote_as_cut_off_may_be_so_in_the_next_one(two_tu
     for max_turn in (0.5, 0.4):
         report = replayed(path, "drive", update=True, settings={**endless, "drive.max_turn": max_turn})
         assert report.updated, text_of(report)
+
+
+def test_a_call_that_was_carried_out_in_a_log_is_not_written_into_it_as_rejected(
+    two_turns: Path, tmp_path: Path
+) -> None:
+    """From then on the log would have passed, whatever the skill does."""
+    path = part(two_turns, tmp_path / "part.lcmlog", 4.0)
+    renamed = [
+        (utime, channel, with_argument(data, "angle") if channel == CALLS else data)
+        for utime, channel, data in raw(read_log(path))
+    ]
+    before = write_log(tmp_path / "renamed.lcmlog", renamed).read_bytes()
+    report = replayed(tmp_path / "renamed.lcmlog", "drive", update=True)
+    assert (report.updated, report.passed) == (False, False), text_of(report)
+    assert re.search(r"it stays as it is: turn \[.*\] \(.*angle.*\) was carried out in it", report.problem)
+    assert (tmp_path / "renamed.lcmlog").read_bytes() == before
+    assert replayed(write_log(tmp_path / "again.lcmlog", renamed), "drive").problem == ""
+
+
+def with_argument(data: bytes, name: str) -> bytes:
+    """The request for a turn by an argument of another name."""
+    call = decode(SkillCall, data, CALLS)
+    call.arguments_json = call.arguments_json.replace("angle_deg", name)
+    return encode(call)
 
 
 def test_a_call_whose_first_event_comes_late_is_made_all_the_same(two_turns: Path, tmp_path: Path) -> None:

@@ -165,6 +165,7 @@ def test_a_part_keeps_what_belongs_to_it_under_its_new_names(tmp_path: Path) -> 
             (LogPart(from_s=4.5), r"it ends after 4\.000 s"),
             (LogPart(selection=Selection(include=["/nothing"])), "no event is of '/nothing'"),
             (LogPart(from_s=1.1, to_s=1.9), "the channels have no event at that time"),
+            (LogPart(remap={"/vel": "/" + "v" * 999}), r"channel '/v+.*' has 10\d\d bytes; valid: at most 999"),
         ):
             with pytest.raises(UserError, match=why):
                 cut([log], tmp_path / "c.lcmlog", wrong)

@@ -29,7 +29,8 @@ def indexed(*paths: Path) -> Iterator[Index]:
         journal.open()
         stack.callback(journal.close)
         index = Index(Tape(logs), journal, first_metadata(logs[0]))
-        index.read()
+        for _ in index.read():
+            pass
         yield index
 
 

@@ -69,6 +69,26 @@ async def got(url: str) -> Any:
     return (await asyncio.to_thread(requests.get, url, timeout=WITHIN_S)).json()
 
 
+def test_whoever_has_a_large_recording_read_need_not_wait_for_all_of_it(tmp_path: Path) -> None:
+    path = write_log(tmp_path / "large.lcmlog", ((START + n, "/odom#nav_msgs.Nothing", b"") for n in range(1_000)))
+    read: list[int] = []
+
+    async def look(log: LogReader) -> None:
+        looking = asyncio.current_task()
+        assert looking is not None
+
+        def leave(offset: int) -> None:
+            read.append(offset)
+            looking.cancel()
+
+        async with viewed([log], on_progress=leave):
+            pytest.fail("all of it was read")
+
+    with LogReader(path) as log, pytest.raises(asyncio.CancelledError):
+        asyncio.run(look(log))
+    assert len(read) == 1
+
+
 @pytest.mark.slow
 @pytest.mark.feature("I3")
 def test_a_page_sees_a_recording_as_it_would_see_a_run(mission: Mission) -> None:

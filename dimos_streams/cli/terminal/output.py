@@ -51,6 +51,11 @@ def write(line: str) -> None:
     _print(printable(line))
 
 
+def write_row(row: str) -> None:
+    """Write a row of a table as ``write`` does: a program that reads it gets the line ends in its texts, too."""
+    _print(printable(row) if _output().isatty() else printable(row, kept="\t\r\n"))
+
+
 def write_about(target: Path, line: str) -> None:
     """Write a line about a file that was made; on standard error where the file is standard output itself."""
     try:

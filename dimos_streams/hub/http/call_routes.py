@@ -170,7 +170,7 @@ def _within(rows: list[RobotCallRow]) -> list[RobotCallRow]:
     """The first rows that fit into a page, one at least."""
     size = 0
     for index, row in enumerate(rows):
-        size += len(row.record)
+        size += len(row.record.encode())
         if index and size > PAGE_BYTES:
             return rows[:index]
     return rows

@@ -168,7 +168,7 @@ def _up_to(calls: Iterator[RobotCallRow], max_bytes: int | None) -> list[RobotCa
     size = 0
     for call in calls:
         found.append(call)
-        size += len(call.record)
+        size += len(call.record.encode())
         if max_bytes is not None and size > max_bytes:
             break
     return found

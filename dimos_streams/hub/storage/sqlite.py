@@ -157,7 +157,7 @@ class SqliteEngine(Engine):
         """See ``Engine``."""
         try:
             file = real_path(self._path)
-            return sum(path.stat().st_size for path in file.parent.glob(f"{glob.escape(file.name)}*"))
+            return sum(map(_size, file.parent.glob(f"{glob.escape(file.name)}*")))
         except (OSError, RuntimeError) as error:
             raise StorageUnavailableError(f"the hub's database {self.where}: {_why(error)}") from error
 
@@ -249,6 +249,14 @@ class SqliteEngine(Engine):
         the hub's."""
         kind = StorageUnavailableError if self._connections else UserError
         return kind(f"the hub's database {self.where} can't be used: {_why(error)}")
+
+
+def _size(path: Path) -> int:
+    """The size of a file, 0 for one that has gone: SQLite removes what it has made beside a database."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _with_what_is_beside(file: Path) -> tuple[Path, ...]:

@@ -97,7 +97,7 @@ async def _all_sent(call: RunningCall) -> None:
 def close_failed(call: RunningCall, error: BaseException) -> None:
     """Close a call as failed: its caller gets the skill's own words, or, of a bug, what ``logged_bug`` says."""
     if said := skill_errors(error):
-        text = "; ".join(map(str, said))
+        text = "; ".join(str(each) or f"{type(each).__name__} without a text" for each in said)
         call.close(Outcome.FAILED, redacted(text)[:MAX_ERROR], error_data(said[0]))
     else:
         call.close(Outcome.FAILED, logged_bug(call.id, call.skill, error), {"error": "internal"})

@@ -66,6 +66,8 @@ class Counter(Module):
     @skill
     async def fail(self, how: str) -> None:
         """Fail."""
+        if how == "silently":
+            raise SkillError
         raise SkillError("the shelf is empty") if how == "skill" else ZeroDivisionError("secret")
 
     @skill(time_limit_s=5)
@@ -210,6 +212,7 @@ async def test_without_an_update_the_result_is_the_answer() -> None:
     ("skill_name", "arguments", "outcome", "text"),
     [
         ("fail", {"how": "skill"}, Outcome.FAILED, "the shelf is empty"),
+        ("fail", {"how": "silently"}, Outcome.FAILED, "SkillError without a text"),
         (
             "fail",
             {"how": "bug"},

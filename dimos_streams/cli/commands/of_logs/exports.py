@@ -7,7 +7,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from dimos_streams.cli.terminal.output import note, write, write_about
+from dimos_streams.cli.terminal.output import note, write_about, write_row
 from dimos_streams.common.readable.plural import plural
 
 if TYPE_CHECKING:
@@ -55,7 +55,7 @@ def write_csv(log: LogReader, channel: str, target: Path | None, part: LogPart, 
     lines = csv_lines(log, channel, part, rows, lambda log: advance(log.position))
     if target is None:
         for line in lines:
-            write(line)
+            write_row(line)
     else:
         first = list(islice(lines, 1))  # what is wrong with the log is said before what is with the file
         with whole_file(target) as path, open(path, "w", encoding="utf-8") as file:
