@@ -12,7 +12,7 @@ import threading
 from collections.abc import Iterable
 from importlib.machinery import PathFinder
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 from typing import Any
 
 from dimos_streams.common.process.nearby import where_it_lies
@@ -34,6 +34,7 @@ EXTRAS = {
 }
 """The extra of this package that brings each Python package."""
 _MAX_SHOWN = 300
+_MOST_OFFERED = 12
 _BUILT_FOR = {"cyclonedds": "x86-64 and Python 3.11 to 3.13"}
 """Packages of extras that have no wheels for other machines, where the extra brings nothing."""
 _NOWHERE = " in the working directory, on PYTHONPATH, or installed"
@@ -72,10 +73,23 @@ def import_attribute(reference: str, beside: str = "") -> Any:
     for part in attribute.split("."):
         if not _has(found, part, reference):
             names = [name for name in dir(found) if not name.startswith("_")]
-            near = suggest(part, names) or _elsewhere(module_name, beside)
+            near = suggest(part, names) or _elsewhere(module_name, beside) or _offered(found, module_name)
             raise UserError(f"{module_name!r} has no {attribute!r}{near}")
         found = getattr(found, part)
     return found
+
+
+def _offered(found: object, module_name: str) -> str:
+    """Return the public classes and functions that a module makes, in brackets; empty if there are none."""
+    members = getattr(found, "__dict__", {}).items()
+    kinds = (type, FunctionType)
+    made = sorted(
+        name
+        for name, each in members
+        if isinstance(each, kinds) and each.__module__ == module_name and not name.startswith("_")
+    )
+    more = f" and {len(made) - _MOST_OFFERED} more" if len(made) > _MOST_OFFERED else ""
+    return f" (it has {', '.join(made[:_MOST_OFFERED])}{more})" if made else ""
 
 
 def _has(owner: object, name: str, reference: str) -> bool:
