@@ -55,11 +55,11 @@ class VelocityRelay:
         velocity, self._newest = self._newest, None
         if velocity is not None:
             self._at = now
-            if not free or now < self._deaf_until or not is_sound(velocity):
-                velocity = Twist()
-            self._moving, self._zeros = velocity != Twist(), 0
-            return velocity
-        if self._moving and (not free or now - self._at > self._timeout_s):
+            if free and now >= self._deaf_until and is_sound(velocity):
+                self._moving, self._zeros = velocity != Twist(), 0
+                return velocity
+            self._zeros = max(self._zeros, 1)  # who commands a robot that stands has it told so, too
+        if self._moving and (velocity is not None or not free or now - self._at > self._timeout_s):
             self._moving, self._zeros = False, PARTING_ZEROS
         if not self._zeros:
             return None

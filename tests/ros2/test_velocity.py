@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import math
-import time
 
 import pytest
 
@@ -16,7 +15,7 @@ from dimos_streams.ros2.layout import struct_of
 from dimos_streams.ros2.module import Ros2Robot
 from dimos_streams.ros2.velocity import VelocityRelay
 from dimos_streams.testing import ModuleHarness
-from tests.helpers import until
+from tests.helpers import hold_up, until
 from tests.ros2.fake_wire import FakeWire
 
 AHEAD = Twist(linear=Vector3(x=0.4))
@@ -77,6 +76,26 @@ def test_what_has_piled_up_while_the_module_was_held_up_is_not_obeyed() -> None:
     assert relay.due(13.21, free=True) == AHEAD
 
 
+def test_what_is_not_obeyed_takes_none_of_the_zeros_that_are_due() -> None:
+    relay = VelocityRelay(0.4)
+    relay.look(10.0)
+    relay.command(AHEAD)
+    assert relay.due(10.0, free=True) == AHEAD
+    relay.look(13.0)
+    assert relay.due(13.0, free=True) == ZERO
+    relay.command(AHEAD)  # it comes after the module has looked at the time
+    assert rest(relay, 13.01) == [ZERO] * (PARTING_ZEROS - 1)
+
+
+@pytest.mark.parametrize("velocity", [AHEAD, Twist(linear=Vector3(x=math.nan))], ids=["blind", "no number"])
+def test_a_robot_that_drove_gets_all_zeros_for_a_velocity_that_is_not_obeyed(velocity: Twist) -> None:
+    relay = VelocityRelay(0.4)
+    relay.command(AHEAD)
+    assert relay.due(10.0, free=True) == AHEAD
+    relay.command(velocity)
+    assert rest(relay, 10.05, free=velocity != AHEAD) == [ZERO] * PARTING_ZEROS
+
+
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
 def test_what_is_no_number_is_a_command_to_stand(value: float) -> None:
     relay = VelocityRelay(0.4)
@@ -119,22 +138,20 @@ async def test_a_module_that_ends_sends_all_zeros_before_it_leaves_the_domain(si
         assert domain.written == (AHEAD, *[ZERO] * PARTING_ZEROS)
 
 
-def test_a_velocity_that_was_on_its_way_while_the_module_was_held_up_is_not_obeyed() -> None:
+@pytest.mark.virtual_time
+async def test_a_velocity_that_was_on_its_way_while_the_module_was_held_up_is_not_obeyed() -> None:
     domain = Domain()
 
     class Robot(Ros2Robot):
         def wire(self) -> Domain:
             return domain
 
-    async def scenario() -> None:
-        config = {"topics": {"odom": "odom", "cmd_vel": "cmd_vel"}, "needed_timeout_s": 60.0}
-        async with ModuleHarness(Robot, config) as harness:
-            domain.deliver("rt/odom", encode(struct_of(Odometry), Odometry()))
-            harness.feed("cmd_vel", AHEAD)
-            await until(domain.velocities)
-            harness.feed("cmd_vel", AHEAD)
-            time.sleep(1.0)  # noqa: ASYNC251 -- it is held up
-            await until(lambda: len(domain.velocities()) > PARTING_ZEROS)
-            assert domain.velocities() == (AHEAD, *[ZERO] * PARTING_ZEROS)
-
-    asyncio.run(scenario())
+    config = {"topics": {"odom": "odom", "cmd_vel": "cmd_vel"}, "needed_timeout_s": 60.0}
+    async with ModuleHarness(Robot, config) as harness:
+        domain.deliver("rt/odom", encode(struct_of(Odometry), Odometry()))
+        harness.feed("cmd_vel", AHEAD)
+        await until(domain.velocities)
+        harness.feed("cmd_vel", AHEAD)
+        hold_up(1.0)
+        await until(lambda: len(domain.velocities()) > PARTING_ZEROS)
+        assert domain.velocities() == (AHEAD, *[ZERO] * PARTING_ZEROS)
