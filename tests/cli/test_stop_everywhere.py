@@ -119,12 +119,13 @@ def test_a_stop_that_takes_long_names_the_processes_that_it_waits_for_and_what_h
         note(text)
         os.close(goes_on)
 
-    monkeypatch.setattr(stop, "_pidfd", lambda pid: ends)
+    monkeypatch.setattr(stop, "_pidfd", lambda pid: os.dup(ends))  # this process may have children, too
     monkeypatch.setattr(stop, "_signal", lambda run, watched: None)
     monkeypatch.setattr(stop, "_SLOW_S", 0.01)
     monkeypatch.setattr(stop, "note", say)
     monkeypatch.setattr("dimos_streams.common.process.run_owner.is_suspended", lambda pid: suspended)
     stop._stop_here(run, as_json=False)
+    os.close(ends)
     said = capsys.readouterr()
     hint = f"; it is SUSPENDED: `kill -CONT {run.pid}` lets it end in order" if suspended else ""
     assert said.err == f"waiting for arm of {run.run_id} to end, 15 s at most{hint}\n"
