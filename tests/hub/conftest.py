@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from dimos_streams.hub.storage.storage import HubStorage
+from tests.hub.stored import opened
 from tests.ports import free_port
 
 _SERVERS = sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))
@@ -106,3 +108,9 @@ def database_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
         return f"sqlite:///{tmp_path}/hub.sqlite"
     url: str = request.getfixturevalue("postgres_url")
     return url
+
+
+@pytest.fixture
+def storage(database_url: str) -> Iterator[HubStorage]:
+    with opened(database_url) as made:
+        yield made

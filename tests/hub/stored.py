@@ -9,7 +9,7 @@ from typing import Any
 
 from dimos_streams.common.json.writing import json_text
 from dimos_streams.hub.storage.engine import Transaction
-from dimos_streams.hub.storage.rows import BatchEntry, NewCommand, RobotBatch
+from dimos_streams.hub.storage.rows import BatchEntry, DueCommand, NewCommand, RobotBatch
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.journal.query import Query
 from dimos_streams.tool_stream.event import EventType, ToolEvent
@@ -77,3 +77,9 @@ def seqs(storage: HubStorage, **query: str) -> list[int]:
         if read.upto == after or read.upto >= storage.bounds().last:
             return found
         after = read.upto
+
+
+def due(storage: HubStorage, stream: str) -> list[DueCommand]:
+    """What a robot's new stream is to hand on, or one that it has already."""
+    storage.robots.connect("r1", stream, "process", 60)
+    return storage.commands.due({"r1": stream})
