@@ -203,7 +203,7 @@ class ReplayRun:
     def _on_message(self, channel: str, data: bytes) -> None:
         if self._scope.role(channel, data) != "output":
             return
-        if channel == EVENTS:
+        if channel == EVENTS and self._rewriter is not None:
             self._untested.replayed(unpack_event(data))
         utime = clock.utime()
         first, last = self._tally.first_utime, self._tally.last_utime
@@ -248,8 +248,8 @@ class ReplayRun:
         if not problem and not compared:
             but = " but for calls that began before it: begin earlier" if self._earlier.names else ""
             problem = f"the log has nothing that {' or '.join(sorted(self._scope.names))} sent or said{but}"
-        differs = any(stream.missing or not stream.passed(self._tolerances.unmatched) for stream in streams)
-        problem = "; ".join(filter(None, (problem, *self._faults(streams, differs=differs))))
+        problem = "; ".join(filter(None, (problem, *self._faults(streams))))
+        differs = any(stream.missing for stream in streams) or not self._passed(streams)
         report = Report(
             log=str(self._log.path),
             modules=tuple(plan.spec.name for plan in self._scope.plans),
@@ -268,14 +268,17 @@ class ReplayRun:
             self._rewriter.finish()
         return report
 
-    def _faults(self, streams: Sequence[StreamResult], *, differs: bool) -> Iterator[str]:
+    def _passed(self, streams: Sequence[StreamResult]) -> bool:
+        return all(stream.passed(self._tolerances.unmatched) for stream in streams)
+
+    def _faults(self, streams: Sequence[StreamResult]) -> Iterator[str]:
         """Yield what is wrong with the log, and why it is not to be written anew with what differs from it."""
         if self._log.damaged_bytes:
             yield f"{self._log.damaged_bytes} bytes of the log are damaged, first {self._log.damages[0]}"
         yield self._tally.unreadable.problem()
-        if self._rewriter is not None and not all(stream.passed(self._tolerances.unmatched) for stream in streams):
-            yield self._tally.why_not_rewritten(differs=differs)
         if self._rewriter is not None:
+            if not self._passed(streams):
+                yield self._tally.why_not_rewritten()
             yield from self._untested.why_not_rewritten()
 
 

@@ -45,10 +45,10 @@ class LogTally:
         if registry.find(split_channel(channel)[1]) is None and channel != LCM_SELF_TEST:
             self._untyped[channel] = count
 
-    def why_not_rewritten(self, *, differs: bool) -> str:
+    def why_not_rewritten(self) -> str:
         """The reason why what the modules give now, which differs, replaces nothing in the log; empty if there is
-        none. ``differs`` is that of ``remarks``."""
-        withheld = [channel for channel in self._unheard(differs=differs) if channel in self._withheld]
+        none."""
+        withheld = [channel for channel in self._unheard(differs=True) if channel in self._withheld]
         if not withheld:
             return ""
         return (
