@@ -7,7 +7,6 @@ import gc
 import itertools
 import os
 import random
-import socket
 import subprocess
 import sys
 from collections.abc import Generator, Iterator
@@ -74,13 +73,6 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
     return None
 
 
-def _free_udp_port() -> int:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("", 0))
-        port: int = probe.getsockname()[1]
-        return port
-
-
 # How long an example takes is the machine's; pytest's timeout bounds the test.
 settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any machine")
@@ -90,7 +82,7 @@ settings.load_profile("any machine")
 def bus_url() -> str:
     """LCM multicast on a group and port that no other session uses, kept on this machine."""
     group = f"239.255.{random.SystemRandom().randint(1, 254)}.{random.SystemRandom().randint(1, 254)}"
-    return f"udpm://{group}:{_free_udp_port()}?ttl=0"
+    return f"udpm://{group}:{ports.free_udp_port()}?ttl=0"
 
 
 @pytest.fixture(scope="session")

@@ -6,7 +6,6 @@ import contextlib
 import json
 import os
 import signal
-import socket
 import subprocess
 import sys
 import threading
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.cli.warm_commands import begin_warm, run_warm
-from tests.ports import free_port
+from tests.ports import free_port, free_udp_port
 from tests.warm_process import WarmProcess
 
 REPOSITORY = Path(__file__).parents[2]
@@ -154,10 +153,8 @@ class Machine:
 
 def free_bus() -> str:
     """A bus that nobody else is on: runs of two machines must not hear each other."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        probe.bind(("", 0))
-        first, second, third = uuid.uuid4().bytes[:3]
-        return f"udpm://239.{first}.{second}.{third}:{probe.getsockname()[1]}?ttl=0"
+    first, second, third = uuid.uuid4().bytes[:3]
+    return f"udpm://239.{first}.{second}.{third}:{free_udp_port()}?ttl=0"
 
 
 def read_until(process: subprocess.Popen[str] | WarmProcess, text: str) -> str:

@@ -90,8 +90,12 @@ class LcmBus(TransportBus):
             self._lcm = self._create()
         except (RuntimeError, OSError) as error:
             raise BusError(self._url.explain_failure()) from error
-        # Asking for the descriptor makes LCM open its receiving socket.
-        if self._lcm.fileno() >= _SELECT_LIMIT and not isinstance(self._lcm, UdpmSocket):
+        # Asking for the descriptor makes LCM open its receiving socket; it tells only once that it could not.
+        descriptor = self._lcm.fileno()
+        if descriptor < 0:
+            self._lcm = None
+            raise BusError(self._url.explain_failure())
+        if descriptor >= _SELECT_LIMIT and not isinstance(self._lcm, UdpmSocket):
             self._lcm = None
             raise BusError(f"LCM needs a file descriptor below {_SELECT_LIMIT}; too many files are open")
         sockets = guard.sockets_of(before, self._url.port)
@@ -103,7 +107,7 @@ class LcmBus(TransportBus):
         self._loop = asyncio.get_running_loop()
         self._membership = Membership(self._url.group, sockets, self._loop)
         self._placement = ThreadPlacement(thread, self._loop)
-        self._loop.add_reader(self._lcm.fileno(), self._read)
+        self._loop.add_reader(descriptor, self._read)
 
     async def close(self) -> None:
         if self._lcm is None:

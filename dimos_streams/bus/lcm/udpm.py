@@ -10,7 +10,6 @@ from __future__ import annotations
 import re
 import socket
 import struct
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -89,12 +88,8 @@ class UdpmSocket:
         # Unconnected: a connected socket has a source address, and Linux sends multicast from the interface of that
         # address, whatever the route to the group says.
         receiving = self._receiving
-        receiving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        if hasattr(socket, "SO_REUSEPORT"):
-            receiving.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
         receiving.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, url.receive_buffer)
-        # To the group, as LCM does: what was sent to an address of this machine is no multicast. Not all systems can.
-        receiving.bind((url.group if sys.platform == "linux" else "", url.port))
+        url.bind(receiving)
         group = struct.pack("=4sL", socket.inet_aton(url.group), socket.INADDR_ANY)
         receiving.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, group)
         receiving.setblocking(False)

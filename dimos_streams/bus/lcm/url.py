@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ipaddress
 import socket
+import sys
 from dataclasses import dataclass, field
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
@@ -65,6 +66,24 @@ class UdpmUrl:
                 return error.strerror or str(error)
         return None
 
+    def bind(self, receiver: socket.socket) -> None:
+        """Bind a UDP socket to what is sent to the group, with all others who hear it. Raises ``OSError`` where a
+        program has the port for itself."""
+        receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        if hasattr(socket, "SO_REUSEPORT"):
+            receiver.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        # To the group, as LCM does: what was sent to an address of this machine is no multicast. Not all systems can.
+        receiver.bind((self.group if sys.platform == "linux" else "", self.port))
+
+    def port_problem(self) -> str | None:
+        """Return the reason why the machine can't hear what is sent to the group's port, or None if it can."""
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
+            try:
+                self.bind(probe)
+            except OSError as error:
+                return error.strerror or str(error)
+        return None
+
     @property
     def ttl(self) -> int:
         """The number of networks that messages may cross: with 0 they stay on this machine."""
@@ -92,6 +111,13 @@ class UdpmUrl:
             return (
                 f"no route for multicast to {self.group} ({problem}): `{remedy}` as root "
                 "mends it until the next boot; `dimos-streams doctor` says more"
+            )
+        problem = self.port_problem()
+        if problem is not None:
+            another = UdpmUrl(self.group, self.port % 65535 + 1, self.options)
+            return (
+                f"nothing that is sent to UDP port {self.port} can be heard ({problem}): another program has it for "
+                f"itself, and `ss -ulpn sport = :{self.port}` as root names it; {str(another)!r} is at another port"
             )
         return f"LCM cannot use {str(self)!r}; `dimos-streams doctor` looks for the reason"
 
