@@ -45,7 +45,7 @@ async def begin(
     its bridge's reply. Raises ``ProblemError`` and ``UnknownSkillError``."""
     asked_at = clock.steady()
     async with bounded_order():
-        robot, skill = await _meant(parts, body)
+        robot, skill = await _meant(parts, body, is_own=model)
     path = _CALLS if wait is None else f"{_CALLS}?{urlencode({'wait': wait, 'timeout_s': timeout_s})}"
     request = BridgeRequest(
         robot,
@@ -159,15 +159,15 @@ def _only(call_id: str, robot: str | None, robots: Collection[str]) -> str:
     return found[0]
 
 
-async def _meant(parts: HubParts, body: FleetCallBody) -> tuple[str, str]:
-    """The robot that a call is for, and its skill. Raises ``ProblemError`` and ``UnknownSkillError``, and
-    ``StorageUnavailableError``."""
+async def _meant(parts: HubParts, body: FleetCallBody, *, is_own: bool) -> tuple[str, str]:
+    """The robot that a call is for, and its skill, whose own name ``is_own``. Raises ``ProblemError`` and
+    ``UnknownSkillError``, and ``StorageUnavailableError``."""
     if body.robot is not None:
         return body.robot, body.skill
     if body.agent is not None:
         found = [(robot, body.skill) for robot in (await parts.robots.all()).values()]
     else:
-        found = await parts.robots.meant(body.skill)
+        found = await parts.robots.meant(body.skill, is_own=is_own)
     # Whether another one is connected changes from one moment to the next: no robot moves because one has left.
     if len(found) == 1:
         return found[0][0].name, found[0][1]

@@ -80,11 +80,12 @@ async def _call_skill(
     from dimos_streams.cli.bridge_client.calls.skill_calls import follow_new_call
     from dimos_streams.cli.terminal.refusals import ways_on
     from dimos_streams.cli.terminal.skill_arguments import parse_arguments
-    from dimos_streams.common.names import taken_for
+    from dimos_streams.common.names import skill_meant, taken_for
     from dimos_streams.skill import public_names
 
     offered = {each.name: each for each in await gateway.skills()}
-    named = offered.get(public_names(skill)[0] if chosen.robot is None else f"{chosen.robot}_{skill}")
+    full = public_names(skill)[0] if chosen.robot is None else f"{chosen.robot}_{skill}"
+    named = offered.get(skill_meant(full, offered) or full)
     schemas = named.parameters if named is not None and chosen.robot in (None, named.robot) else {}
     given = parse_arguments(arguments, arguments_json, schemas)
     if taken_for(chosen.caller) in {each.module for each in offered.values() if each.agent}:
