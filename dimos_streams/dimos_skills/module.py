@@ -228,7 +228,7 @@ class DimosSkills(Module):
         return self._server
 
     def _holders(self) -> str:
-        return ", ".join(self._holds.sources)
+        return self._holds.holders
 
     async def _finished(self, call: Call, answer: ToolAnswer) -> ToolResult:
         return result_of(answer, await self._kept(call, answer.pictures))
