@@ -89,7 +89,7 @@ class Metadata(BaseModel):
 
     @classmethod
     def decoded(cls, data: bytes) -> Metadata:
-        """Return the metadata of such a message. Raises ``MessageError``."""
+        """Return the metadata of a message on ``CHANNEL``. Raises ``MessageError``."""
         try:
             return cls.model_validate_json(decode(String, data, CHANNEL).data)
         except ValidationError as error:
@@ -97,7 +97,8 @@ class Metadata(BaseModel):
 
     @classmethod
     def readable(cls, data: bytes) -> Metadata | None:
-        """Return the same, or None if it is of another version, or of somebody else's channel of that name."""
+        """Return the metadata of a message on ``CHANNEL``, or None if it is of another version, or if the channel is
+        somebody else's."""
         try:
             return cls.decoded(data)
         except MessageError:

@@ -107,7 +107,7 @@ class CallView(FrozenModel):
 
 
 class CallFacts(Protocol):
-    """The facts of a call by which it is chosen: of a ``CallView``, or of what a bridge remembers of a call."""
+    """The facts by which a call is selected: those of a ``CallView``, or of what a bridge remembers of a call."""
 
     @property
     def call_id(self) -> str: ...
@@ -122,7 +122,7 @@ class CallFacts(Protocol):
 
 
 class CallTerms(TypedDict, total=False):
-    """The terms of a call, besides its skill and arguments and who asks: keyword arguments of all that begins calls.
+    """The terms of a call, besides its skill, arguments and caller: keyword arguments of methods that begin calls.
     A term that is None is as one that is left out."""
 
     on_duplicate: OnDuplicate | None

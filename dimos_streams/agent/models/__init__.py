@@ -1,4 +1,4 @@
-"""Models by name."""
+"""Language models, and what makes one of the name that an agent's settings give."""
 
 from __future__ import annotations
 
@@ -13,13 +13,15 @@ from dimos_streams.agent.models.retrying import Retry, RetryingModel
 from dimos_streams.agent.models.silence import SilenceModel
 from dimos_streams.errors import UserError, suggest
 
-_OF_SERVERS = (
-    *("openai", "openai.resources.chat", "httpcore2"),
-    *("dimos_streams.agent.models.openai_chat", "dimos_streams.agent.models.answer_body"),
-)
 _FORMS = ("offline", "scripted:FILE", "openai:MODEL")
-_AT_SERVERS = ("openai",)
-"""The kinds of models that ask a server."""
+"""The forms of valid names, as errors list them."""
+_AT_SERVERS: dict[str, tuple[str, ...]] = {
+    "openai": (
+        *("openai", "openai.resources.chat", "httpcore2"),
+        *("dimos_streams.agent.models.openai_chat", "dimos_streams.agent.models.answer_body"),
+    )
+}
+"""The kinds of models that ask a server, each with the modules that it imports when it is made or asked."""
 
 
 def create_model(
@@ -53,7 +55,7 @@ def create_model(
 
 def late_imports(spec: str) -> tuple[str, ...]:
     """Return the modules that a model of that name imports when it is made or asked, which may take a second."""
-    return _OF_SERVERS if asks_server(spec) else ()
+    return _AT_SERVERS[spec.partition(":")[0]] if asks_server(spec) else ()
 
 
 def asks_server(spec: str) -> bool:

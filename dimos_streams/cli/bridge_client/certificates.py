@@ -29,7 +29,8 @@ def own_tls(url: str) -> Tls | None:
 
 
 def own_context(url: str) -> ssl.SSLContext | None:
-    """Return the same for a WebSocket's URL. Raises as ``own_tls`` does."""
+    """Return the TLS context for a WebSocket's URL, made of the files that the environment names. None if it names
+    none, and for a URL without TLS. Raises as ``own_tls`` does."""
     named = _named_tls() if url.startswith("wss:") else None
     return None if named is None else _context(named)
 

@@ -173,7 +173,7 @@ def terminal_width() -> int:
 
 
 def notes_width() -> int:
-    """Return the same of what ``note`` shows."""
+    """Return the width of the terminal on which ``note`` writes, in characters; ``UNBOUNDED`` if it is none."""
     try:
         return os.get_terminal_size(sys.stderr.fileno()).columns or UNBOUNDED
     except (OSError, ValueError):  # it is no terminal, or closed

@@ -155,7 +155,8 @@ class HubStorage:
                 return make_page(map(_entry, rows), upto, first, limit, max_bytes)
 
     def read_back(self, query: QueryBack, limit: int, max_bytes: int) -> ReadBack:
-        """The same for a reader that looks back: the newest ones before a number."""
+        """Up to ``limit`` events of ``max_bytes`` together, at least one, for a reader that looks back: the newest
+        ones before a number. Looks at a bounded span: ask again."""
         with self.engine.reading() as db:
             first, last = self.sequence.bounds(db)
             before = min(query.before, last + 1)

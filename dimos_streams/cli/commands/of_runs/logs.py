@@ -18,11 +18,16 @@ if TYPE_CHECKING:
 
 def logs(
     selector: options.KeptRunArgument = None,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Go on with new lines until the run ends.")] = False,
+    follow: Annotated[
+        bool, typer.Option("--follow", "-f", help="Show new lines as they come, until the run ends.")
+    ] = False,
     process: Annotated[
         str | None,
         typer.Option(
-            "--process", metavar="NAME", help="Only this process's log.", autocompletion=completion.logged_processes
+            "--process",
+            metavar="NAME",
+            help="Show the log of this process only.",
+            autocompletion=completion.logged_processes,
         ),
     ] = None,
     machine: options.Machine = None,
@@ -30,7 +35,7 @@ def logs(
     bridge: LogsBridge,
     as_json: options.JsonLines = False,
 ) -> None:
-    """Show what the processes of a run have logged; of the part on another machine its newest lines."""
+    """Show what the processes of a run have logged. Of a part on another machine, show the newest lines."""
     from dimos_streams.cli.bridge_client.connection import find_bridge
     from dimos_streams.cli.bridge_client.machine_parts import part_here
     from dimos_streams.cli.system.async_runner import run_async

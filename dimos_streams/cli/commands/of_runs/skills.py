@@ -23,7 +23,7 @@ def skills(
         str | None,
         typer.Argument(
             metavar="[NAME]",
-            help="A skill: only that one, with all that it states.",
+            help="The name of a skill: describe only this one.",
             autocompletion=completion.skills,
         ),
     ] = None,
