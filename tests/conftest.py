@@ -95,8 +95,7 @@ vars(providers)["is_local_module_file"] = _has_constants
 @pytest.fixture(scope="session")
 def bus_url() -> str:
     """LCM multicast on a group and port that no other session uses, kept on this machine."""
-    group = f"239.255.{random.SystemRandom().randint(1, 254)}.{random.SystemRandom().randint(1, 254)}"
-    return f"udpm://{group}:{ports.free_udp_port()}?ttl=0"
+    return ports.free_bus()
 
 
 @pytest.fixture(scope="session")
