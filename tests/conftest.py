@@ -15,6 +15,8 @@ from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import is_local_module_file
 
 from dimos_streams.common.secrets import Redaction
 from dimos_streams.common.secrets import known as known_secrets
@@ -74,15 +76,26 @@ def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
 
 
 # How long an example takes is the machine's; pytest's timeout bounds the test.
-settings.register_profile("any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow])
+settings.register_profile(
+    "any machine", deadline=None, suppress_health_check=[HealthCheck.too_slow], derandomize=True
+)
+settings.register_profile("other examples", settings.get_profile("any machine"), derandomize=False)
 settings.load_profile("any machine")
+
+
+def _has_constants(file: str) -> bool:
+    """Whether Hypothesis takes constants of an imported module for examples. Which modules are imported depends on
+    the tests that ran before, and examples that are the same in each run must not."""
+    return settings.get_current_profile_name() == "other examples" and is_local_module_file(file)
+
+
+vars(providers)["is_local_module_file"] = _has_constants
 
 
 @pytest.fixture(scope="session")
 def bus_url() -> str:
     """LCM multicast on a group and port that no other session uses, kept on this machine."""
-    group = f"239.255.{random.SystemRandom().randint(1, 254)}.{random.SystemRandom().randint(1, 254)}"
-    return f"udpm://{group}:{ports.free_udp_port()}?ttl=0"
+    return ports.free_bus()
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import os
 import random
 import socket
 import sys
+import uuid
 
 _FIRST, _BEYOND = 10_000, 32_768
 """The ports that are given here end where Linux begins with those that it chooses itself: for servers on port 0 and
@@ -30,6 +31,12 @@ def free_port() -> int:
 def free_udp_port() -> int:
     """The same of UDP, for multicast."""
     return _free(socket.SOCK_DGRAM, "")
+
+
+def free_bus() -> str:
+    """A bus of LCM on this machine that nobody else is on: runs of two sessions must not hear each other."""
+    first, second, third = uuid.uuid4().bytes[:3]
+    return f"udpm://239.{first}.{second}.{third}:{free_udp_port()}?ttl=0"
 
 
 def is_of_dds(port: int) -> bool:

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import os
 import resource
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 
+from benchmarks.postgres_cluster import PostgresCluster, is_installed
 from tests import ports
-from tests.ports import free_port, free_udp_port
+from tests.ports import free_bus, free_port, free_udp_port
 from tests.stack_room import with_room
 
 _CALLS, _DEPTHS = 500, 200
@@ -25,6 +28,12 @@ def test_processes_take_ports_of_their_own_also_those_of_other_sessions(monkeypa
         for _, shown in ports._claims.values():
             shown.close()
     assert len(set().union(*taken)) == len(taken) == sum(map(len, taken))
+
+
+def test_no_connection_of_anybodys_takes_a_port_before_its_server_is_there(tmp_path: Path) -> None:
+    """Nor while the server is killed and begun again."""
+    urls = [free_bus(), f"tcp://127.0.0.1:{free_port()}"] + [PostgresCluster(tmp_path).url] * is_installed()
+    assert all(1024 <= (urlsplit(url).port or 0) < 32_768 for url in urls), urls
 
 
 def test_ports_of_buses_are_none_that_a_robot_on_dds_takes_in_any_domain() -> None:
