@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from pathlib import Path
 
 from dimos_streams.agent.models.chat.refusals import ServerQuirks
 from dimos_streams.agent.models.model_options import ModelOptions
 from dimos_streams.agent.models.protocol import Model
 from dimos_streams.agent.models.retrying import Retry, RetryingModel
 from dimos_streams.agent.models.silence import SilenceModel
+from dimos_streams.common.process.disk import at_home
 from dimos_streams.errors import UserError, suggest
 
 _FORMS = ("offline", "scripted:FILE", "openai:MODEL")
@@ -44,7 +44,7 @@ def create_model(
     if kind == "scripted" and rest:
         from dimos_streams.agent.models.scripted import ScriptedModel, load_script
 
-        return ScriptedModel(load_script(Path(rest)), name=spec)
+        return ScriptedModel(load_script(at_home(rest)), name=spec)
     if kind == "openai" and rest:
         from dimos_streams.agent.models.openai_chat import OpenAIModel
 
