@@ -47,7 +47,16 @@ class _Imports:
                 with contextlib.suppress(Exception, pytest.skip.Exception):  # collecting the file says it
                     path = file.resolve().relative_to(_ROOT).with_suffix("")
                     importlib.import_module(".".join(path.parts))
+        _look_for_constants()
         return True
+
+
+def _look_for_constants() -> None:
+    """Have Hypothesis look, as for each first example, for constants in all that is imported."""
+    from hypothesis import given, settings
+    from hypothesis.strategies import none
+
+    settings(max_examples=1, database=None)(given(none())(lambda _: None))()
 
 
 def _begin_worker() -> None:
