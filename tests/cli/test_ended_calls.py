@@ -28,9 +28,7 @@ def _event(call_id: str, module: str, type: Any) -> ToolEvent:
 
 
 @pytest.mark.virtual_time
-async def test_a_run_that_fails_waits_for_a_skill_that_ignores_its_cancel_no_longer_than_a_stop() -> (
-    None
-):
+async def test_a_run_that_fails_waits_for_a_skill_that_ignores_its_cancel_no_longer_than_a_stop() -> None:
     link, began = _link(stubborn="stubborn", lost="dead"), clock.monotonic()
     missed = asyncio.get_running_loop().call_later(4.0, link.watch.receive, _event("lost", "dead", "close"))
     await link.end_calls("the run has failed", 1.0, down={"dead"})
