@@ -9,7 +9,7 @@ import os
 import random
 import subprocess
 import sys
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -37,6 +37,8 @@ __all__ = [
     "pytest_xdist_setupnodes",
 ]
 
+STRANGER = 65534
+"""The id of a user who is neither root nor the one that runs a test."""
 _COLLECTED_AFTER = (5000, 50, 50)
 _LONGEST_OF_NAME = 200
 
@@ -115,6 +117,20 @@ def settled_log(caplog: pytest.LogCaptureFixture) -> pytest.LogCaptureFixture:
 def free_port() -> int:
     """A TCP port for a server of this test."""
     return ports.free_port()
+
+
+@pytest.fixture
+def strangers_link(monkeypatch: pytest.MonkeyPatch) -> Callable[[Path, str], None]:
+    """A function that makes another user's link of a name, for a test that is no longer root's then."""
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a link away")
+
+    def make(link: Path, leads_to: str) -> None:
+        link.symlink_to(leads_to)
+        os.chown(link, STRANGER, -1, follow_symlinks=False)
+        monkeypatch.setattr(os, "geteuid", lambda: 4242)
+
+    return make
 
 
 @pytest.fixture

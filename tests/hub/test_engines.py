@@ -10,6 +10,7 @@ import logging
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -280,18 +281,16 @@ def test_a_file_of_another_user_is_no_hubs(strangers: str, tmp_path: Path, monke
         SqliteEngine(tmp_path / "hub.sqlite", partition=PARTITION).take()
 
 
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link away")
 @pytest.mark.parametrize("there", [True, False])
 def test_no_link_of_another_user_leads_to_a_hubs_file(
-    there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: bool, tmp_path: Path, strangers_link: Callable[[Path, str], None]
 ) -> None:
     """Where all users may write, one could have a hub work on another file of its user."""
     link, own = tmp_path / "hub.sqlite", tmp_path / "own.sqlite"
     if there:
         own.touch(0o600)
-    link.symlink_to(own.name)
-    os.chown(link, 65534, -1, follow_symlinks=False)
-    monkeypatch.setattr(os, "geteuid", lambda: 4242)
+    link.symlink_to("theirs")
+    strangers_link(tmp_path / "theirs", own.name)
     refused = pytest.raises(UserError, match=f"{link} belongs to user 65534, who could act as the hub")
     with refused, opened(f"sqlite:///{link}"):
         pass

@@ -91,24 +91,23 @@ def test_a_new_file_replaces_the_older_one_and_is_read_by_whoever_read_that(
 
 
 @pytest.mark.feature("H4")
-@pytest.mark.skipif(os.getuid() != 0, reason="only root can give a link away")
 @pytest.mark.parametrize("there", [True, False])
 def test_no_link_of_another_user_leads_to_what_is_replaced(
-    there: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    there: bool, tmp_path: Path, strangers_link: Callable[[Path, str], None]
 ) -> None:
-    link, own = tmp_path / "report.html", tmp_path / "own"
-    if there:
-        own.write_bytes(OLDER)
+    link, theirs, own = tmp_path / "report.html", tmp_path / "theirs", tmp_path / "own"
     link.symlink_to(own.name)
-    monkeypatch.setattr(os, "geteuid", lambda: 4242)
-    with whole_file(link) as path:
-        path.write_bytes(b"mine")
-    os.chown(link, 65534, -1, follow_symlinks=False)
-    before = own.read_bytes()
-    refused = pytest.raises(UserError, match=r"report\.html' can't be written: the file, or the link to it, belongs")
+    if there:
+        with whole_file(link) as path:
+            path.write_bytes(b"mine")
+    link.unlink()
+    link.symlink_to(theirs.name)
+    strangers_link(theirs, own.name)
+    before = {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()}
+    refused = pytest.raises(UserError, match=r"report\.html' can't be written: the file, or a link to it, belongs")
     with refused, whole_file(link) as path:
         path.write_bytes(b"another")
-    assert own.read_bytes() == before
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir() if path.is_file()} == before
 
 
 def test_a_pipe_of_this_process_and_devices_are_written_themselves(
