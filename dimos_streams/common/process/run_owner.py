@@ -8,8 +8,13 @@ all of them, and ends a lock with the last process that has it.
 from __future__ import annotations
 
 import fcntl
+import glob
 import os
+import shutil
 import stat
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,6 +50,21 @@ def own(directory: Path) -> int:
         os.close(descriptor)  # else it stays open for as long as the process lives
         raise
     return descriptor
+
+
+@contextmanager
+def owned_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """Yield a new folder that is deleted at the end of the block. Those of that prefix whose processes were killed
+    are deleted first; where there are no locks, none are. Raises ``OSError``."""
+    for left in parent.glob(f"{glob.escape(prefix)}*"):
+        if is_ended_run(left):
+            shutil.rmtree(left, ignore_errors=True)
+    with ExitStack() as owned:
+        # Another process may be about to delete it, too, once it is nobody's.
+        made = owned.enter_context(tempfile.TemporaryDirectory(prefix=prefix, dir=parent, ignore_cleanup_errors=True))
+        with suppress(OSError):
+            owned.callback(os.close, own(Path(made)))
+        yield Path(made)
 
 
 def run_id_of(run_dir: Path) -> str:
