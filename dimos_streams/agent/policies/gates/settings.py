@@ -27,6 +27,7 @@ class ApprovalRule(FrozenModel):
     within an object.
     """
     action: Literal["ask", "allow", "deny"] = "ask"
+    """What becomes of a call that matches: an operator is asked, it passes unasked, or it is refused."""
     reason: str = ""
     """A text for the operator who is asked, or for the model that is denied."""
 

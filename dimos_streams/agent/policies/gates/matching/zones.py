@@ -18,6 +18,7 @@ class Zone(FrozenModel):
     """A part of the floor that the robot enters only by an approved plan."""
 
     name: str
+    """The name by which refusals and maps call it."""
     polygon: Annotated[tuple[Point, ...], Field(min_length=3), AfterValidator(with_inside)]
     """The corners in the odom frame, in metres; the last is joined to the first."""
 
