@@ -17,6 +17,7 @@ from dimos_streams.hub.http.event_routes import mount_events
 from dimos_streams.hub.http.hub_kinds import KINDS
 from dimos_streams.hub.http.robot_side import mount_robot_side
 from dimos_streams.hub.http.robot_tokens import RobotTokens
+from dimos_streams.hub.http.robot_turns import RobotTurns
 from dimos_streams.hub.http.robots import mount_robots
 from dimos_streams.hub.http.views import mount_views
 from dimos_streams.hub.mcp_calls import FleetCalls
@@ -35,6 +36,7 @@ def create_app(parts: HubParts, upkeep: Upkeep, outdated_s: Callable[[], float])
     robots = Guard(
         RequestOrder(_robot_side(parts)), host=settings.host, token=None, allowed_hosts=settings.allowed_hosts
     )
+    in_turn = RobotTurns(robots, lambda: parts.intake.pace_s)
     operators = Guard(
         RequestOrder(_operators_side(parts, upkeep), outdated_s, ends_something),
         host=settings.host,
@@ -43,7 +45,7 @@ def create_app(parts: HubParts, upkeep: Upkeep, outdated_s: Callable[[], float])
         allowed_hosts=settings.allowed_hosts,
         public=PATHS,
     )
-    return RobotTokens(robots, operators, parts.storage, parts.threads.orders)
+    return RobotTokens(in_turn, operators, parts.storage, parts.threads.orders)
 
 
 def _robot_side(parts: HubParts) -> FastAPI:

@@ -19,10 +19,15 @@ from dimos_streams.hub.threads import in_thread
 MAX_WAITING = 20_000
 """Maximum number of entries that wait to be stored; with more, robots are asked to come again."""
 _MOST = 10_000
-"""Number of entries from which on no further batch joins a transaction, which may thus have one batch more."""
+"""Maximum number of entries from which on no batch joins a transaction, which may thus have one batch more."""
+_LEAST = 500
+"""Minimum of that number: with fewer a transaction costs more than what is in it."""
+_LONGEST_S = 0.1
+"""Time, in seconds, that a transaction is to take at most: with SQLite a stop of a robot waits for several, each one
+behind another."""
 _PACE_S = (0.05, 2.0)
-"""Bounds of the pause, in seconds, that robots are asked to leave between their batches: twice what the newest
-transaction has taken, within these."""
+"""Bounds of the pause, in seconds, that robots are asked to leave between their batches: twice what it takes, at the
+pace of the newest transaction, to store that and all that waits, within these."""
 
 _COME_AGAIN_S = 60.0
 """Seconds within which a robot comes again with what could not be stored: after its longest pause, and a moment."""
@@ -51,6 +56,8 @@ class BatchIntake:
         """The reason why the newest transaction failed, and the time until which that counts."""
         self._count = 0
         """Number of entries in ``_waiting``, at most ``MAX_WAITING``."""
+        self._most = min(_LEAST, _MOST)
+        """Number of entries from which on no further batch joins the next transaction."""
         self._has_come = asyncio.Event()
 
     @property
@@ -95,12 +102,19 @@ class BatchIntake:
                     if not future.done():  # else the robot is gone
                         future.set_result(each)
                 self._stored()
-            took = clock.monotonic() - began
-            self.pace_s = min(max(2 * took, _PACE_S[0]), _PACE_S[1])
+            self._keep_pace(sum(len(batch.entries) for batch, _ in group), clock.monotonic() - began)
+
+    def _keep_pace(self, entries: int, took: float) -> None:
+        """Note how long a transaction of so many entries has taken."""
+        if took > _LONGEST_S:
+            self._most = max(int(entries * _LONGEST_S / took), min(_LEAST, _MOST))
+        elif entries >= self._most:
+            self._most = min(2 * self._most, _MOST)
+        self.pace_s = min(max(2 * took * (entries + self._count) / entries, _PACE_S[0]), _PACE_S[1])
 
     def _next(self) -> list[tuple[RobotBatch, asyncio.Future[TakeAnswer]]]:
         group, entries = [], 0
-        while self._waiting and entries < _MOST:
+        while self._waiting and entries < self._most:
             batch, future = self._waiting.popleft()
             group.append((batch, future))
             entries += len(batch.entries)

@@ -31,6 +31,7 @@ from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.hub.threads import CONNECTIONS
 from dimos_streams.journal.query import Query
+from tests.helpers import wait_for
 from tests.hub.serving import served_hub
 from tests.hub.stored import ALL, PARTITION, batch, entry, numbered, opened
 
@@ -406,3 +407,44 @@ def test_a_database_that_was_read_only_is_written_again_once_it_may_be(
                 fresh.submit(storage.robots.add, "r1").result()
             db.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")
             assert fresh.submit(storage.robots.add, "r1").result()
+
+
+def test_who_waits_to_write_goes_before_a_thread_that_writes_again_at_once(tmp_path: Path) -> None:
+    engine = SqliteEngine(tmp_path / "hub.sqlite", partition=PARTITION)
+    wrote: list[str] = []
+
+    def write(who: str) -> None:
+        with engine.transaction():
+            wrote.append(who)
+
+    with ThreadPoolExecutor(2) as threads:
+        with engine.transaction():
+            first = threads.submit(write, "first")
+            wait_for(lambda: len(engine._turns._asking) == 2)
+            second = threads.submit(write, "second")
+            wait_for(lambda: len(engine._turns._asking) == 3)
+        write("again")
+        for each in (first, second):
+            each.result(30.0)
+    engine.close()
+    assert wrote == ["first", "second", "again"]
+
+
+def test_a_thread_that_waits_too_long_to_write_says_so_and_leaves_its_place(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("dimos_streams.hub.storage.sqlite._BUSY_S", 0.01)
+    engine = SqliteEngine(tmp_path / "hub.sqlite", partition=PARTITION)
+
+    def write() -> None:
+        with engine.transaction():
+            pass
+
+    with ThreadPoolExecutor(1) as threads:
+        with (
+            engine.transaction(),
+            pytest.raises(StorageUnavailableError, match=r"others have been writing to it for 0\.01 s"),
+        ):
+            threads.submit(write).result(30.0)
+        threads.submit(write).result(30.0)
+    engine.close()

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from types import SimpleNamespace
 from typing import cast
 
 import pytest
@@ -12,7 +14,13 @@ import pytest
 from dimos_streams.errors import DimosStreamsError
 from dimos_streams.hub import batch_intake
 from dimos_streams.hub.batch_intake import BatchIntake, HubBusyError
-from dimos_streams.hub.storage.rows import StorageUnavailableError, TakeAnswer, WrongSchemaError
+from dimos_streams.hub.storage.rows import (
+    RobotBatch,
+    StorageUnavailableError,
+    TakeAnswer,
+    Taken,
+    WrongSchemaError,
+)
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from tests.hub.serving import opened_storage
 from tests.hub.stored import batch, numbered
@@ -57,6 +65,36 @@ def test_no_batch_joins_a_transaction_whose_first_batch_has_the_most_entries(
     assert stored == [3, 5]
 
 
+def test_a_transaction_has_no_more_entries_than_it_stores_in_a_tenth_of_a_second(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    now, sizes, entry_s = [0.0], list[int](), [0.0005]
+    monkeypatch.setattr(batch_intake, "clock", SimpleNamespace(monotonic=lambda: now[0]))
+
+    class Storage:
+        def store(self, batches: Sequence[RobotBatch]) -> list[TakeAnswer]:
+            sizes.append(sum(len(each.entries) for each in batches))
+            now[0] += sizes[-1] * entry_s[0]
+            return [Taken(each.entries[-1].last) for each in batches]
+
+    async def main() -> None:
+        with ThreadPoolExecutor(1) as threads:
+            intake = BatchIntake(cast("HubStorage", Storage()), threads, lambda: None)
+            each = batch(*numbered(1, 100))
+            for seconds in (0.0005, 0.00001):
+                entry_s[0] = seconds
+                waiting = [asyncio.create_task(intake.store(each)) for _ in range(50)]
+                await asyncio.sleep(0)
+                running = asyncio.create_task(intake.run())
+                await asyncio.gather(*waiting)
+                running.cancel()
+                await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(main())
+    assert sizes[:10] == [500] * 10, "0.25 s each: with fewer a transaction costs more than what is in it"
+    assert sizes[10:] == [500, 1000, 2000, 1500]
+
+
 @pytest.mark.parametrize(
     ("error", "later"), [(StorageUnavailableError("deadlock"), ""), (WrongSchemaError("newer"), "newer")]
 )
@@ -79,3 +117,27 @@ async def test_a_batch_with_which_no_robot_comes_again_is_trouble_for_a_minute(
     assert intake.trouble == later
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+def test_robots_are_asked_to_leave_time_for_what_waits(monkeypatch: pytest.MonkeyPatch) -> None:
+    now, paces = [0.0], list[float]()
+    monkeypatch.setattr(batch_intake, "clock", SimpleNamespace(monotonic=lambda: now[0]))
+
+    async def main() -> None:
+        class Storage:
+            def store(self, batches: Sequence[RobotBatch]) -> list[TakeAnswer]:
+                paces.append(intake.pace_s)
+                now[0] += 0.1
+                return [Taken(each.entries[-1].last) for each in batches]
+
+        with ThreadPoolExecutor(1) as threads:
+            intake = BatchIntake(cast("HubStorage", Storage()), threads, lambda: None)
+            waiting = [asyncio.create_task(intake.store(batch(*numbered(1, 1000)))) for _ in range(3)]
+            await asyncio.sleep(0)
+            running = asyncio.create_task(intake.run())
+            await asyncio.gather(*waiting)
+            running.cancel()
+            await asyncio.gather(running, return_exceptions=True)
+
+    asyncio.run(main())
+    assert paces == pytest.approx([0.05, 0.6, 0.4])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from concurrent.futures import Executor
 
 from starlette.responses import Response
@@ -22,6 +23,9 @@ PREFIX = "/fleet/robots/"
 _KNOWN_S = 5.0
 """Time, in seconds, for which a token that was replaced or taken away may still count."""
 _MAX_KNOWN = 10_000
+_LOOK_UPS = 2
+"""Maximum number of tokens that are looked up at a time, however many strangers there are: an operator's order waits
+for the same threads."""
 
 
 class RobotTokens:
@@ -34,13 +38,17 @@ class RobotTokens:
         self._executor = executor
         self._known = NewestEntries[str, tuple[str, float]](_MAX_KNOWN)
         """The robot of each token that is one's, by the token's hash, and the time until which that counts."""
+        self._looking_up = asyncio.Semaphore(_LOOK_UPS)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or not scope["path"].startswith(PREFIX):
             await self._others(scope, receive, send)
             return
-        refusal = await self._refusal(scope)
-        await (refusal or self._robots)(scope, receive, send)
+        try:
+            refusal = await self._refusal(scope)
+            await (refusal or self._robots)(scope, receive, send)
+        except asyncio.CancelledError:
+            return  # the server ends, and has cut off whoever waits for a turn: that is no mistake
 
     async def _refusal(self, scope: Scope) -> Response | None:
         asked, _, what = scope["path"][len(PREFIX) :].partition("/")
@@ -66,7 +74,7 @@ class RobotTokens:
         robot, until = self._known.get(key, ("", 0.0))
         if clock.monotonic() < until and not anew:
             return robot
-        async with bounded_read():
+        async with bounded_read(), self._looking_up:
             robot = await in_thread(self._executor, self._storage.robots.of_token, token)
         if not robot:  # strangers have as many tokens as they like
             self._known.pop(key, None)

@@ -20,6 +20,7 @@ from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import DimosStreamsError, UserError
 from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake, check_tables
 from dimos_streams.hub.storage.rows import StorageUnavailableError
+from dimos_streams.hub.storage.write_turns import WriteTurns
 from dimos_streams.journal.files.moved_files import is_same, stat_of
 
 _BUSY_S = 10.0
@@ -50,6 +51,7 @@ class SqliteEngine(Engine):
         self._lock = -1
         self._opened_as: os.stat_result | None = None
         self._epoch_us: int | None = None
+        self._turns = WriteTurns()
 
     def take(self) -> None:
         """Make this the only process that serves from the file. Raises ``UserError`` if there is one."""
@@ -96,11 +98,21 @@ class SqliteEngine(Engine):
 
     def transaction(self) -> AbstractContextManager[Transaction]:
         """See ``Engine``."""
-        return self._begin("BEGIN IMMEDIATE")
+        return self._writing()
 
     def reading(self) -> AbstractContextManager[Transaction]:
         """See ``Engine``."""
         return self._begin("BEGIN")
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[Transaction]:
+        with contextlib.ExitStack() as stack:
+            try:
+                stack.enter_context(self._turns.turn(_BUSY_S))
+            except TimeoutError as error:
+                self.trouble = text = f"the hub's database {self.where}: {error}"
+                raise StorageUnavailableError(text) from error
+            yield stack.enter_context(self._begin("BEGIN IMMEDIATE"))
 
     @contextlib.contextmanager
     def _begin(self, how: str) -> Iterator[Transaction]:
