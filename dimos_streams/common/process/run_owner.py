@@ -185,13 +185,28 @@ class FirstThread:
 def first_thread(pid: int) -> FirstThread:
     """Return the first thread of a process; one that never ran if the system does not say, and for a process that has
     gone."""
+    scheduled = _scheduled(pid)
+    if scheduled is None:
+        return FirstThread()
+    stat = _stat(pid)
+    return FirstThread(*scheduled, stat is not None and stat[0] == "R")
+
+
+def waited_s(pid: int) -> float:
+    """Return the seconds for which a process's first thread has waited for a processor, as `FirstThread` has them: a
+    third of the work, for those who ask at each beat."""
+    scheduled = _scheduled(pid)
+    return 0.0 if scheduled is None else scheduled[1]
+
+
+def _scheduled(pid: int) -> tuple[float, float] | None:
+    """The seconds for which a process's first thread ran and waited, see ``proc_pid_schedstat(5)``."""
     try:
         with open(f"/proc/{pid}/schedstat", "rb", buffering=0) as file:
             ran_ns, waited_ns, _ = map(int, file.read().split())
     except (OSError, ValueError):
-        return FirstThread()
-    stat = _stat(pid)
-    return FirstThread(ran_ns / 1e9, waited_ns / 1e9, stat is not None and stat[0] == "R")
+        return None
+    return ran_ns / 1e9, waited_ns / 1e9
 
 
 def _stat(pid: int) -> list[str] | None:
