@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+from dimos_streams.cli.terminal.output import note, while_read, write, write_json, write_table
 from dimos_streams.errors import UserError
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def echo(
     from dimos_streams.cli.bridge_client.connection import find_bus_url
     from dimos_streams.cli.system.async_runner import run_async
 
-    run_async(_echo(find_bus_url(bus), topic, count, _print_json if as_json else _print_text))
+    run_async(while_read(_echo(find_bus_url(bus), topic, count, _print_json if as_json else _print_text)))
 
 
 def rate(
@@ -89,7 +89,7 @@ def rate(
     from dimos_streams.cli.bridge_client.connection import find_bus_url
     from dimos_streams.cli.system.async_runner import run_async
 
-    run_async(_rate(find_bus_url(bus), topic, seconds, as_json=as_json))
+    run_async(while_read(_rate(find_bus_url(bus), topic, seconds, as_json=as_json)))
 
 
 @asynccontextmanager

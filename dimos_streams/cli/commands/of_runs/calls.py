@@ -12,7 +12,7 @@ from dimos_streams.cli.commands.of_runs import call_options
 from dimos_streams.cli.commands.of_runs.call_exit import exit_by
 from dimos_streams.cli.option_groups.bridge_choice import BridgeChoice, KeptBridge
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, write, write_json, write_table
+from dimos_streams.cli.terminal.output import note, while_read, write, write_json, write_table
 from dimos_streams.common.readable.plural import plural
 from dimos_streams.errors import CallRejectedError, RobotNeededError, SkillError, UnknownSkillError, UserError
 
@@ -134,7 +134,7 @@ def follow(
         exit_by(run_async(show_call(ended, call_id, robot, as_json=as_json)))
         return
     chosen = CallOptions(until=wait, timeout_s=timeout, as_json=as_json, robot=robot, bridge_options=str(bridge))
-    exit_by(at_bridge(find_bridge(bridge), lambda gateway: follow_call(gateway, call_id, chosen)))
+    exit_by(at_bridge(find_bridge(bridge), lambda gateway: while_read(follow_call(gateway, call_id, chosen))))
 
 
 def calls(

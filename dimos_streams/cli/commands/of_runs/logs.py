@@ -10,7 +10,7 @@ import typer
 from dimos_streams.cli.bridge_client import completion
 from dimos_streams.cli.option_groups.bridge_choice import LogsBridge
 from dimos_streams.cli.terminal import options
-from dimos_streams.cli.terminal.output import note, write, write_json
+from dimos_streams.cli.terminal.output import note, while_read, write, write_json
 
 if TYPE_CHECKING:
     from dimos_streams.cli.bridge_client.connection import BridgeAddress
@@ -46,14 +46,14 @@ def logs(
     part = None if machine is None or bridge.has_address else part_here(machine, selector)
     if machine is not None and part is None:
         address = find_bridge(replace(bridge, run=selector))
-        run_async(_write_logs_of(address, machine, process, follow=follow, as_json=as_json))
+        run_async(while_read(_write_logs_of(address, machine, process, follow=follow, as_json=as_json)))
         return
     run_dir = find_run_dir(selector, process) if part is None else part.run_dir
     run_logs = RunLogs(run_dir, process, as_json=as_json)
     if run_logs.empty:
         note(f"there are no logs in {run_dir / 'logs'}")
     if follow:
-        run_async(run_logs.follow())
+        run_async(while_read(run_logs.follow()))
     else:
         run_logs.write_all()
 
