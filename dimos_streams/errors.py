@@ -270,9 +270,10 @@ def _likeness(word: str, name: str) -> float:
     and an ending that both have, as two files of one kind do, make them no more alike."""
     word, name = _without_common_parts(word, name)
     enough = _ALIKE_FROM_THE_BEGINNING if word[:2] == name[:2] else _ALIKE
+    if 2 * min(len(word), len(name)) < enough * (len(word) + len(name)):  # a stranger's word may have 100,000 letters
+        return 0.0
     matcher = difflib.SequenceMatcher(None, name, word)
-    bounds = (matcher.real_quick_ratio, matcher.quick_ratio)  # which take less time than the ratio
-    if any(bound() < enough for bound in bounds):
+    if matcher.quick_ratio() < enough:  # which takes less time than the ratio
         return 0.0
     ratio = matcher.ratio()
     return ratio if ratio >= enough else 0.0

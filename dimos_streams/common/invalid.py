@@ -18,6 +18,10 @@ _NO_FIELDS = ("model_type", "model_attributes_type", "dataclass_type")
 """Faults whose text names one of our classes, which says nothing to the sender of the value."""
 _MAX_PATH = 200
 """Maximum length of a path, in characters: names of fields come from outside, too."""
+_MOST = 20
+"""Maximum number of problems that are told of one value, which may have thousands of fields that nobody takes."""
+_FURTHER = "…"
+"""The path under which is said how many more there are."""
 NO_SUCH_NAME = "there is nothing of this name"
 """The beginning of what is said of a field that nobody takes."""
 _OBJECT = "it must be an object, names with their values"
@@ -62,8 +66,8 @@ def where_it_is(detail: Mapping[str, Any], whole: str) -> str:
 
 
 def problems_with_values(error: ValidationError, whole: str, valid: NamesAt | None = None) -> dict[str, str]:
-    """The fault at each path, and the value that was given there; ``whole`` stands for everything. ``valid`` returns
-    the names that there are at a path."""
+    """The fault at each path, and the value that was given there; ``whole`` stands for everything. Of many the first
+    ones, and how many more there are. ``valid`` returns the names that there are at a path."""
     return with_values(error.errors(), whole, valid)
 
 
@@ -71,7 +75,8 @@ def with_values(details: Iterable[Mapping[str, Any]], whole: str, valid: NamesAt
     """The fault at each path, and the value that was given there, of errors as ``ValidationError.errors`` lists them;
     ``whole`` and ``valid`` are as for ``problems_with_values``."""
     problems = {}
-    for detail in _of_their_own(details):
+    own = _of_their_own(details)
+    for detail in own[:_MOST]:
         path = where_it_is(detail, whole)
         given = "" if detail["type"] == "missing" else f" (given: {_short(detail['input'])})"
         wrong = what_is_wrong(detail)
@@ -80,6 +85,8 @@ def with_values(details: Iterable[Mapping[str, Any]], whole: str, valid: NamesAt
             near = suggest(str(detail["loc"][-1]), names)
             wrong += f"{near} ({listed})" if near else f"; {listed}"
         problems[path] = f"{wrong}{given}"
+    if len(own) > _MOST:
+        problems[_FURTHER] = f"{len(own) - _MOST} more problems"
     return problems
 
 

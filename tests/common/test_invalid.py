@@ -119,3 +119,19 @@ def test_a_name_that_came_from_outside_is_said_in_short() -> None:
     with pytest.raises(ValidationError) as raised:
         Names.model_validate({"names": {"x" * 100_000: "no number"}})
     assert len(in_a_line(problems_with_values(raised.value, "it"))) < 400
+
+
+class _Closed(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+@pytest.mark.feature("F5")
+@pytest.mark.parametrize(("many", "further"), [(20, None), (3000, "2980 more problems")])
+def test_of_thousands_of_problems_the_first_are_told_and_how_many_more_there_are(
+    many: int, further: str | None
+) -> None:
+    with pytest.raises(ValidationError) as unknown:
+        _Closed.model_validate({f"field{number}": 1 for number in range(many)})
+    problems = problems_with_values(unknown.value, "it")
+    assert problems.pop("…", None) == further
+    assert list(problems) == [f"field{number}" for number in range(20)]

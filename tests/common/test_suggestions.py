@@ -43,3 +43,11 @@ def test_the_nearest_names_are_suggested_all_that_are_equally_near(
 ) -> None:
     said = f"; did you mean {' or '.join(map(repr, nearest))}?" if nearest else ""
     assert suggest(word, choices) == said
+
+
+def test_what_is_far_too_long_for_any_name_is_compared_with_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    def compare(*arguments: object) -> None:
+        raise AssertionError("it takes a tenth of a second for each name")
+
+    monkeypatch.setattr("difflib.SequenceMatcher", compare)
+    assert suggest("follow_person" * 10_000, ["follow_person", "turn"]) == ""

@@ -17,7 +17,8 @@ from dimos_streams.bridge.mcp.results import ENDS, READS, call_list, call_view, 
 from dimos_streams.bridge.mcp.sessions import Session
 from dimos_streams.common.invalid import in_a_line, problems_with_values
 from dimos_streams.common.limited_log import LimitedLog
-from dimos_streams.common.names import fleet_name, skill_meant, tool_name
+from dimos_streams.common.names import MAX_NAME, fleet_name, skill_meant, tool_name
+from dimos_streams.common.readable.shortening import shortened
 from dimos_streams.common.schemas.json_model import JsonModel
 from dimos_streams.common.schemas.plain import tool_parameters
 from dimos_streams.errors import KeyUsedError, SkillError, UnknownCallError, suggest
@@ -110,7 +111,7 @@ class McpTools:
         skill = self._called(name)
         if skill is None:
             near = suggest(name, [*(info.name for info in self.skills()), *OWN_TOOLS])
-            raise RpcError(INVALID_PARAMS, f"no tool is called {name!r}{near}")
+            raise RpcError(INVALID_PARAMS, f"no tool is called {shortened(repr(name), MAX_NAME)}{near}")
         key, asked_utime = session.key_of(id), clock.utime()
         comes_again = key is not None and self._calls.has_begun(session.caller, key)
         try:

@@ -144,9 +144,14 @@ def test_errors_and_what_is_not_for_everyone() -> None:
             await made.add(ToyAgent(name="agent"))
             await made.offered("say")
             assert "say" not in {tool.name for tool in (await client.list_tools()).tools}
-            for name, words in (("folow", "did you mean 'follow'"), ("say", "no tool is called 'say'")):
-                with pytest.raises(MCPError, match=words):
+            for name, words in (
+                ("folow", "did you mean 'follow'"),
+                ("say", "no tool is called 'say'"),
+                ("x" * 10_000, "no tool is called 'xxx"),
+            ):
+                with pytest.raises(MCPError, match=words) as unknown:
                     await client.call_tool(name, {"text": "hello"})
+                assert len(str(unknown.value)) < 400, "it comes back in part"
             wrong = await client.call_tool("follow", {"who": "ann"})
             assert wrong.is_error
             assert "description: is missing" in text(wrong)

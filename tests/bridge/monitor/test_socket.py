@@ -139,6 +139,11 @@ def test_the_schema_is_published() -> None:
     jsonschema.Draft202012Validator.check_schema(_SCHEMA)
 
 
+@pytest.mark.feature("C4")
+def test_the_schema_is_made_once_however_many_ask_for_it() -> None:
+    assert schema() is _SCHEMA
+
+
 COMMANDS: list[tuple[dict[str, Any], tuple[str, dict[str, Any]]]] = [
     ({"command": "pause", "reason": "look"}, ("pause", {"reason": "look"})),
     ({"command": "resume", "reason": "seen"}, ("resume", {"reason": "seen"})),
