@@ -127,7 +127,7 @@ def describe(
     return Metadata(
         version=__version__,
         blueprint=None if blueprint is None else without_secrets(blueprint),
-        defaults=None if defaults is None else {name: _told(values) for name, values in defaults.items()},
+        defaults=None if defaults is None else {name: _open_settings(values) for name, values in defaults.items()},
         seed=seed,
         mode=mode,
         said=tuple(map(redacted, said)),
@@ -145,7 +145,7 @@ def definition(cls: type[Message]) -> dict[str, Any]:
     return {"fingerprint": cls._get_packed_fingerprint().hex(), "fields": fields}
 
 
-def _told(settings: Mapping[str, Any]) -> dict[str, Any]:
+def _open_settings(settings: Mapping[str, Any]) -> dict[str, Any]:
     """Return values by the paths of their settings, without those of secrets."""
     return {
         path: without_secrets(value)
