@@ -298,3 +298,13 @@ async def test_who_has_just_taken_a_modules_place_runs_its_skills_and_the_one_be
         can_run = {who: [s for s in ("drive", "fly") if directory.can_run(s, "m", who)] for who in ("next", "real")}
         assert can_run == {"next": ["drive", "fly"], "real": ["drive"]}
         assert not directory.can_run("drive", "m", "unheard")
+
+
+@pytest.mark.virtual_time
+async def test_what_a_passer_by_has_said_is_not_taken_for_what_the_next_one_offers() -> None:
+    async with established_module() as (bus, directory):
+        for instance, skills in (("passing", ("fly",)), ("next", ())):
+            await asyncio.sleep(SUPERSEDED_S)
+            bus.publish(STATUS, beat(instance, *skills))
+            await until(lambda instance=instance: directory.is_active("m", instance))
+        assert offered(directory) == ["drive"]
