@@ -9,6 +9,7 @@ from pathlib import Path
 
 from dimos_streams.common.process.disk import real_path
 from dimos_streams.errors import cannot_write
+from dimos_streams.recording.files.older import claim_all
 from dimos_streams.recording.writer import LogWriter
 from dimos_streams.regression.tolerances import Tolerances
 
@@ -26,12 +27,20 @@ class Rewriter:
         """The time, in µs, by which an event may be added late."""
         self._waiting: list[Entry] = []
         self._writer = LogWriter(self._replaced.with_name(f".{self._replaced.name}.new"))
+        self._claims = contextlib.ExitStack()
+        """Lets go of the log, which nobody else writes meanwhile: what a recorder adds to it would be lost."""
         self._failure: OSError | None = None
         """The reason why the disk has taken no more; the replay goes on without it."""
 
     def __enter__(self) -> Rewriter:
-        """Begin the file, which nobody may read who may not read the log. Raises ``UserError``."""
-        self._writer.open()
+        """Begin the file, which nobody may read who may not read the log. Raises ``UserError``, also if somebody else
+        is writing the log, or it is another user's."""
+        claim_all([self._path], self._claims)
+        try:
+            self._writer.open()
+        except BaseException:
+            self._claims.close()
+            raise
         try:
             self._writer.path.chmod(stat.S_IMODE(self._replaced.stat().st_mode))
         except OSError as error:
@@ -44,6 +53,7 @@ class Rewriter:
             self._writer.close()
         with contextlib.suppress(OSError):  # what counts is that the log is as it was, or is replaced
             self._writer.path.unlink(missing_ok=True)
+        self._claims.close()
 
     def add(self, utime: int, channel: str, data: bytes) -> None:
         """Take an event."""
