@@ -8,6 +8,7 @@ from pathlib import Path
 
 from dimos_streams.common.process.disk import real_path
 from dimos_streams.errors import cannot_write
+from dimos_streams.recording.files.older import claim_all
 from dimos_streams.recording.files.whole import file_beside
 from dimos_streams.recording.writer import LogWriter
 from dimos_streams.regression.tolerances import Tolerances
@@ -27,12 +28,15 @@ class Rewriter:
         self._waiting: list[Entry] = []
         self._writer: LogWriter
         self._open = contextlib.ExitStack()
+        """Lets go of the log, which nobody else writes meanwhile: what a recorder adds to it would be lost."""
         self._failure: OSError | None = None
         """The reason why the disk has taken no more; the replay goes on without it."""
 
     def __enter__(self) -> Rewriter:
-        """Begin the file, which nobody may read who may not read the log. Raises ``UserError``."""
+        """Begin the file, which nobody may read who may not read the log. Raises ``UserError``, also if somebody else
+        is writing the log, or it is another user's."""
         with contextlib.ExitStack() as opened:
+            claim_all([self._path], opened)
             try:
                 self._writer = LogWriter(opened.enter_context(file_beside(self._replaced)))
             except OSError as error:
