@@ -14,7 +14,7 @@ from dimos_streams.cli.bridge_client.certificates import CA, own_tls
 from dimos_streams.cli.option_groups.home_paths import with_home_paths
 from dimos_streams.common.process.disk import at_home, real_path
 from dimos_streams.errors import UserError
-from dimos_streams.hub.storage.sqlite import sqlite_engine
+from dimos_streams.hub.storage.engines.sqlite import sqlite_engine
 
 
 def test_the_file_behind_links_is_found_and_a_circle_of_them_is_no_bug(tmp_path: Path) -> None:

@@ -20,14 +20,14 @@ import pytest
 
 from dimos_streams.common.limited_log import LimitedLog
 from dimos_streams.errors import DimosStreamsError, UserError
-from dimos_streams.hub.storage.engine import COMMANDS, EVENTS
-from dimos_streams.hub.storage.postgres_errors import error_line
+from dimos_streams.hub.storage.engines.engine import COMMANDS, EVENTS
+from dimos_streams.hub.storage.engines.postgres_errors import error_line
+from dimos_streams.hub.storage.engines.sqlite import SqliteEngine
 from dimos_streams.hub.storage.rows import (
     StorageUnavailableError,
     WrongSchemaError,
 )
 from dimos_streams.hub.storage.schema import MIGRATIONS
-from dimos_streams.hub.storage.sqlite import SqliteEngine
 from dimos_streams.hub.storage.storage import HubStorage, open_engine
 from dimos_streams.hub.threads import CONNECTIONS
 from dimos_streams.journal.query import Query
@@ -158,7 +158,7 @@ def test_notices_come_again_after_a_time_in_which_the_database_was_not_fit(
     postgres_url: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As while somebody has put another database in its place."""
-    from dimos_streams.hub.storage import postgres
+    from dimos_streams.hub.storage.engines import postgres
 
     monkeypatch.setattr(postgres, "_RETRY_S", 0.01)
     monkeypatch.setattr(postgres, "_log", LimitedLog(logging.getLogger(postgres.__name__)))
@@ -433,7 +433,7 @@ def test_who_waits_to_write_goes_before_a_thread_that_writes_again_at_once(tmp_p
 def test_a_thread_that_waits_too_long_to_write_says_so_and_leaves_its_place(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("dimos_streams.hub.storage.sqlite._BUSY_S", 0.01)
+    monkeypatch.setattr("dimos_streams.hub.storage.engines.sqlite._BUSY_S", 0.01)
     engine = SqliteEngine(tmp_path / "hub.sqlite", partition=PARTITION)
 
     def write() -> None:

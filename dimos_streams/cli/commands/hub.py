@@ -204,7 +204,7 @@ async def _serve(settings: HubSettings) -> None:
     await hub.start()
     keep_all_that_is_there()
     try:
-        from dimos_streams.hub.storage.urls import shown
+        from dimos_streams.hub.storage.engines.urls import shown
 
         write(f"serving on {hub.url}, from {shown(settings.database)}")
         await hub.wait()

@@ -29,7 +29,7 @@ SHADOW_RADIUS = 0.38
 
 @dataclass(frozen=True, slots=True)
 class _Surface:
-    """What all pixels show, one after another, without shadows of people."""
+    """The surface that each pixel shows, one after another, without shadows of people."""
 
     colour: Integers
     """The indices of their colours."""
@@ -47,7 +47,7 @@ class _Surface:
 
 @dataclass(frozen=True, slots=True)
 class _Still:
-    """What never moves, seen from one place."""
+    """A view of all that never moves, from one place."""
 
     hits: Hits
     surface: _Surface

@@ -7,6 +7,7 @@ import json
 import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 
 import pytest
 from hypothesis import example, given, settings
@@ -306,5 +307,5 @@ async def test_what_a_passer_by_has_said_is_not_taken_for_what_the_next_one_offe
         for instance, skills in (("passing", ("fly",)), ("next", ())):
             await asyncio.sleep(SUPERSEDED_S)
             bus.publish(STATUS, beat(instance, *skills))
-            await until(lambda instance=instance: directory.is_active("m", instance))
+            await until(partial(directory.is_active, "m", instance))
         assert offered(directory) == ["drive"]

@@ -18,9 +18,9 @@ from dimos_streams.common.process.disk import at_home, real_path
 from dimos_streams.common.process.ownership import stranger_with
 from dimos_streams.common.secrets import unreadable_url
 from dimos_streams.errors import DimosStreamsError, UserError
-from dimos_streams.hub.storage.engine import Engine, Row, Transaction, Wake, check_tables
+from dimos_streams.hub.storage.engines.engine import Engine, Row, Transaction, Wake, check_tables
+from dimos_streams.hub.storage.engines.write_turns import WriteTurns
 from dimos_streams.hub.storage.rows import StorageUnavailableError
-from dimos_streams.hub.storage.write_turns import WriteTurns
 from dimos_streams.journal.files.moved_files import is_same, stat_of
 
 _BUSY_S = 10.0
