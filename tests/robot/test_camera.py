@@ -125,7 +125,10 @@ def test_a_camera_that_stays_sees_the_colours_that_one_sees_which_has_just_come(
             world.place_robot(-2.0, 0.0)
             coming.render()
             world.place_robot(*place)
-            assert np.array_equal(staying.render().colour, coming.render().colour)
+            seen, anew = staying.render().colour, coming.render().colour
+            assert seen is not None
+            assert anew is not None
+            assert np.array_equal(seen, anew)
 
 
 def test_without_opengl_the_gl_camera_says_what_to_install(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
